@@ -1,0 +1,140 @@
+//! Data repo → bundle.
+//!
+//! Schemas and GraphQL types are read first; then each datafile goes its way alone, in parallel: read, digest,
+//! parse, walk (what it names, how its list items are identified), convert. What files know of each other
+//! (identifiers of files named in lists, back-references of resources) is put in at the end.
+
+mod convert;
+mod datafiles;
+mod encode;
+mod graphql;
+mod resources;
+mod schemas;
+mod walk;
+
+use std::collections::BTreeSet;
+
+use qontract_diagnostics::{Diagnostic, code};
+use qontract_yaml::{Document as YamlDocument, Limits, Value as Yaml};
+
+use crate::model::{Bundle, Encoded, Pool, Stamp};
+use crate::repo::{Bytes, File, MOST_BYTES, Repo, RepoError};
+use crate::types::Types;
+
+/// A bundle that was just made, and its bytes.
+#[derive(Debug)]
+pub struct Built {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// Its bytes.
+    pub encoded: Encoded,
+}
+
+/// What came of a data repo.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The bundle, if there was no error.
+    pub built: Option<Built>,
+    /// Everything that was found, in no particular order.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// Makes the bundle of a data repo.
+///
+/// **Invariant:** the bytes depend on the files and the stamp alone, not on the order of directories or threads.
+pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoError> {
+    let layout = repo.layout();
+    let mut findings = Vec::new();
+
+    let graphql = graphql::read(&repo.file(&layout.graphql)?, &mut findings);
+    let types = graphql.as_ref().map(Types::read).unwrap_or_default();
+    let schema_files = repo.list(&layout.schemas, false)?;
+    let schemas = schemas::read(schema_files, &mut findings);
+
+    let data = datafiles::read(repo.list(&layout.data, false)?, &schemas, &types, &mut findings);
+    let resources = resources::read(repo.list(&layout.resources, true)?, &data.backrefs, &mut findings);
+
+    let (Some(graphql), false) = (graphql, findings.iter().any(Diagnostic::is_error)) else {
+        return Ok(Outcome { built: None, findings });
+    };
+    let mut patches = data.patches;
+    let datafiles = datafiles::identify(data.documents, &data.listed, &schemas, &types, &mut patches);
+    let parts = encode::Parts { datafiles, stamp, graphql, resources, schemas: schemas.patched(&patches) };
+    Ok(Outcome { built: Some(encode::encode(parts, pool)), findings })
+}
+
+/// Reads and parses a YAML file. `None` if it has no content or an error.
+fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Vec<u8>)> {
+    let bytes = match file.read() {
+        Ok(Bytes::Whole(bytes)) => bytes.into_owned(),
+        Ok(Bytes::TooLarge(size)) => {
+            let message = format!("the file has {size} bytes, more than the {MOST_BYTES} allowed");
+            findings.push(Diagnostic::new(code::YAML_SIZE, message).in_file(&file.name));
+            return None;
+        }
+        Err(error) => {
+            findings.push(unreadable(file, &error));
+            return None;
+        }
+    };
+    let parsed = qontract_yaml::parse(&bytes, &Limits::default());
+    let empty = match &parsed.document {
+        Some(document) => document.root().value() == Yaml::Null,
+        None => !parsed.findings.iter().any(Diagnostic::is_error),
+    };
+    findings.extend(parsed.findings.into_iter().map(|finding| finding.in_file(&file.name)));
+    if empty {
+        findings
+            .push(Diagnostic::new(code::EMPTY_FILE, "the file is empty and is left out").in_file(&file.name));
+        return None;
+    }
+    Some((parsed.document?, bytes))
+}
+
+fn unreadable(file: &File, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::new(code::UNREADABLE, format!("the file cannot be read: {error}")).in_file(&file.name)
+}
+
+/// Reports a document whose top level is not a map.
+fn not_a_map(file: &File, document: &YamlDocument) -> Diagnostic {
+    let what = match document.root().value() {
+        Yaml::List(_) => "a list",
+        Yaml::Map(_) => "a map",
+        _ => "a single value",
+    };
+    let start = document.root().span().start as usize;
+    Diagnostic::new(code::NOT_A_MAP, format!("the top level is {what}, not a map"))
+        .at(qontract_diagnostics::Span::new(start, start + 1))
+        .in_file(&file.name)
+}
+
+/// Whether a file is a datafile or schema by its name; a name that is almost one is reported.
+fn is_document(file: &File, findings: &mut Vec<Diagnostic>) -> bool {
+    const ENDINGS: [&str; 3] = ["yml", "yaml", "json"];
+    let Some((_, ending)) = file.path.rsplit_once('.') else { return false };
+    if ENDINGS.contains(&ending) {
+        return true;
+    }
+    if ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) {
+        let message = format!("files that end in `.{ending}` are left out");
+        let finding = Diagnostic::new(code::NAME_IGNORED, message).in_file(&file.name);
+        findings.push(finding.hint(format!("rename it to end in `.{}`", ending.to_ascii_lowercase())));
+    }
+    false
+}
+
+/// Which `properties` of schemas get the field `__identifier`.
+#[derive(Debug, Default)]
+pub(crate) struct Patches {
+    /// Maps under `properties` that get it.
+    properties: BTreeSet<schemas::SchemaId>,
+    /// Schemas that get a `properties` with it.
+    roots: BTreeSet<schemas::SchemaId>,
+}
+
+impl Patches {
+    fn merge(&mut self, other: Patches) {
+        self.properties.extend(other.properties);
+        self.roots.extend(other.roots);
+    }
+}

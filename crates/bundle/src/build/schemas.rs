@@ -1,0 +1,153 @@
+//! The JSON Schemas of the data repo: looked at while datafiles are walked, then patched into the bundle.
+
+use std::collections::HashMap;
+
+use qontract_diagnostics::{Diagnostic, code};
+use qontract_yaml::{Document, Node, NodeId, Value as Yaml};
+use rayon::prelude::*;
+
+use super::Patches;
+use super::convert::{Additions, Converter};
+use crate::repo::{File, Listing};
+use crate::value::{Key, Keys, Map, Value};
+
+/// The schema of the schemas of datafiles.
+const METASCHEMA: &str = "/metaschema-1.json";
+
+/// All schemas, by path.
+pub struct Schemas {
+    files: Vec<(File, Document)>,
+    places: HashMap<String, u32>,
+}
+
+/// A place within a schema.
+#[derive(Clone, Copy, Debug)]
+pub struct Schema<'s> {
+    file: u32,
+    /// The node there.
+    pub node: Node<'s>,
+}
+
+/// Names a place within a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SchemaId {
+    file: u32,
+    node: NodeId,
+}
+
+impl<'s> Schema<'s> {
+    /// Its name.
+    pub fn id(self) -> SchemaId {
+        SchemaId { file: self.file, node: self.node.id() }
+    }
+
+    /// The schema under `key`, if this is a map that has it.
+    pub fn get(self, key: &str) -> Option<Schema<'s>> {
+        let Yaml::Map(map) = self.node.value() else { return None };
+        map.get(key).map(|node| Schema { node, ..self })
+    }
+
+    /// The text under `key`.
+    pub fn text(self, key: &str) -> Option<&'s str> {
+        match self.get(key)?.node.value() {
+            Yaml::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The schemas in the list under `key`.
+    pub fn list(self, key: &str) -> Option<impl Iterator<Item = Schema<'s>> + Clone + use<'s>> {
+        let Yaml::List(list) = self.get(key)?.node.value() else { return None };
+        let items: Vec<_> = list.iter().map(|node| Schema { node, ..self }).collect();
+        Some(items.into_iter())
+    }
+}
+
+/// Reads and parses all schemas.
+pub fn read(listing: Listing, findings: &mut Vec<Diagnostic>) -> Schemas {
+    findings.extend(listing.findings);
+    let files: Vec<File> =
+        listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
+    let parsed: Vec<_> = files
+        .into_par_iter()
+        .map(|file| {
+            let mut found = Vec::new();
+            let document = super::parse(&file, &mut found).map(|(document, _)| document);
+            if let Some(document) = &document {
+                check(&file, document, &mut found);
+            }
+            (document.map(|document| (file, document)), found)
+        })
+        .collect();
+    let mut schemas = Schemas { files: Vec::new(), places: HashMap::new() };
+    for (file, found) in parsed {
+        findings.extend(found);
+        if let Some(file) = file {
+            let place = u32::try_from(schemas.files.len()).expect("fewer schemas than 2^32");
+            schemas.places.insert(file.0.path.clone(), place);
+            schemas.files.push(file);
+        }
+    }
+    schemas
+}
+
+fn check(file: &File, document: &Document, findings: &mut Vec<Diagnostic>) {
+    let Yaml::Map(map) = document.root().value() else {
+        return findings.push(super::not_a_map(file, document));
+    };
+    match map.get("$schema").map(Node::value) {
+        Some(Yaml::Str(METASCHEMA)) => {
+            let properties = map.get("properties");
+            if !matches!(properties.map(Node::value), Some(Yaml::Map(_))) {
+                let finding =
+                    Diagnostic::new(code::SCHEMA_WITHOUT_PROPERTIES, "the schema has no `properties`");
+                findings.push(finding.in_file(&file.name));
+            }
+        }
+        Some(_) => {}
+        None => {
+            let finding = Diagnostic::new(code::SCHEMA_WITHOUT_SCHEMA, "the schema has no `$schema`");
+            findings.push(finding.in_file(&file.name).hint(format!("add `$schema: {METASCHEMA}`")));
+        }
+    }
+}
+
+impl Schemas {
+    /// The schema of datafiles that name `path`.
+    pub fn get(&self, path: &str) -> Option<Schema<'_>> {
+        let file = *self.places.get(path)?;
+        Some(Schema { file, node: self.files[file as usize].1.root() })
+    }
+
+    /// The schemas as the bundle has them: with the fields that bundling adds to datafiles.
+    pub fn patched(&self, patches: &Patches) -> Vec<(String, Value)> {
+        let identifier = || Value::Map(Map::new(vec![(Key::from("type"), Value::str("string"))]));
+        let mut keys = Keys::default();
+        let mut findings = Vec::new();
+        let mut patched = Vec::with_capacity(self.files.len());
+        for (place, (file, document)) in (0..).zip(&self.files) {
+            let mut additions = Additions::default();
+            let root = Schema { file: place, node: document.root() };
+            if let (Some(METASCHEMA), Some(properties)) = (root.text("$schema"), root.get("properties")) {
+                additions.add(properties.node.id(), "$file_sha256sum", checksum_schema());
+            }
+            for id in patches.properties.iter().filter(|id| id.file == place) {
+                additions.add(id.node, "__identifier", identifier());
+            }
+            for id in patches.roots.iter().filter(|id| id.file == place) {
+                let properties = Map::new(vec![(Key::from("__identifier"), identifier())]);
+                additions.add(id.node, "properties", Value::Map(properties));
+            }
+            let mut converter = Converter { additions: &additions, keys: &mut keys, findings: &mut findings };
+            patched.push((file.path.clone(), converter.value(document.root())));
+        }
+        patched
+    }
+}
+
+fn checksum_schema() -> Value {
+    Value::Map(Map::new(vec![
+        (Key::from("description"), Value::str("sha256sum of the datafile")),
+        (Key::from("type"), Value::str("string")),
+    ]))
+}

@@ -1,0 +1,91 @@
+//! JSON in the two dialects of the contracts, and its reader.
+//!
+//! A bundle is written as Python's `json` does (ASCII, floats as Python prints them); answers and diffs are
+//! written as JavaScript's `JSON.stringify` does (numbers and key order of JavaScript).
+
+mod javascript;
+mod python;
+mod read;
+
+pub use javascript::{JavaScript, write_javascript};
+pub use python::{write_python, write_python_str};
+pub use read::{Fault, Reader};
+
+/// Appends a decimal point or exponent form of a float from its shortest digits.
+///
+/// Python and JavaScript agree on the digits, the shortest that read back as the same number; they differ only in
+/// where they switch to an exponent, so the caller decides on the layout.
+struct Shortest {
+    negative: bool,
+    /// Significant digits, without trailing zeros.
+    digits: Vec<u8>,
+    /// Position of the point relative to the first digit: `d.ddd × 10^exponent`.
+    exponent: i32,
+}
+
+impl Shortest {
+    fn of(value: f64) -> Self {
+        let text = format!("{value:e}");
+        let (mantissa, exponent) = text.split_once('e').expect("the format has an exponent");
+        let negative = mantissa.starts_with('-');
+        let digits = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+        Self { negative, digits, exponent: exponent.parse().expect("a small whole number") }
+    }
+
+    /// `123.45`, with zeros filled in; `point_zero` adds `.0` to whole numbers.
+    fn positional(&self, point_zero: bool, out: &mut Vec<u8>) {
+        let digits = &self.digits;
+        let whole = usize::try_from(self.exponent + 1).unwrap_or(0);
+        if whole == 0 {
+            out.extend_from_slice(b"0.");
+            out.extend(std::iter::repeat_n(b'0', usize::try_from(-self.exponent - 1).unwrap_or(0)));
+            out.extend_from_slice(digits);
+        } else if digits.len() <= whole {
+            out.extend_from_slice(digits);
+            out.extend(std::iter::repeat_n(b'0', whole - digits.len()));
+            if point_zero {
+                out.extend_from_slice(b".0");
+            }
+        } else {
+            out.extend_from_slice(&digits[..whole]);
+            out.push(b'.');
+            out.extend_from_slice(&digits[whole..]);
+        }
+    }
+
+    /// `1.5e+20`; Python writes the exponent with at least two digits.
+    fn scientific(&self, exponent_width: usize, out: &mut Vec<u8>) {
+        out.push(self.digits[0]);
+        if self.digits.len() > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&self.digits[1..]);
+        }
+        let sign = if self.exponent < 0 { '-' } else { '+' };
+        let magnitude = self.exponent.unsigned_abs();
+        out.extend_from_slice(format!("e{sign}{magnitude:0exponent_width$}").as_bytes());
+    }
+}
+
+/// Appends `\u00e9`-like escapes for every UTF-16 unit of `character`.
+fn escape_unicode(character: char, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut units = [0; 2];
+    for unit in character.encode_utf16(&mut units) {
+        let nibble = |shift: u16| DIGITS[usize::from(*unit >> shift & 15)];
+        out.extend_from_slice(&[b'\\', b'u', nibble(12), nibble(8), nibble(4), nibble(0)]);
+    }
+}
+
+/// The two-character escape of `byte`, if JSON has one that both dialects use.
+fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
+    Some(match byte {
+        b'"' => b"\\\"",
+        b'\\' => b"\\\\",
+        b'\n' => b"\\n",
+        b'\r' => b"\\r",
+        b'\t' => b"\\t",
+        0x08 => b"\\b",
+        0x0c => b"\\f",
+        _ => return None,
+    })
+}

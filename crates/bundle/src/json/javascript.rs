@@ -1,0 +1,140 @@
+//! JSON as JavaScript's `JSON.stringify` writes it.
+
+use super::{Shortest, escape_unicode, short_escape};
+use crate::value::{Key, Map, Value};
+
+/// Appends `value`.
+///
+/// ```
+/// use qontract_bundle::{Value, json};
+/// let mut out = Vec::new();
+/// json::write_javascript(&Value::List(Box::new([Value::Float(1.0), Value::str("é")])), &mut out);
+/// assert_eq!(out, "[1,\"é\"]".as_bytes());
+/// ```
+pub fn write_javascript(value: &Value, out: &mut Vec<u8>) {
+    JavaScript(out).value(value);
+}
+
+/// A writer of parts, for those who build an object field by field.
+pub struct JavaScript<'o>(pub &'o mut Vec<u8>);
+
+impl JavaScript<'_> {
+    /// Appends a value.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.raw("null"),
+            Value::Bool(true) => self.raw("true"),
+            Value::Bool(false) => self.raw("false"),
+            Value::Int(number) => self.int(*number),
+            // Too large for a whole number there: it becomes the nearest one it has.
+            Value::BigInt(digits) => self.number(digits.parse().unwrap_or(f64::NAN)),
+            Value::Float(number) => self.number(*number),
+            Value::Str(text) => self.str(text),
+            Value::List(items) => {
+                self.0.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.0.push(b',');
+                    }
+                    self.value(item);
+                }
+                self.0.push(b']');
+            }
+            Value::Map(map) => self.map(map, &[]),
+        }
+    }
+
+    /// Appends a map, with `more` fields after its own.
+    pub fn map(&mut self, map: &Map, more: &[(&str, &Value)]) {
+        self.0.push(b'{');
+        let mut first = true;
+        let mut field = |writer: &mut Self, key: &str, value: &Value| {
+            if !std::mem::take(&mut first) {
+                writer.0.push(b',');
+            }
+            writer.str(key);
+            writer.0.push(b':');
+            writer.value(value);
+        };
+        // Keys that look like array indices come first there, in numeric order.
+        let mut indices: Vec<(u32, &Key, &Value)> =
+            map.iter().filter_map(|(key, value)| Some((array_index(key.as_str())?, key, value))).collect();
+        indices.sort_by_key(|(index, ..)| *index);
+        for (_, key, value) in &indices {
+            field(self, key.as_str(), value);
+        }
+        let hidden = |key: &str| more.iter().any(|(name, _)| *name == key);
+        for (key, value) in map.iter() {
+            if !hidden(key.as_str()) && (indices.is_empty() || array_index(key.as_str()).is_none()) {
+                field(self, key.as_str(), value);
+            }
+        }
+        for (key, value) in more {
+            field(self, key, value);
+        }
+        self.0.push(b'}');
+    }
+
+    /// Appends text as it is.
+    pub fn raw(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// Appends text in quotes; only what must be escaped is.
+    pub fn str(&mut self, text: &str) {
+        let out = &mut *self.0;
+        out.push(b'"');
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let run = bytes[at..].iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | ..=0x1f)).count();
+            out.extend_from_slice(&bytes[at..at + run]);
+            at += run;
+            let Some(byte) = bytes.get(at) else { break };
+            match short_escape(*byte) {
+                Some(escape) => out.extend_from_slice(escape),
+                None => escape_unicode(char::from(*byte), out),
+            }
+            at += 1;
+        }
+        out.push(b'"');
+    }
+
+    fn int(&mut self, number: i64) {
+        const EXACT: u64 = 1 << 53;
+        if number.unsigned_abs() <= EXACT {
+            self.raw(&number.to_string());
+        } else {
+            #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other whole numbers")]
+            self.number(number as f64);
+        }
+    }
+
+    /// As `Number.prototype.toString`: an exponent below 1e-6 and from 1e21.
+    fn number(&mut self, value: f64) {
+        if !value.is_finite() {
+            return self.raw("null");
+        }
+        if value == 0.0 {
+            return self.raw("0");
+        }
+        let shortest = Shortest::of(value);
+        if shortest.negative {
+            self.0.push(b'-');
+        }
+        if (-6..21).contains(&shortest.exponent) {
+            shortest.positional(false, self.0);
+        } else {
+            shortest.scientific(1, self.0);
+        }
+    }
+}
+
+/// The number of a key that JavaScript takes for an array index: canonical, below 2^32 - 1.
+fn array_index(key: &str) -> Option<u32> {
+    let bytes = key.as_bytes();
+    if !matches!(bytes, [b'0'] | [b'1'..=b'9', ..]) || bytes.len() > 10 {
+        return None;
+    }
+    key.parse().ok().filter(|index| *index < u32::MAX)
+}

@@ -1,0 +1,295 @@
+//! The reader of JSON: into [`Value`], or past a value without looking.
+//!
+//! Written by hand for two reasons: whole numbers of any size stay exact, and the bytes of each document of a
+//! bundle are known before it is read, so that a document that is already in memory is not read again.
+
+use crate::value::{Key, Keys, Map, Value};
+
+/// What is wrong with a JSON text, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at byte {offset}")]
+pub struct Fault {
+    /// Offset of the byte.
+    pub offset: usize,
+    /// What was expected or found.
+    pub what: &'static str,
+}
+
+/// Deepest nesting that is read; the same as for datafiles, with room for the bundle around them.
+const DEPTH: usize = 220;
+
+/// Reads one JSON text from front to back.
+pub struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+type Result<T> = std::result::Result<T, Fault>;
+
+impl<'a> Reader<'a> {
+    /// A reader at the start of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Reads the whole text as one value.
+    ///
+    /// ```
+    /// use qontract_bundle::{Keys, Value, json::Reader};
+    /// let value = Reader::new(r#"{"b": [1, 2.0], "a": "\u00e9"}"#).whole(&mut Keys::default()).unwrap();
+    /// assert_eq!(value.pointer("/b/1"), Some(&Value::Float(2.0)));
+    /// assert_eq!(value.get("a").and_then(Value::as_str), Some("é"));
+    /// ```
+    pub fn whole(mut self, keys: &mut Keys) -> Result<Value> {
+        let value = self.value(keys, DEPTH)?;
+        self.end()?;
+        Ok(value)
+    }
+
+    /// Nothing but blanks may follow.
+    pub fn end(&mut self) -> Result<()> {
+        self.blanks();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.fault("expected the end of the text")) }
+    }
+
+    /// Reads the fields of an object: `field` is called with each key, positioned at its value.
+    pub fn object(&mut self, mut field: impl FnMut(&mut Self, String) -> Result<()>) -> Result<()> {
+        self.expect(b'{', "expected an object")?;
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.blanks();
+            let key = self.string()?;
+            self.expect(b':', "expected `:`")?;
+            self.blanks();
+            field(self, key)?;
+            if self.take(b'}') {
+                return Ok(());
+            }
+            self.expect(b',', "expected `,` or `}`")?;
+        }
+    }
+
+    /// The text of the next value, which is skipped, not read.
+    pub fn skip(&mut self) -> Result<&'a str> {
+        self.blanks();
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut open = 0_usize;
+        loop {
+            match bytes.get(self.at) {
+                None => return Err(self.fault("the text ends within a value")),
+                Some(b'"') => self.skip_string()?,
+                Some(b'{' | b'[') => {
+                    open += 1;
+                    self.at += 1;
+                }
+                Some(b'}' | b']') if open > 0 => {
+                    open -= 1;
+                    self.at += 1;
+                }
+                Some(b',' | b'}' | b']') if open == 0 => break,
+                Some(_) => self.at += 1,
+            }
+            if open == 0 && self.at > start && matches!(bytes[self.at - 1], b'"' | b'}' | b']') {
+                break;
+            }
+        }
+        Ok(self.text[start..self.at].trim_end())
+    }
+
+    fn skip_string(&mut self) -> Result<()> {
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        loop {
+            match bytes.get(self.at) {
+                None => return Err(self.fault("the text ends within a string")),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.at += 2,
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// Reads the next value.
+    fn value(&mut self, keys: &mut Keys, depth: usize) -> Result<Value> {
+        self.blanks();
+        let Some(deeper) = depth.checked_sub(1) else {
+            return Err(self.fault("nested too deeply"));
+        };
+        match self.peek() {
+            Some(b'"') => Ok(Value::Str(self.string()?.into_boxed_str())),
+            Some(b'{') => {
+                let mut entries: Vec<(Key, Value)> = Vec::new();
+                self.object(|reader, key| {
+                    let key = keys.key(&key);
+                    entries.push((key, reader.value(keys, deeper)?));
+                    Ok(())
+                })?;
+                Ok(Value::Map(Map::new(entries)))
+            }
+            Some(b'[') => self.list(keys, deeper),
+            Some(b't') => self.word("true", Value::Bool(true)),
+            Some(b'f') => self.word("false", Value::Bool(false)),
+            Some(b'n') => self.word("null", Value::Null),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => Err(self.fault("expected a value")),
+        }
+    }
+
+    fn list(&mut self, keys: &mut Keys, depth: usize) -> Result<Value> {
+        self.at += 1;
+        let mut items = Vec::new();
+        if self.take(b']') {
+            return Ok(Value::List(Box::new([])));
+        }
+        loop {
+            items.push(self.value(keys, depth)?);
+            if self.take(b']') {
+                return Ok(Value::List(items.into_boxed_slice()));
+            }
+            self.expect(b',', "expected `,` or `]`")?;
+        }
+    }
+
+    fn word(&mut self, word: &'static str, value: Value) -> Result<Value> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.fault("expected a value"));
+        }
+        self.at += word.len();
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Result<Value> {
+        let start = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        let leading_zero = self.peek() == Some(b'0');
+        let whole = self.digits()?;
+        if leading_zero && whole > 1 {
+            self.at = start;
+            return Err(self.fault("a number with a leading zero"));
+        }
+        let mut float = false;
+        if self.peek() == Some(b'.') {
+            float = true;
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            float = true;
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        let text = &self.text[start..self.at];
+        if float {
+            let number: f64 = text.parse().map_err(|_| self.fault("a number out of range"))?;
+            return if number.is_finite() {
+                Ok(Value::Float(number))
+            } else {
+                Err(self.fault("a number out of range"))
+            };
+        }
+        Ok(text.parse().map_or_else(|_| Value::BigInt(text.into()), Value::Int))
+    }
+
+    fn digits(&mut self) -> Result<usize> {
+        let digits = self.text.as_bytes()[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += digits;
+        if digits == 0 { Err(self.fault("expected a digit")) } else { Ok(digits) }
+    }
+
+    fn string(&mut self) -> Result<String> {
+        if self.peek() != Some(b'"') {
+            return Err(self.fault("expected a string"));
+        }
+        self.at += 1;
+        let bytes = self.text.as_bytes();
+        let mut text = String::new();
+        loop {
+            let start = self.at;
+            let run =
+                bytes[start..].iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | ..=0x1f)).count();
+            self.at += run;
+            text.push_str(&self.text[start..self.at]);
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(text);
+                }
+                Some(b'\\') => text.push(self.escape()?),
+                Some(_) => return Err(self.fault("a control character in a string")),
+                None => return Err(self.fault("the text ends within a string")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        let escaped = self.text.as_bytes().get(self.at + 1).copied();
+        self.at += 2;
+        Ok(match escaped {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode(),
+            _ => return Err(self.fault("an unknown escape")),
+        })
+    }
+
+    fn unicode(&mut self) -> Result<char> {
+        let first = self.unit()?;
+        if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with("\\u") {
+            self.at += 2;
+            let second = self.unit()?;
+            return char::decode_utf16([first, second])
+                .next()
+                .and_then(std::result::Result::ok)
+                .ok_or_else(|| self.fault("half a surrogate pair"));
+        }
+        char::from_u32(u32::from(first)).ok_or_else(|| self.fault("half a surrogate pair"))
+    }
+
+    fn unit(&mut self) -> Result<u16> {
+        let digits =
+            self.text.as_bytes().get(self.at..self.at + 4).and_then(|bytes| str::from_utf8(bytes).ok());
+        let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let unit = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        self.at += if unit.is_some() { 4 } else { 0 };
+        unit.ok_or_else(|| self.fault("expected four hexadecimal digits"))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        self.blanks();
+        let taken = self.peek() == Some(byte);
+        self.at += usize::from(taken);
+        taken
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<()> {
+        if self.take(byte) { Ok(()) } else { Err(self.fault(what)) }
+    }
+
+    /// A fault at the current place.
+    pub fn fault(&self, what: &'static str) -> Fault {
+        Fault { offset: self.at.min(self.text.len()), what }
+    }
+}

@@ -1,0 +1,24 @@
+//! Data repo → bundle: validated bytes with a name, the SHA-256 of themselves.
+//!
+//! The road: [`repo`] finds the files of a directory or of a Git revision, [`build`] turns them into a [`Bundle`]
+//! and its bytes, [`load`] turns bytes into a bundle again, [`store`] keeps them on disk, and [`diff`] tells two
+//! bundles apart. The model (value, json, digest, model, types, diff) is pure; only [`repo`] and [`store`] touch
+//! the disk, and only [`repo`] runs `git`.
+
+pub mod build;
+mod digest;
+//pub mod diff;
+pub mod json;
+pub mod load;
+mod model;
+pub mod repo;
+pub mod store;
+pub mod types;
+mod value;
+
+pub use build::{Built, build};
+pub use digest::Sha256;
+pub use load::{LoadError, load};
+pub use model::{Backref, Bundle, Datafile, Document, Encoded, Pool, Resource, Stamp};
+pub use repo::{Layout, Repo};
+pub use value::{Key, Keys, Map, Value};

@@ -1,0 +1,174 @@
+//! Bytes → bundle. Takes the bundles of other makers too.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::digest::Sha256;
+use crate::json::{Fault, Reader};
+use crate::model::{Backref, Bundle, Datafile, Document, Pool, Resource, Stamp};
+use crate::value::{Keys, Map, Value};
+
+/// Why bytes are no bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The bytes are not UTF-8.
+    #[error("the bundle is not UTF-8 text")]
+    Encoding(#[source] std::str::Utf8Error),
+    /// The text is not JSON.
+    #[error("the bundle is not valid JSON")]
+    Json(#[source] Fault),
+    /// A document is not JSON.
+    #[error("`{path}` in the bundle is not valid JSON")]
+    Document {
+        /// Which document.
+        path: String,
+        /// What is wrong in it, counted from its start.
+        #[source]
+        fault: Fault,
+    },
+    /// A part is missing, or not of the form it must have.
+    #[error("`{part}` is missing in the bundle, or not {form}")]
+    Form {
+        /// Which part.
+        part: String,
+        /// What it must be.
+        form: &'static str,
+    },
+}
+
+/// How many documents one task reads.
+const CHUNK: usize = 256;
+
+/// Reads a bundle; what `pool` already has is shared, not read.
+pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
+    let text = str::from_utf8(bytes).map_err(LoadError::Encoding)?;
+    let skimmed = skim(text).map_err(LoadError::Json)?;
+    let part = |name: &'static str| skimmed.part(name, "there");
+    let stamp =
+        Stamp { commit: skimmed.text("git_commit")?, timestamp: skimmed.text("git_commit_timestamp")? };
+    let graphql = document("graphql", part("graphql")?, pool, &mut Keys::default())?;
+    Ok(Bundle {
+        sha: Sha256::of(bytes),
+        stamp,
+        datafiles: documents(&skimmed.data, pool)?,
+        graphql,
+        resources: resources(&skimmed.resources, pool)?,
+        schemas: documents(&skimmed.schemas, pool)?,
+    })
+}
+
+/// The texts of a bundle's parts, found without reading them.
+#[derive(Default)]
+struct Skimmed<'a> {
+    data: Vec<(String, &'a str)>,
+    resources: Vec<(String, &'a str)>,
+    schemas: Vec<(String, &'a str)>,
+    rest: Vec<(String, &'a str)>,
+}
+
+fn skim(text: &str) -> Result<Skimmed<'_>, Fault> {
+    let mut skimmed = Skimmed::default();
+    let mut reader = Reader::new(text);
+    reader.object(|reader, key| {
+        let documents = match key.as_str() {
+            "data" => &mut skimmed.data,
+            "resources" => &mut skimmed.resources,
+            "schemas" => &mut skimmed.schemas,
+            _ => {
+                skimmed.rest.push((key, reader.skip()?));
+                return Ok(());
+            }
+        };
+        documents.clear();
+        reader.object(|reader, path| {
+            documents.push((path, reader.skip()?));
+            Ok(())
+        })
+    })?;
+    reader.end()?;
+    for documents in [&mut skimmed.data, &mut skimmed.resources, &mut skimmed.schemas] {
+        sort(documents);
+    }
+    Ok(skimmed)
+}
+
+/// By path; of equal paths the last one stays, as in every reader of JSON.
+fn sort(documents: &mut Vec<(String, &str)>) {
+    if !documents.is_sorted_by(|a, b| a.0 < b.0) {
+        documents.reverse();
+        documents.sort_by(|a, b| a.0.cmp(&b.0));
+        documents.dedup_by(|later, kept| later.0 == kept.0);
+    }
+}
+
+impl<'a> Skimmed<'a> {
+    fn part(&self, name: &str, form: &'static str) -> Result<&'a str, LoadError> {
+        let found = self.rest.iter().rev().find(|(key, _)| key == name).map(|(_, text)| *text);
+        found.ok_or_else(|| LoadError::Form { part: name.to_owned(), form })
+    }
+
+    fn text(&self, name: &str) -> Result<String, LoadError> {
+        let value =
+            Reader::new(self.part(name, "a string")?).whole(&mut Keys::default()).map_err(LoadError::Json)?;
+        let text = value.as_str().map(str::to_owned);
+        text.ok_or_else(|| LoadError::Form { part: name.to_owned(), form: "a string" })
+    }
+}
+
+fn document(path: &str, text: &str, pool: &Pool, keys: &mut Keys) -> Result<Arc<Document>, LoadError> {
+    pool.document(Sha256::of(text.as_bytes()), || {
+        Reader::new(text).whole(keys).map_err(|fault| LoadError::Document { path: path.to_owned(), fault })
+    })
+}
+
+fn documents(skimmed: &[(String, &str)], pool: &Pool) -> Result<Vec<Datafile>, LoadError> {
+    let read = |chunk: &[(String, &str)]| {
+        let mut keys = Keys::default();
+        let one = |(path, text): &(String, &str)| {
+            let document = document(path, text, pool, &mut keys)?;
+            if document.value.as_map().is_none() {
+                return Err(LoadError::Form { part: path.clone(), form: "an object" });
+            }
+            Ok(Datafile { path: Arc::from(path.as_str()), document })
+        };
+        chunk.iter().map(one).collect::<Result<Vec<_>, _>>()
+    };
+    let chunks: Vec<_> = skimmed.par_chunks(CHUNK).map(read).collect::<Result<_, _>>()?;
+    Ok(chunks.into_iter().flatten().collect())
+}
+
+fn resources(skimmed: &[(String, &str)], pool: &Pool) -> Result<Vec<Arc<Resource>>, LoadError> {
+    let one = |(path, text): &(String, &str)| {
+        // The path is part of what is shared, and the key of the map decides on it.
+        let digest = Resource::digest_of(path, text.as_bytes());
+        pool.resource(digest, || {
+            let whole = Reader::new(text).whole(&mut Keys::default());
+            let value = whole.map_err(|fault| LoadError::Document { path: path.clone(), fault })?;
+            let form = || LoadError::Form { part: path.clone(), form: "a resource" };
+            read_resource(path, value.as_map().ok_or_else(form)?, digest).ok_or_else(form)
+        })
+    };
+    skimmed.par_iter().map(one).collect()
+}
+
+fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {
+    let text = |key: &str| map.get(key)?.as_str();
+    let mut backrefs = Vec::new();
+    for backref in map.get("backrefs").and_then(Value::as_list).unwrap_or_default() {
+        let field = |key: &str| Some(backref.get(key)?.as_str()?.to_owned());
+        backrefs.push(Backref {
+            path: field("path")?,
+            datafile_schema: field("datafileSchema")?,
+            jsonpath: field("jsonpath")?,
+        });
+    }
+    Some(Resource {
+        path: path.into(),
+        content: text("content")?.into(),
+        sha256sum: text("sha256sum")?.into(),
+        schema: text("$schema").map(Into::into),
+        backrefs,
+        digest,
+    })
+}

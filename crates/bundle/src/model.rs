@@ -1,0 +1,257 @@
+//! The bundle in memory: immutable, its documents shared.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::digest::Sha256;
+use crate::value::Value;
+
+/// Which commit a bundle was made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The commit, as given.
+    pub commit: String,
+    /// Its time in seconds since 1970, as given.
+    pub timestamp: String,
+}
+
+/// A value and the digest of the JSON text it was written in.
+///
+/// **Invariant:** equal digests mean equal values. Unequal digests do not mean unequal values: a bundle of
+/// another maker may be laid out otherwise.
+#[derive(Debug, PartialEq)]
+pub struct Document {
+    /// The value.
+    pub value: Value,
+    /// Digest of the JSON text.
+    pub digest: Sha256,
+}
+
+impl Document {
+    /// The schema that the document names.
+    pub fn schema(&self) -> Option<&str> {
+        self.value.get("$schema")?.as_str()
+    }
+}
+
+/// A datafile of a bundle: its path and its document.
+#[derive(Clone, Debug)]
+pub struct Datafile {
+    /// Path within `data/`, with a leading slash.
+    pub path: Arc<str>,
+    /// What it says.
+    pub document: Arc<Document>,
+}
+
+/// Where a resource is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backref {
+    /// Path of the datafile.
+    pub path: String,
+    /// Schema of the datafile.
+    pub datafile_schema: String,
+    /// Where in it, for example `openshiftResources.[6].path`.
+    pub jsonpath: String,
+}
+
+/// A raw file that datafiles name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Path within `resources/`, with a leading slash.
+    pub path: Box<str>,
+    /// The whole text.
+    pub content: Box<str>,
+    /// Digest of the file.
+    pub sha256sum: Box<str>,
+    /// The schema that its text names, for YAML files.
+    pub schema: Option<Box<str>>,
+    /// Where it is named.
+    pub backrefs: Vec<Backref>,
+    /// Digest of its path and its JSON text in the bundle.
+    pub digest: Sha256,
+}
+
+impl Resource {
+    /// The digest of a resource: of its path and its JSON text in the bundle.
+    pub(crate) fn digest_of(path: &str, text: &[u8]) -> Sha256 {
+        Sha256::of_parts([path.as_bytes(), b"\0", text])
+    }
+}
+
+/// An immutable snapshot of a data repo.
+///
+/// **Invariant:** datafiles, resources and schemas are sorted by path.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    pub(crate) sha: Sha256,
+    pub(crate) stamp: Stamp,
+    pub(crate) datafiles: Vec<Datafile>,
+    pub(crate) graphql: Arc<Document>,
+    pub(crate) resources: Vec<Arc<Resource>>,
+    pub(crate) schemas: Vec<Datafile>,
+}
+
+impl Bundle {
+    /// The name of the bundle: the SHA-256 of its bytes.
+    pub fn sha(&self) -> Sha256 {
+        self.sha
+    }
+
+    /// The commit it was made of.
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    /// All datafiles, by path.
+    pub fn datafiles(&self) -> &[Datafile] {
+        &self.datafiles
+    }
+
+    /// The datafile at `path`.
+    pub fn datafile(&self, path: &str) -> Option<&Arc<Document>> {
+        find(&self.datafiles, path, |datafile| &datafile.path).map(|datafile| &datafile.document)
+    }
+
+    /// The description of the GraphQL types.
+    pub fn graphql(&self) -> &Arc<Document> {
+        &self.graphql
+    }
+
+    /// All resources, by path.
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        &self.resources
+    }
+
+    /// The resource at `path`.
+    pub fn resource(&self, path: &str) -> Option<&Arc<Resource>> {
+        find(&self.resources, path, |resource| &resource.path)
+    }
+
+    /// All schemas, by path, as they are in the bundle.
+    pub fn schemas(&self) -> &[Datafile] {
+        &self.schemas
+    }
+
+    /// The schema at `path`.
+    pub fn schema(&self, path: &str) -> Option<&Arc<Document>> {
+        find(&self.schemas, path, |schema| &schema.path).map(|schema| &schema.document)
+    }
+}
+
+fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Option<&'a T> {
+    let place = sorted.binary_search_by(|entry| path_of(entry).cmp(path)).ok()?;
+    Some(&sorted[place])
+}
+
+/// The bytes of a bundle, in parts.
+#[derive(Debug, Default)]
+pub struct Encoded {
+    parts: Vec<Vec<u8>>,
+}
+
+impl Encoded {
+    /// Appends a part.
+    pub(crate) fn push(&mut self, part: Vec<u8>) {
+        self.parts.push(part);
+    }
+
+    /// The parts in order.
+    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(Vec::as_slice)
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(Vec::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The SHA-256 of all of them: the name of the bundle.
+    pub fn sha(&self) -> Sha256 {
+        Sha256::of_parts(self.parts())
+    }
+
+    /// Writes all of them.
+    pub fn write_to(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        self.parts().try_for_each(|part| out.write_all(part))
+    }
+
+    /// All of them in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.parts.concat()
+    }
+}
+
+/// Documents and resources that are in memory, by digest, so that bundles share what they have in common.
+///
+/// **Invariant:** the pool keeps nothing alive: what no bundle holds any more is gone.
+#[derive(Debug, Default)]
+pub struct Pool {
+    documents: Mutex<HashMap<Sha256, Weak<Document>>>,
+    resources: Mutex<HashMap<Sha256, Weak<Resource>>>,
+}
+
+impl Pool {
+    /// The document of `digest`, made by `make` unless some bundle has it.
+    pub fn document<E>(
+        &self,
+        digest: Sha256,
+        make: impl FnOnce() -> Result<Value, E>,
+    ) -> Result<Arc<Document>, E> {
+        shared(&self.documents, digest, || Ok(Document { value: make()?, digest }))
+    }
+
+    /// The resource of `digest`, made by `make` unless some bundle has it.
+    pub fn resource<E>(
+        &self,
+        digest: Sha256,
+        make: impl FnOnce() -> Result<Resource, E>,
+    ) -> Result<Arc<Resource>, E> {
+        shared(&self.resources, digest, make)
+    }
+
+    /// Forgets what no bundle holds any more.
+    pub fn sweep(&self) {
+        lock(&self.documents).retain(|_, document| document.strong_count() > 0);
+        lock(&self.resources).retain(|_, resource| resource.strong_count() > 0);
+    }
+
+    /// How many documents and resources are alive.
+    pub fn len(&self) -> usize {
+        self.sweep();
+        lock(&self.documents).len() + lock(&self.resources).len()
+    }
+
+    /// Whether nothing is alive.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn shared<T, E>(
+    table: &Mutex<HashMap<Sha256, Weak<T>>>,
+    digest: Sha256,
+    make: impl FnOnce() -> Result<T, E>,
+) -> Result<Arc<T>, E> {
+    if let Some(alive) = lock(table).get(&digest).and_then(Weak::upgrade) {
+        return Ok(alive);
+    }
+    let made = Arc::new(make()?);
+    let mut table = lock(table);
+    // Somebody may have made it meanwhile: then theirs is shared.
+    if let Some(alive) = table.get(&digest).and_then(Weak::upgrade) {
+        return Ok(alive);
+    }
+    table.insert(digest, Arc::downgrade(&made));
+    Ok(made)
+}
+
+/// The tables hold plain data that is whole at any time, so a panic elsewhere does not spoil them.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,221 @@
+//! The files of a data repo: in a directory, or in a Git revision without a checkout.
+
+mod directory;
+mod revision;
+
+use std::borrow::Cow;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use qontract_diagnostics::{Diagnostic, Sources, code};
+
+pub use revision::{GitError, Revision, head_stamp};
+
+/// Most bytes of one file of a data repo.
+pub const MOST_BYTES: u64 = 8 << 20;
+
+/// Where the parts of a data repo are, relative to its root.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Folder of datafiles.
+    pub data: String,
+    /// Folder of resources.
+    pub resources: String,
+    /// Folder of JSON Schemas.
+    pub schemas: String,
+    /// File that describes the GraphQL types.
+    pub graphql: String,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            data: "data".to_owned(),
+            resources: "resources".to_owned(),
+            schemas: "schemas".to_owned(),
+            graphql: "graphql-schemas/schema.yml".to_owned(),
+        }
+    }
+}
+
+/// A data repo, wherever it is.
+#[derive(Clone, Debug)]
+pub struct Repo {
+    tree: Tree,
+    layout: Layout,
+}
+
+#[derive(Clone, Debug)]
+enum Tree {
+    /// A directory. Links may lead anywhere within it.
+    Directory(PathBuf),
+    /// Four places that have nothing in common. Links stay within their own.
+    Places,
+    /// A revision of a Git repository.
+    Revision(Revision),
+}
+
+/// A file of a data repo.
+#[derive(Debug)]
+pub struct File {
+    /// Path within its folder, with a leading slash: how the bundle calls it.
+    pub path: String,
+    /// Path within the data repo: how people call it.
+    pub name: String,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    OnDisk(PathBuf),
+    InMemory(Vec<u8>),
+    TooLarge(u64),
+}
+
+/// What came of reading a file.
+pub enum Bytes<'a> {
+    /// Its bytes.
+    Whole(Cow<'a, [u8]>),
+    /// It has more bytes than a file may have.
+    TooLarge(u64),
+}
+
+/// The files of a folder, by path, and what was wrong with the others.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Files that can be read.
+    pub files: Vec<File>,
+    /// Links that lead nowhere, names that are no text, and the like.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// A part of the data repo that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum RepoError {
+    /// A folder or file of the layout is missing.
+    #[error("there is no `{name}` in the data repo")]
+    Missing {
+        /// Which one.
+        name: String,
+        /// What the operating system said, if it was asked.
+        #[source]
+        source: Option<io::Error>,
+    },
+    /// A folder cannot be listed.
+    #[error("cannot list `{name}`")]
+    List {
+        /// Which one.
+        name: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Git did not answer.
+    #[error("cannot read the Git revision")]
+    Git(#[from] GitError),
+}
+
+impl Repo {
+    /// The data repo in a directory.
+    pub fn directory(root: impl Into<PathBuf>, layout: Layout) -> Self {
+        Self { tree: Tree::Directory(root.into()), layout }
+    }
+
+    /// A data repo whose parts are at any four places.
+    pub fn places(layout: Layout) -> Self {
+        Self { tree: Tree::Places, layout }
+    }
+
+    /// The data repo in a Git revision.
+    pub fn revision(revision: Revision, layout: Layout) -> Self {
+        Self { tree: Tree::Revision(revision), layout }
+    }
+
+    /// Where its parts are.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The files of the folder `name`. A missing folder is an error, unless it `may_be_missing`.
+    pub fn list(&self, name: &str, may_be_missing: bool) -> Result<Listing, RepoError> {
+        let listing = match &self.tree {
+            Tree::Directory(root) => directory::list(&root.join(name), root, name),
+            Tree::Places => directory::list(Path::new(name), Path::new(name), name),
+            Tree::Revision(revision) => revision.list(name),
+        };
+        let mut listing = match listing {
+            Err(RepoError::Missing { .. }) if may_be_missing => Listing::default(),
+            other => other?,
+        };
+        listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(listing)
+    }
+
+    /// The single file `name`.
+    pub fn file(&self, name: &str) -> Result<File, RepoError> {
+        let content = match &self.tree {
+            Tree::Directory(root) => Content::OnDisk(root.join(name)),
+            Tree::Places => Content::OnDisk(PathBuf::from(name)),
+            Tree::Revision(revision) => {
+                let missing = || RepoError::Missing { name: name.to_owned(), source: None };
+                Content::InMemory(revision.read(name)?.ok_or_else(missing)?)
+            }
+        };
+        if let Content::OnDisk(path) = &content {
+            path.metadata()
+                .map_err(|source| RepoError::Missing { name: name.to_owned(), source: Some(source) })?;
+        }
+        Ok(File { path: format!("/{name}"), name: name.to_owned(), content })
+    }
+}
+
+impl Sources for Repo {
+    fn text(&self, file: &str) -> Option<Cow<'_, str>> {
+        match self.file(file).ok()?.read().ok()? {
+            Bytes::Whole(bytes) => Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),
+            Bytes::TooLarge(_) => None,
+        }
+    }
+}
+
+impl File {
+    /// Its bytes.
+    pub fn read(&self) -> io::Result<Bytes<'_>> {
+        match &self.content {
+            Content::InMemory(bytes) => Ok(Bytes::Whole(Cow::Borrowed(bytes))),
+            Content::TooLarge(size) => Ok(Bytes::TooLarge(*size)),
+            Content::OnDisk(path) => {
+                let file = std::fs::File::open(path)?;
+                let size = file.metadata()?.len();
+                if size > MOST_BYTES {
+                    return Ok(Bytes::TooLarge(size));
+                }
+                let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
+                // It may grow while it is read: not past the limit.
+                file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+                if bytes.len() as u64 > MOST_BYTES {
+                    return Ok(Bytes::TooLarge(bytes.len() as u64));
+                }
+                Ok(Bytes::Whole(Cow::Owned(bytes)))
+            }
+        }
+    }
+}
+
+/// Whether a file or folder of this name is passed over.
+fn is_hidden(name: &str) -> bool {
+    name.starts_with('.')
+}
+
+fn link_outside(name: &str, target: &str) -> Diagnostic {
+    let message = format!("the link leads out of the data repo, to `{target}`");
+    Diagnostic::new(code::LINK_OUTSIDE, message).in_file(name)
+}
+
+fn link_broken(name: &str, target: &str, why: &str) -> Diagnostic {
+    Diagnostic::new(code::LINK_BROKEN, format!("the link leads to `{target}`, {why}")).in_file(name)
+}
+
+fn unreadable(name: &str, why: &str) -> Diagnostic {
+    Diagnostic::new(code::UNREADABLE, format!("the file cannot be read: {why}")).in_file(name)
+}

@@ -1,0 +1,30 @@
+//! Bundles on disk.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::model::Encoded;
+
+/// Writes a bundle so that `path` has either all of it or what it had before.
+pub fn write(encoded: &Encoded, path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new().prefix(".bundle-").tempfile_in(folder)?;
+    {
+        let mut buffered = io::BufWriter::with_capacity(1 << 20, file.as_file_mut());
+        encoded.write_to(&mut buffered)?;
+        buffered.flush()?;
+    }
+    file.as_file().sync_all()?;
+    // A temporary file is private; a bundle is as public as its folder.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = path.metadata().map_or(0o644, |old| old.permissions().mode());
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
+    }
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

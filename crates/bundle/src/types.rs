@@ -1,0 +1,229 @@
+//! The GraphQL types as the data repo describes them, read from the bundle's `graphql` document.
+
+use std::collections::BTreeMap;
+
+use crate::value::{Map, Value};
+
+/// All types, by name.
+#[derive(Debug, Default)]
+pub struct Types {
+    types: BTreeMap<Box<str>, Type>,
+    /// Names of types by the schema of their datafiles.
+    by_schema: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// An object or interface type.
+#[derive(Debug)]
+pub struct Type {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its fields, in the order of the file; a field given twice counts as given last.
+    pub fields: Vec<Field>,
+    /// Schema of the datafiles that are of this type.
+    pub datafile: Option<Box<str>>,
+    /// Whether it is an interface.
+    pub is_interface: bool,
+    /// The interface it implements.
+    pub interface: Option<Box<str>>,
+    /// How an interface finds the type of an object.
+    pub resolve: Option<Resolve>,
+}
+
+/// Names of types, by the value of the field that tells them.
+pub type TypesByValue = BTreeMap<Box<str>, Box<str>>;
+
+/// How an interface finds the type of an object.
+#[derive(Debug)]
+pub enum Resolve {
+    /// By the value of one of its fields.
+    FieldMap {
+        /// The field.
+        field: Box<str>,
+        /// Types by value.
+        types: TypesByValue,
+    },
+    /// By its `$schema`.
+    Schema,
+    /// In a way nobody knows.
+    Unknown(Box<str>),
+}
+
+/// A field of a type.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "these are the attributes as the data repo writes them")]
+pub struct Field {
+    /// Its name.
+    pub name: Box<str>,
+    /// Name of its type.
+    pub type_name: Box<str>,
+    /// A list of that type.
+    pub is_list: bool,
+    /// Never null.
+    pub is_required: bool,
+    /// Its type is an interface.
+    pub is_interface: bool,
+    /// Can be searched by.
+    pub is_searchable: bool,
+    /// Unique in all of the data.
+    pub is_unique: bool,
+    /// Unique in its list.
+    pub is_context_unique: bool,
+    /// Names a resource, or lists all of them.
+    pub is_resource: bool,
+    /// Answered with the resource that it names.
+    pub resolve_resource: bool,
+    /// Answered with the datafiles that point here.
+    pub synthetic: Option<Synthetic>,
+    /// Lists all datafiles of this schema.
+    pub datafile_schema: Option<Box<str>>,
+}
+
+/// Which datafiles point at an object.
+#[derive(Debug)]
+pub struct Synthetic {
+    /// Their schema.
+    pub schema: Box<str>,
+    /// Where in them the reference stands, dots between keys.
+    pub sub_attr: Box<str>,
+}
+
+impl Types {
+    /// Reads the types of a bundle's `graphql` document: `{confs: […]}`, or a bare list.
+    ///
+    /// What does not have the form of a type or field is passed over: [`crate::build`] reports it.
+    pub fn read(graphql: &Value) -> Self {
+        let mut types = BTreeMap::new();
+        for conf in confs(graphql).unwrap_or_default() {
+            if let Some(type_) = conf.as_map().and_then(Type::read) {
+                types.insert(type_.name.clone(), type_);
+            }
+        }
+        let mut by_schema = BTreeMap::new();
+        for type_ in types.values() {
+            if let Some(datafile) = &type_.datafile {
+                by_schema.insert(datafile.clone(), type_.name.clone());
+            }
+        }
+        if let Some(query) = types.get("Query") {
+            for field in &query.fields {
+                if let Some(schema) = &field.datafile_schema {
+                    by_schema.insert(schema.clone(), field.type_name.clone());
+                }
+            }
+        }
+        Self { types, by_schema }
+    }
+
+    /// The type of this name.
+    pub fn get(&self, name: &str) -> Option<&Type> {
+        self.types.get(name)
+    }
+
+    /// The type of datafiles of this schema.
+    pub fn by_schema(&self, schema: &str) -> Option<&Type> {
+        self.get(self.by_schema.get(schema)?)
+    }
+
+    /// All types, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Type> {
+        self.types.values()
+    }
+}
+
+/// The list of types of a `graphql` document.
+pub fn confs(graphql: &Value) -> Option<&[Value]> {
+    match graphql {
+        Value::List(items) => Some(items),
+        Value::Map(map) => map.get("confs")?.as_list(),
+        _ => None,
+    }
+}
+
+impl Type {
+    fn read(conf: &Map) -> Option<Self> {
+        let mut fields: Vec<Field> = Vec::new();
+        for field in conf.get("fields").and_then(Value::as_list).unwrap_or_default() {
+            let Some(field) = field.as_map().and_then(Field::read) else { continue };
+            match fields.iter_mut().find(|known| known.name == field.name) {
+                Some(known) => *known = field,
+                None => fields.push(field),
+            }
+        }
+        Some(Self {
+            name: text(conf, "name")?,
+            fields,
+            datafile: text(conf, "datafile"),
+            is_interface: flag(conf, "isInterface"),
+            interface: text(conf, "interface"),
+            resolve: conf.get("interfaceResolve").and_then(Value::as_map).map(Resolve::read),
+        })
+    }
+
+    /// The field of this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| &*field.name == name)
+    }
+
+    /// The fields that identify an object in its list.
+    pub fn context_unique_fields(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| field.identifies())
+    }
+
+    /// For an interface by the value of a field: that field, and the types by value.
+    pub fn field_map(&self) -> Option<(&str, &TypesByValue)> {
+        match &self.resolve {
+            Some(Resolve::FieldMap { field, types }) if self.is_interface => Some((field, types)),
+            _ => None,
+        }
+    }
+}
+
+impl Resolve {
+    fn read(map: &Map) -> Self {
+        match map.get("strategy").and_then(Value::as_str) {
+            Some("fieldMap") => {
+                let types = map.get("fieldMap").and_then(Value::as_map).into_iter().flat_map(Map::iter);
+                let named =
+                    types.filter_map(|(value, name)| Some((value.as_str().into(), name.as_str()?.into())));
+                Resolve::FieldMap { field: text(map, "field").unwrap_or_default(), types: named.collect() }
+            }
+            Some("schema") => Resolve::Schema,
+            other => Resolve::Unknown(other.unwrap_or_default().into()),
+        }
+    }
+}
+
+impl Field {
+    fn read(map: &Map) -> Option<Self> {
+        let synthetic = map.get("synthetic").and_then(Value::as_map);
+        Some(Self {
+            name: text(map, "name")?,
+            type_name: text(map, "type")?,
+            is_list: flag(map, "isList"),
+            is_required: flag(map, "isRequired"),
+            is_interface: flag(map, "isInterface"),
+            is_searchable: flag(map, "isSearchable"),
+            is_unique: flag(map, "isUnique"),
+            is_context_unique: flag(map, "isContextUnique"),
+            is_resource: flag(map, "isResource"),
+            resolve_resource: flag(map, "resolveResource"),
+            synthetic: synthetic.and_then(|map| {
+                Some(Synthetic { schema: text(map, "schema")?, sub_attr: text(map, "subAttr")? })
+            }),
+            datafile_schema: text(map, "datafileSchema"),
+        })
+    }
+
+    /// Whether it tells an object of a list from the others: unique in all of the data is unique in a list too.
+    pub fn identifies(&self) -> bool {
+        self.is_unique || self.is_context_unique
+    }
+}
+
+fn text(map: &Map, key: &str) -> Option<Box<str>> {
+    map.get(key)?.as_str().map(Box::from)
+}
+
+fn flag(map: &Map, key: &str) -> bool {
+    map.get(key).is_some_and(Value::is_true)
+}

@@ -1,0 +1,162 @@
+//! The table of codes: every kind of finding, once.
+//!
+//! The long text of a code is `codes/Qnnnn.md` beside this crate's sources; its example is run by a test of the
+//! binary, so that what the text promises is what the program says.
+//!
+//! | range | what |
+//! |---|---|
+//! | Q1000–Q1999 | one YAML file, taken by itself |
+//! | Q2000–Q2999 | the data repo as a whole, and bundles |
+
+use std::fmt;
+
+use crate::diagnostic::Severity;
+
+/// The number of a kind of finding, shown as `Q1001`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(u16);
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Entry {
+    /// The code itself.
+    pub code: Code,
+    /// How bad findings of this code are.
+    pub severity: Severity,
+    /// The long text, in Markdown; its first line is the title.
+    pub text: &'static str,
+}
+
+impl Entry {
+    /// The first line of the long text, without the mark of the heading.
+    pub fn title(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
+    }
+}
+
+impl Code {
+    /// The row of this code.
+    pub fn entry(self) -> &'static Entry {
+        let row = TABLE.binary_search_by_key(&self, |entry| entry.code);
+        &TABLE[row.expect("codes are made by the table alone")]
+    }
+
+    /// The code written as `Q1001`, if there is one.
+    ///
+    /// ```
+    /// use qontract_diagnostics::Code;
+    /// assert_eq!(Code::parse("q1001").map(|code| code.to_string()), Some("Q1001".to_owned()));
+    /// assert_eq!(Code::parse("Q0000"), None);
+    /// ```
+    pub fn parse(written: &str) -> Option<Self> {
+        let digits = written.strip_prefix(['Q', 'q'])?;
+        let code = Code(digits.parse().ok().filter(|_| digits.len() == 4)?);
+        TABLE.binary_search_by_key(&code, |entry| entry.code).ok().map(|_| code)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Q{:04}", self.0)
+    }
+}
+
+macro_rules! table {
+    ($($(#[$doc:meta])+ $name:ident = $number:literal $severity:ident;)+) => {
+        $($(#[$doc])+ pub const $name: Code = Code($number);)+
+
+        /// Every code, by number.
+        pub static TABLE: &[Entry] = &[
+            $(Entry {
+                code: $name,
+                severity: Severity::$severity,
+                text: include_str!(concat!("../codes/Q", $number, ".md")),
+            },)+
+        ];
+    };
+}
+
+table! {
+    /// The file is not valid YAML.
+    YAML_SYNTAX = 1001 Error;
+    /// The file is not text that YAML allows.
+    YAML_ENCODING = 1002 Error;
+    /// The file is too large.
+    YAML_SIZE = 1003 Error;
+    /// The values are nested too deeply.
+    YAML_DEPTH = 1004 Error;
+    /// The aliases expand to too much.
+    YAML_EXPANSION = 1005 Error;
+    /// The file holds more than one document.
+    YAML_DOCUMENTS = 1006 Error;
+    /// An unquoted date.
+    YAML_DATE = 1007 Error;
+    /// A tag.
+    YAML_TAG = 1008 Error;
+    /// A key that is not a string.
+    YAML_KEY = 1009 Error;
+    /// A key given twice.
+    YAML_DUPLICATE_KEY = 1010 Warning;
+    /// A number that has no value.
+    YAML_NUMBER = 1011 Error;
+    /// An alias inside the value it stands for.
+    YAML_CYCLE = 1012 Error;
+    /// An anchor defined twice.
+    YAML_DUPLICATE_ANCHOR = 1013 Error;
+    /// A merge key that cannot merge.
+    YAML_MERGE = 1014 Error;
+    /// A construct that readers of YAML take differently.
+    YAML_AMBIGUOUS = 1015 Error;
+    /// Infinity or not-a-number, which JSON cannot hold.
+    YAML_NOT_FINITE = 1016 Error;
+    /// A file whose top level is not a map.
+    NOT_A_MAP = 2001 Error;
+    /// An empty file.
+    EMPTY_FILE = 2002 Warning;
+    /// A symbolic link that leaves the data repo.
+    LINK_OUTSIDE = 2003 Error;
+    /// A symbolic link to nothing, or to a folder.
+    LINK_BROKEN = 2004 Error;
+    /// A resource that is not UTF-8 text.
+    RESOURCE_ENCODING = 2005 Error;
+    /// A resource that is too large.
+    RESOURCE_SIZE = 2006 Error;
+    /// A file that cannot be read.
+    UNREADABLE = 2007 Error;
+    /// A schema that does not name its own schema.
+    SCHEMA_WITHOUT_SCHEMA = 2008 Error;
+    /// A GraphQL schema file of the wrong form.
+    GRAPHQL_FORM = 2009 Error;
+    /// A file whose name ends almost like a datafile's.
+    NAME_IGNORED = 2010 Warning;
+    /// A schema without `properties`.
+    SCHEMA_WITHOUT_PROPERTIES = 2011 Error;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_documented_once_and_in_order() {
+        assert!(TABLE.is_sorted_by(|a, b| a.code < b.code), "the table is sorted and has no code twice");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/codes");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .expect("the folder of long texts")
+            .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let expected: Vec<String> = TABLE.iter().map(|entry| format!("{}.md", entry.code)).collect();
+        assert_eq!(files, expected);
+    }
+
+    #[test]
+    fn every_long_text_has_a_title_an_example_and_a_way_out() {
+        for Entry { code, text, .. } in TABLE {
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines[0].starts_with("# ") && !lines[0].ends_with('.'), "{code}: title");
+            assert!(lines.contains(&"## Example"), "{code}: example");
+            assert!(lines.contains(&"## What to do"), "{code}: what to do");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Findings about data, and how they are shown.
+//!
+//! A [`Diagnostic`] says what is wrong, where, and what to do about it. Findings are collected, never thrown: a
+//! file with three mistakes yields three of them. The text a person sees is made in [`render`], the machine's
+//! form is [`record::Record`], and what a code means at length is in [`code`].
+//!
+//! This crate is pure: it reads no files. Whoever renders hands in the texts through [`Sources`].
+
+pub mod code;
+mod diagnostic;
+mod place;
+pub mod record;
+pub mod render;
+mod report;
+
+pub use code::Code;
+pub use diagnostic::{Diagnostic, Note, Severity};
+pub use place::{Place, Position, Span, position};
+pub use report::{NoSources, Report, Sources};

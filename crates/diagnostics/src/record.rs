@@ -1,0 +1,100 @@
+//! Findings as machines read them: one JSON object each.
+
+use serde::Serialize;
+
+use crate::diagnostic::Diagnostic;
+use crate::place::{Place, position};
+use crate::report::{Report, Sources};
+
+/// A finding with its lines worked out.
+#[derive(Debug, Serialize)]
+pub struct Record {
+    /// `Q1001`
+    pub code: String,
+    /// `error` or `warning`
+    pub severity: &'static str,
+    /// What is wrong, one line.
+    pub message: String,
+    /// Where.
+    #[serde(flatten)]
+    pub place: PlaceRecord,
+    /// Words under the marked text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// More to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<NoteRecord>,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// A place with its lines worked out; lines are absent where the text cannot be had.
+#[derive(Debug, Serialize)]
+pub struct PlaceRecord {
+    /// Path relative to the data repo.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// First line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// First column, from 1, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// Last line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_line: Option<u32>,
+    /// Column after the last character.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_column: Option<u32>,
+    /// JSON pointer of the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+}
+
+/// A note of a finding.
+#[derive(Debug, Serialize)]
+pub struct NoteRecord {
+    /// What to know.
+    pub text: String,
+    /// Where, if elsewhere.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub place: Option<PlaceRecord>,
+}
+
+/// All findings of a report as records.
+pub fn records(report: &Report, sources: &dyn Sources) -> Vec<Record> {
+    report.findings().iter().map(|finding| record(finding, sources)).collect()
+}
+
+fn record(finding: &Diagnostic, sources: &dyn Sources) -> Record {
+    let Diagnostic { code, severity, message, label, place, notes, hint } = finding;
+    let notes = notes.iter().map(|note| NoteRecord {
+        text: note.text.clone(),
+        place: note.place.as_ref().map(|place| place_record(place, sources)),
+    });
+    Record {
+        code: code.to_string(),
+        severity: severity.word(),
+        message: message.clone(),
+        place: place_record(place, sources),
+        label: label.clone(),
+        notes: notes.collect(),
+        hint: hint.clone(),
+    }
+}
+
+fn place_record(place: &Place, sources: &dyn Sources) -> PlaceRecord {
+    let lines = place.span.and_then(|span| {
+        let text = sources.text(&place.file)?;
+        Some((position(&text, span.start as usize), position(&text, span.end as usize)))
+    });
+    PlaceRecord {
+        file: place.file.clone(),
+        line: lines.map(|(start, _)| start.line),
+        column: lines.map(|(start, _)| start.column),
+        end_line: lines.map(|(_, end)| end.line),
+        end_column: lines.map(|(_, end)| end.column),
+        pointer: place.pointer.clone(),
+    }
+}

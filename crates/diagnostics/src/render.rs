@@ -1,0 +1,203 @@
+//! Findings as people read them: one line what, a code frame, notes, and the hint last.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::place::{Place, Span};
+use crate::report::{Report, Sources};
+
+/// Lines longer than this are not shown in a frame: they would bury the message.
+const LONGEST_LINE: usize = 1_000;
+/// A frame shows at most this many lines of a span.
+const MOST_LINES: usize = 6;
+
+/// Whether the text may carry terminal colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// Terminal escape codes; the printer strips them where they do not belong.
+    Styled,
+    /// Plain text.
+    Plain,
+}
+
+/// All findings, an empty line after each.
+pub fn text(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
+    let mut out = String::new();
+    for finding in report.findings() {
+        out.push_str(&one(finding, sources, colour));
+        out.push_str("\n\n");
+    }
+    out
+}
+
+/// One finding, without a final newline.
+pub fn one(finding: &Diagnostic, sources: &dyn Sources, colour: Colour) -> String {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let code = finding.code.to_string();
+    let title = level.primary_title(finding.message.as_str()).id(code.as_str());
+    let mut group =
+        framed(Group::with_title(title), &finding.place, &finding.label, sources, AnnotationKind::Primary);
+    for note in &finding.notes {
+        group = group.element(Level::NOTE.message(note.text.as_str()));
+        if let Some(place) = &note.place {
+            group = framed(group, place, "", sources, AnnotationKind::Context);
+        }
+    }
+    let renderer = match colour {
+        Colour::Styled => Renderer::styled(),
+        Colour::Plain => Renderer::plain(),
+    };
+    let mut out = renderer.render(&[group]);
+    if let Some(hint) = &finding.hint {
+        let _ = write!(out, "\nhint: {hint}");
+    }
+    out
+}
+
+/// Adds the lines that `place` is about, or just its file where there are none to show.
+fn framed<'a>(
+    group: Group<'a>,
+    place: &'a Place,
+    label: &'a str,
+    sources: &'a dyn Sources,
+    kind: AnnotationKind,
+) -> Group<'a> {
+    if place.file.is_empty() {
+        return group;
+    }
+    let text = place.span.and_then(|_| sources.text(&place.file));
+    let (Some(span), Some(text)) = (place.span, text) else {
+        let path = match &place.pointer {
+            Some(pointer) if !pointer.is_empty() => format!("{} at {pointer}", place.file),
+            _ => place.file.clone(),
+        };
+        return group.element(Origin::path(path));
+    };
+    let Some(frame) = Frame::cut(&text, span) else {
+        let at = crate::position(&text, span.start as usize);
+        let origin = Origin::path(place.file.as_str());
+        return group.element(origin.line(at.line as usize).char_column(at.column as usize));
+    };
+    let annotation = kind.span(frame.mark).label(Some(label).filter(|label| !label.is_empty()));
+    let snippet = Snippet::source(Cow::Owned(frame.text)).line_start(frame.first_line);
+    group.element(snippet.path(place.file.as_str()).annotation(annotation))
+}
+
+/// The few lines of a file that a frame shows.
+struct Frame {
+    text: String,
+    first_line: usize,
+    mark: std::ops::Range<usize>,
+}
+
+impl Frame {
+    /// The lines that `span` touches, or `None` if they are too long to show.
+    fn cut(text: &str, span: Span) -> Option<Self> {
+        let clamp = |offset: usize| {
+            let mut offset = offset.min(text.len());
+            while !text.is_char_boundary(offset) {
+                offset -= 1;
+            }
+            offset
+        };
+        let (start, end) = (clamp(span.start as usize), clamp(span.end as usize));
+        let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let mut to = start;
+        for _ in 0..MOST_LINES {
+            to = text[to..].find('\n').map_or(text.len(), |newline| to + newline);
+            if to >= end || to == text.len() {
+                break;
+            }
+            to += 1;
+        }
+        let shown = text.get(from..to)?;
+        if shown.lines().any(|line| line.len() > LONGEST_LINE) {
+            return None;
+        }
+        let first_line = text[..from].bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let mark = start - from..end.min(to).max(start) - from;
+        Some(Self { text: shown.to_owned(), first_line, mark })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code;
+
+    struct One(&'static str);
+
+    impl Sources for One {
+        fn text(&self, _file: &str) -> Option<Cow<'_, str>> {
+            Some(Cow::Borrowed(self.0))
+        }
+    }
+
+    fn check(finding: &Diagnostic, text: &'static str, expect: &str) {
+        assert_eq!(one(finding, &One(text), Colour::Plain), expect.trim_matches('\n'));
+    }
+
+    #[test]
+    fn a_finding_shows_its_line_and_ends_with_the_hint() {
+        let finding = Diagnostic::new(code::YAML_DATE, "`2024-01-02` is a date in YAML 1.1")
+            .at(Span::new(10, 20))
+            .in_file("data/a.yml")
+            .label("unquoted")
+            .hint("write \"2024-01-02\"");
+        check(
+            &finding,
+            "a: 1\nday: 2024-01-02\nb: 2\n",
+            r#"
+error[Q1007]: `2024-01-02` is a date in YAML 1.1
+ --> data/a.yml:2:6
+  |
+2 | day: 2024-01-02
+  |      ^^^^^^^^^^ unquoted
+hint: write "2024-01-02""#,
+        );
+    }
+
+    #[test]
+    fn a_second_place_is_shown_with_its_own_lines() {
+        let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is given twice")
+            .at(Span::new(5, 6))
+            .note_at("first given here", Span::new(0, 1))
+            .in_file("data/a.yml");
+        check(
+            &finding,
+            "a: 1\na: 2\n",
+            r"
+warning[Q1010]: the key `a` is given twice
+ --> data/a.yml:2:1
+  |
+2 | a: 2
+  | ^
+  |
+  = note: first given here
+  |
+ ::: data/a.yml:1:1
+  |
+1 | a: 1
+  | -",
+        );
+    }
+
+    #[test]
+    fn a_very_long_line_is_named_but_not_shown() {
+        let text: &'static str = Box::leak(format!("a: {}\n", "x".repeat(5_000)).into_boxed_str());
+        let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").at(Span::new(3, 9)).in_file("data/a.yml");
+        check(&finding, text, "error[Q1001]: odd\n--> data/a.yml:1:4");
+    }
+
+    #[test]
+    fn without_a_text_only_the_file_is_named() {
+        let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").about("/a/0").in_file("data/a.yml");
+        check(&finding, "", "error[Q1001]: odd\n--> data/a.yml at /a/0");
+    }
+}

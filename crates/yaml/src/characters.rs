@@ -1,0 +1,56 @@
+//! Which bytes a file may hold at all.
+
+use qontract_diagnostics::{Diagnostic, Span, code};
+
+use crate::limits::Limits;
+
+/// The text of `bytes`, if every reader of YAML takes it as the same characters.
+pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagnostic>> {
+    if bytes.len() > limits.bytes {
+        let message = format!("the file has {} bytes, more than the {} allowed", bytes.len(), limits.bytes);
+        return Err(Box::new(Diagnostic::new(code::YAML_SIZE, message)));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        let message = format!("byte {at} is not UTF-8");
+        Box::new(Diagnostic::new(code::YAML_ENCODING, message).hint("save the file as UTF-8"))
+    })?;
+    // Almost all files are printable ASCII: decided without looking at characters.
+    if bytes.iter().all(|byte| matches!(byte, b'\n' | b' '..=b'~')) {
+        return Ok(text);
+    }
+    for (offset, character) in text.char_indices() {
+        if let Some(finding) = judge(offset, character, bytes) {
+            return Err(Box::new(finding));
+        }
+    }
+    Ok(text)
+}
+
+fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
+    let span = Span::new(offset, offset + character.len_utf8());
+    let escape = format!("\\u{:04x}", u32::from(character));
+    match character {
+        '\r' if bytes.get(offset + 1) == Some(&b'\n') => None,
+        '\r' => Some(ambiguous(span, "a carriage return that ends no line", "end lines with a line feed")),
+        '\u{85}' | '\u{2028}' | '\u{2029}' => {
+            let what = format!("U+{:04X}, which ends a line only in YAML 1.1", u32::from(character));
+            Some(ambiguous(span, &what, &format!("write it as \"{escape}\" in double quotes")))
+        }
+        '\u{feff}' if offset > 0 => Some(ambiguous(
+            span,
+            "a byte order mark inside the file",
+            &format!("remove it, or write \"{escape}\""),
+        )),
+        '\n' | '\t' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'.. => None,
+        _ => {
+            let message = format!("the character U+{:04X} is not allowed in YAML", u32::from(character));
+            let hint = format!("remove it, or write it as \"{escape}\" in double quotes");
+            Some(Diagnostic::new(code::YAML_ENCODING, message).at(span).hint(hint))
+        }
+    }
+}
+
+fn ambiguous(span: Span, what: &str, hint: &str) -> Diagnostic {
+    Diagnostic::new(code::YAML_AMBIGUOUS, what).at(span).hint(hint)
+}

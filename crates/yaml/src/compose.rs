@@ -1,0 +1,375 @@
+//! Events → tree: anchors, aliases, merge keys, limits, and the findings about them.
+
+use std::collections::HashMap;
+
+use qontract_diagnostics::{Diagnostic, Span, code};
+
+use crate::Parsed;
+use crate::dialect::{self, Watch};
+use crate::events::{AnchorId, Event, EventSource, Properties, Style};
+use crate::limits::Limits;
+use crate::merge::{self, Key, RawEntry};
+use crate::scalar::{self, Scalar};
+use crate::tree::{Document, NodeId, Slot, Stretch};
+
+/// Builds the tree of the one document in `events`.
+pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, limits: &Limits) -> Parsed {
+    let mut composer = Composer::new(text, limits);
+    let end = loop {
+        match events.next_event() {
+            Ok((Event::End, _)) => break composer.watch.end(),
+            Ok((event, span)) => {
+                if let Err(finding) = composer.take(event, span) {
+                    break Err(finding);
+                }
+            }
+            Err(finding) => break Err(finding),
+        }
+    };
+    if let Err(finding) = end {
+        composer.findings.push(*finding);
+    }
+    let Composer { document, findings, .. } = composer;
+    let whole = document.root.is_some() && !findings.iter().any(Diagnostic::is_error);
+    Parsed { document: whole.then_some(document), findings }
+}
+
+/// What a value costs once every alias in it is expanded.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    values: u64,
+    text: u64,
+    depth: u16,
+}
+
+/// A list or map that is not finished.
+struct Frame {
+    kind: FrameKind,
+    start: Span,
+    anchor: Option<AnchorId>,
+    /// Where its children begin on the stack of unfinished children.
+    base: usize,
+}
+
+enum FrameKind {
+    List,
+    /// With the key whose value comes next.
+    Map(Option<(Key, Span)>),
+}
+
+/// A value behind an anchor: known only once it is complete.
+enum Anchored {
+    Open,
+    Complete(NodeId),
+}
+
+struct Composer<'t> {
+    source: &'t str,
+    watch: Watch<'t>,
+    limits: &'t Limits,
+    document: Document,
+    weights: Vec<Weight>,
+    findings: Vec<Diagnostic>,
+    frames: Vec<Frame>,
+    items: Vec<NodeId>,
+    entries: Vec<RawEntry>,
+    anchors: HashMap<AnchorId, Anchored>,
+    anchor_names: HashMap<String, Span>,
+    started: bool,
+}
+
+/// A finding after which the rest of the file makes no sense.
+type Fatal = Box<Diagnostic>;
+
+impl<'t> Composer<'t> {
+    fn new(source: &'t str, limits: &'t Limits) -> Self {
+        Self {
+            source,
+            watch: Watch::new(source),
+            limits,
+            document: Document::default(),
+            weights: Vec::new(),
+            findings: Vec::new(),
+            frames: Vec::new(),
+            items: Vec::new(),
+            entries: Vec::new(),
+            anchors: HashMap::new(),
+            anchor_names: HashMap::new(),
+            started: false,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Fatal> {
+        match event {
+            Event::DocumentStart if self.started => {
+                let finding = Diagnostic::new(code::YAML_DOCUMENTS, "a second document starts here").at(span);
+                Err(Box::new(finding.hint("a datafile is one document: give the second one its own file")))
+            }
+            Event::DocumentStart => {
+                self.started = true;
+                Ok(())
+            }
+            Event::End => Ok(()),
+            Event::AnchorName(name) => {
+                self.name_anchor(name, span);
+                Ok(())
+            }
+            Event::Alias(anchor) => self.alias(anchor, span),
+            Event::Scalar { text, style, properties } => self.scalar(&text, style, &properties, span),
+            Event::ListStart(properties) => self.open(FrameKind::List, &properties, span),
+            Event::MapStart(properties) => self.open(FrameKind::Map(None), &properties, span),
+            Event::ListEnd | Event::MapEnd => self.close(span),
+        }
+    }
+
+    fn name_anchor(&mut self, name: String, span: Span) {
+        let usual = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        let after = self.source.as_bytes().get(span.end as usize);
+        if !usual || after.is_some_and(|byte| !byte.is_ascii_whitespace()) {
+            let finding =
+                Diagnostic::new(code::YAML_AMBIGUOUS, format!("readers differ on where `&{name}` ends"));
+            let hint = "name anchors with letters, digits, `_` and `-`, and leave a blank after them";
+            self.findings.push(finding.at(span).hint(hint));
+        }
+        if let Some(first) = self.anchor_names.get(&name) {
+            let finding = Diagnostic::new(
+                code::YAML_DUPLICATE_ANCHOR,
+                format!("the anchor `&{name}` is defined twice"),
+            );
+            self.findings.push(finding.at(span).note_at("first defined here", *first));
+        } else {
+            self.anchor_names.insert(name, span);
+        }
+    }
+
+    fn refuse_tag(&mut self, properties: &Properties, span: Span) {
+        let Some(tag) = &properties.tag else { return };
+        let finding = Diagnostic::new(code::YAML_TAG, format!("the tag `{tag}` is not allowed")).at(span);
+        self.findings
+            .push(finding.hint("write the value itself; use quotes for text that looks like a number"));
+    }
+
+    fn alias(&mut self, anchor: AnchorId, span: Span) -> Result<(), Fatal> {
+        let Some(Anchored::Complete(node)) = self.anchors.get(&anchor) else {
+            let finding = Diagnostic::new(code::YAML_CYCLE, "the alias stands for a value that contains it");
+            return Err(Box::new(finding.at(span)));
+        };
+        let node = *node;
+        if self.expects_key() {
+            let key = match self.document.slots[node.0 as usize] {
+                Slot::Str(stretch) => Key::Str(stretch),
+                _ => self.refuse_key(span),
+            };
+            self.set_key(key, span);
+            return Ok(());
+        }
+        self.deliver(node)
+    }
+
+    fn expects_key(&self) -> bool {
+        matches!(self.frames.last(), Some(Frame { kind: FrameKind::Map(None), .. }))
+    }
+
+    fn set_key(&mut self, key: Key, span: Span) {
+        if let Some(Frame { kind: FrameKind::Map(pending), .. }) = self.frames.last_mut() {
+            *pending = Some((key, span));
+        }
+    }
+
+    fn refuse_key(&mut self, span: Span) -> Key {
+        let written = self.source.get(span.range()).unwrap_or_default();
+        let message = if written.is_empty() || written.len() > 40 || written.contains('\n') {
+            "the key is not a string".to_owned()
+        } else {
+            format!("the key `{written}` is not a string")
+        };
+        let finding = Diagnostic::new(code::YAML_KEY, message).at(span);
+        self.findings.push(finding.hint("put the key into quotes"));
+        Key::Refused
+    }
+
+    fn scalar(&mut self, text: &str, style: Style, properties: &Properties, span: Span) -> Result<(), Fatal> {
+        let text = if style == Style::Block { dialect::block_text(text, span, self.source)? } else { text };
+        let span = self.watch.scalar(span, style)?;
+        self.refuse_tag(properties, span);
+        let scalar = if style == Style::Plain { scalar::resolve(text) } else { Scalar::Str };
+        if self.expects_key() {
+            let key = match scalar {
+                Scalar::Str | Scalar::Default => Key::Str(self.keep(text)),
+                Scalar::Merge if properties.anchor.is_none() => Key::Merge,
+                _ => self.refuse_key(span),
+            };
+            if let (Some(anchor), Key::Str(stretch)) = (properties.anchor, key) {
+                let node = self.add(Slot::Str(stretch), span, text_weight(text));
+                self.anchors.insert(anchor, Anchored::Complete(node));
+            }
+            self.set_key(key, span);
+            return Ok(());
+        }
+        let slot = match scalar {
+            Scalar::Null => Slot::Null,
+            Scalar::Bool(value) => Slot::Bool(value),
+            Scalar::Int(value) => Slot::Int(value),
+            Scalar::BigInt(digits) => Slot::BigInt(self.keep(&digits)),
+            Scalar::Float(value) => Slot::Float(value),
+            Scalar::Str => Slot::Str(self.keep(text)),
+            Scalar::Date | Scalar::Merge | Scalar::Default | Scalar::NoValue => {
+                self.refuse_scalar(text, &scalar, span);
+                Slot::Null
+            }
+        };
+        let node = self.add(slot, span, text_weight(text));
+        if let Some(anchor) = properties.anchor {
+            self.anchors.insert(anchor, Anchored::Complete(node));
+        }
+        self.deliver(node)
+    }
+
+    fn refuse_scalar(&mut self, text: &str, scalar: &Scalar, span: Span) {
+        let shown =
+            if text.len() > 60 { &format!("{}…", text.chars().take(60).collect::<String>()) } else { text };
+        let (code, message) = match scalar {
+            Scalar::Date => (code::YAML_DATE, format!("`{shown}` is a date in YAML 1.1")),
+            Scalar::Merge => (code::YAML_MERGE, "`<<` stands where a value is expected".to_owned()),
+            Scalar::Default => (code::YAML_AMBIGUOUS, "`=` is a special value in YAML 1.1".to_owned()),
+            _ => (code::YAML_NUMBER, format!("`{shown}` has the form of a number, but no value")),
+        };
+        self.findings.push(Diagnostic::new(code, message).at(span).hint(format!("write \"{shown}\"")));
+    }
+
+    fn keep(&mut self, text: &str) -> Stretch {
+        let start = narrow(self.document.text.len());
+        self.document.text.push_str(text);
+        Stretch { start, end: narrow(self.document.text.len()) }
+    }
+
+    fn add(&mut self, slot: Slot, span: Span, weight: Weight) -> NodeId {
+        let id = NodeId(narrow(self.document.slots.len()));
+        self.document.slots.push(slot);
+        self.document.spans.push(span);
+        self.weights.push(weight);
+        id
+    }
+
+    fn open(&mut self, kind: FrameKind, properties: &Properties, span: Span) -> Result<(), Fatal> {
+        self.refuse_tag(properties, span);
+        if self.expects_key() {
+            self.refuse_key(span);
+        }
+        if self.frames.len() >= usize::from(self.limits.depth) {
+            return Err(self.too_deep(span));
+        }
+        if let Some(anchor) = properties.anchor {
+            self.anchors.insert(anchor, Anchored::Open);
+        }
+        let base = match kind {
+            FrameKind::List => self.items.len(),
+            FrameKind::Map(_) => self.entries.len(),
+        };
+        self.frames.push(Frame { kind, start: span, anchor: properties.anchor, base });
+        Ok(())
+    }
+
+    fn close(&mut self, end: Span) -> Result<(), Fatal> {
+        let frame = self.frames.pop().expect("the parser closes what it opened");
+        let (slot, weight, last) = match frame.kind {
+            FrameKind::List => self.close_list(frame.base),
+            FrameKind::Map(_) => self.close_map(frame.base),
+        };
+        // A flow collection ends with its bracket; a block collection with its last value.
+        let stop = if end.end > end.start { end.end } else { last.map_or(frame.start.end, |last| last.end) };
+        let span = Span { start: frame.start.start, end: stop.max(frame.start.start) };
+        self.check_weight(weight, span)?;
+        let node = self.add(slot, span, weight);
+        if let Some(anchor) = frame.anchor {
+            self.anchors.insert(anchor, Anchored::Complete(node));
+        }
+        self.deliver(node)
+    }
+
+    fn close_list(&mut self, base: usize) -> (Slot, Weight, Option<Span>) {
+        let mut weight = Weight { values: 1, text: 0, depth: 1 };
+        for node in &self.items[base..] {
+            weight = weight.with(self.weights[node.0 as usize]);
+        }
+        let last = self.items[base..].last().map(|node| self.document.spans[node.0 as usize]);
+        let start = narrow(self.document.items.len());
+        self.document.items.extend(self.items.drain(base..));
+        (Slot::List(Stretch { start, end: narrow(self.document.items.len()) }), weight, last)
+    }
+
+    fn close_map(&mut self, base: usize) -> (Slot, Weight, Option<Span>) {
+        let raw = &self.entries[base..];
+        let last = raw.last().map(|entry| self.document.spans[entry.value.0 as usize].max(entry.key_span));
+        let entries = merge::entries(raw, &self.document, &mut self.findings);
+        let mut weight = Weight { values: 1, text: 0, depth: 1 };
+        for entry in &entries {
+            weight = weight.with(self.weights[entry.value.0 as usize]);
+            weight.text += u64::from(entry.key.end - entry.key.start);
+        }
+        let start = narrow(self.document.entries.len());
+        self.document.entries.extend(entries);
+        self.entries.truncate(base);
+        (Slot::Map(Stretch { start, end: narrow(self.document.entries.len()) }), weight, last)
+    }
+
+    fn check_weight(&self, weight: Weight, span: Span) -> Result<(), Fatal> {
+        if weight.depth > self.limits.depth {
+            return Err(self.too_deep(span));
+        }
+        if weight.values > self.limits.values || weight.text > self.limits.text {
+            let message = format!(
+                "with its aliases this is more than {} values or {} MiB of text",
+                self.limits.values,
+                self.limits.text >> 20
+            );
+            return Err(Box::new(Diagnostic::new(code::YAML_EXPANSION, message).at(span)));
+        }
+        Ok(())
+    }
+
+    fn too_deep(&self, span: Span) -> Fatal {
+        let message = format!("nested more than {} levels deep", self.limits.depth);
+        Box::new(
+            Diagnostic::new(code::YAML_DEPTH, message)
+                .at(Span::new(span.start as usize, span.start as usize + 1)),
+        )
+    }
+
+    /// Hands a complete value to the list or map it belongs to.
+    fn deliver(&mut self, node: NodeId) -> Result<(), Fatal> {
+        let span = self.document.spans[node.0 as usize];
+        match self.frames.last_mut() {
+            None => {
+                self.check_weight(self.weights[node.0 as usize], span)?;
+                self.document.root = Some(node);
+            }
+            Some(Frame { kind: FrameKind::List, .. }) => self.items.push(node),
+            Some(Frame { kind: FrameKind::Map(pending), .. }) => match pending.take() {
+                Some((key, key_span)) => self.entries.push(RawEntry { key, key_span, value: node }),
+                // A list or map as a key, reported when it was opened.
+                None => *pending = Some((Key::Refused, span)),
+            },
+        }
+        Ok(())
+    }
+}
+
+impl Weight {
+    fn with(self, child: Weight) -> Weight {
+        Weight {
+            values: self.values.saturating_add(child.values),
+            text: self.text.saturating_add(child.text),
+            depth: self.depth.max(child.depth.saturating_add(1)),
+        }
+    }
+}
+
+fn text_weight(text: &str) -> Weight {
+    Weight { values: 1, text: text.len() as u64, depth: 0 }
+}
+
+/// Sizes of accepted files fit 32 bits.
+fn narrow(size: usize) -> u32 {
+    u32::try_from(size).expect("files are limited to far less than 4 GiB")
+}

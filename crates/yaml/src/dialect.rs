@@ -1,0 +1,182 @@
+//! Where YAML 1.2, which the parser speaks, and YAML 1.1, which the data is written in, part ways.
+//!
+//! The parser reports no such place; this watch follows its scalars through the source and looks at what lies
+//! between them. It either mends the difference or refuses the construct.
+
+use qontract_diagnostics::{Diagnostic, Span, code};
+
+use crate::events::Style;
+
+/// Follows the scalars of one text, in order.
+pub struct Watch<'t> {
+    source: &'t str,
+    /// Up to here the source was looked at.
+    seen: usize,
+    /// The scalar before `seen`: how it is written, and whether on several lines.
+    last: Option<(Style, bool)>,
+    /// Open brackets.
+    flow_depth: usize,
+    /// Whether anything but blanks and comments was met.
+    content: bool,
+}
+
+/// What [`Watch::gap`] met on the way.
+#[derive(Default)]
+struct Gap {
+    /// Where a `|` or `>` stands.
+    block_header: Option<usize>,
+}
+
+impl<'t> Watch<'t> {
+    /// A watch at the start of `source`.
+    pub fn new(source: &'t str) -> Self {
+        let byte_order_mark = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Self { source, seen: byte_order_mark, last: None, flow_depth: 0, content: false }
+    }
+
+    /// Looks at a scalar and at what stood before it; returns the bytes it is written in, header included.
+    pub fn scalar(&mut self, span: Span, style: Style) -> Result<Span, Box<Diagnostic>> {
+        let (start, end) = (span.start as usize, span.end as usize);
+        if start < self.seen || (start == end && style != Style::Block) {
+            return Ok(span);
+        }
+        let gap = self.gap(start)?;
+        self.seen = end;
+        self.last = Some((style, self.source[start..end].contains('\n')));
+        self.content = true;
+        match style {
+            Style::Plain => {
+                let written = &self.source[start..end];
+                if self.flow_depth > 0 && (written.starts_with(['?', ':']) || written.contains(":?")) {
+                    let what =
+                        "between brackets this begins a key or a value in YAML 1.1, and text in YAML 1.2";
+                    return Err(ambiguous(span, what, "put the text into quotes"));
+                }
+                Ok(span)
+            }
+            Style::Quoted => Ok(span),
+            Style::Block => {
+                let header = gap.block_header.unwrap_or(start);
+                self.block(header, end)?;
+                let written = self.source[header..end].trim_end_matches(['\n', '\r', ' ', '\t']);
+                Ok(Span::new(header, header + written.len()))
+            }
+        }
+    }
+
+    /// Looks at what follows the last scalar.
+    pub fn end(&mut self) -> Result<(), Box<Diagnostic>> {
+        self.gap(self.source.len()).map(drop)
+    }
+
+    /// Looks at the source up to `to`: indicators, blanks and comments, no scalars.
+    fn gap(&mut self, to: usize) -> Result<Gap, Box<Diagnostic>> {
+        let mut found = Gap::default();
+        let Some(gap) = self.source.get(self.seen..to) else { return Ok(found) };
+        self.key_in_brackets(gap)?;
+        let mut comment = false;
+        for (at, byte) in gap.bytes().enumerate() {
+            let offset = self.seen + at;
+            if comment && byte != b'\n' {
+                continue;
+            }
+            match byte {
+                b'\n' => comment = false,
+                b'#' => {
+                    comment = true;
+                    continue;
+                }
+                b'[' | b'{' => self.flow_depth += 1,
+                b']' | b'}' => self.flow_depth = self.flow_depth.saturating_sub(1),
+                b'|' | b'>' => found.block_header = Some(offset),
+                b'\t' if self.flow_depth == 0 && !self.tab_is_plain_space(offset) => {
+                    let span = Span::new(offset, offset + 1);
+                    return Err(ambiguous(span, "a tab where YAML 1.1 wants spaces", "use spaces"));
+                }
+                b'.' if !self.content && self.source[offset..].starts_with("...") => {
+                    let span = Span::new(offset, offset + 3);
+                    return Err(ambiguous(span, "`...` ends a document that has not begun", "remove it"));
+                }
+                _ => {}
+            }
+            self.content |= !byte.is_ascii_whitespace();
+        }
+        Ok(found)
+    }
+
+    /// Between brackets, the colon of a key stands on the key's line and is followed by a blank.
+    fn key_in_brackets(&self, gap: &str) -> Result<(), Box<Diagnostic>> {
+        let (1.., Some((style, several_lines))) = (self.flow_depth, self.last) else { return Ok(()) };
+        let colon = gap.find(|character: char| !character.is_ascii_whitespace());
+        let Some(colon) = colon.filter(|colon| gap[*colon..].starts_with(':')) else { return Ok(()) };
+        let at = Span::new(self.seen + colon, self.seen + colon + 1);
+        if several_lines || gap[..colon].contains('\n') {
+            return Err(ambiguous(at, "the key and its colon are not on one line", "put them on one line"));
+        }
+        if style == Style::Plain && gap[colon + 1..].starts_with([',', '[', ']', '{', '}']) {
+            return Err(ambiguous(at, "a colon between brackets needs a blank after it", "write `: `"));
+        }
+        Ok(())
+    }
+
+    /// Whether the blanks around `offset` only separate, and neither indent nor follow a bare indicator.
+    fn tab_is_plain_space(&self, offset: usize) -> bool {
+        let line = self.source[..offset].rsplit('\n').next().unwrap_or_default();
+        let line = line.trim_start_matches('\u{feff}').trim_end_matches([' ', '\t']);
+        match line.strip_suffix(':') {
+            // After the colon of a key, but not after a colon that stands alone.
+            Some(key) => !key.trim_start().is_empty() && !key.ends_with([' ', '\t']),
+            None => !line.trim_start().is_empty() && !line.ends_with(['-', '?', '|', '>']),
+        }
+    }
+
+    /// Tabs among the indentation of the block scalar whose header stands at `header`.
+    fn block(&self, header: usize, end: usize) -> Result<(), Box<Diagnostic>> {
+        let mut lines = self.source[header..end].split('\n');
+        let first = lines.next().unwrap_or_default();
+        let explicit = first.bytes().take(3).any(|byte| byte.is_ascii_digit());
+        let mut indent = explicit.then_some(usize::MAX);
+        let mut offset = header + first.len() + 1;
+        for line in lines {
+            let text = line.trim_start_matches(' ');
+            let spaces = line.len() - text.len();
+            if text.starts_with('\t') && indent.is_none_or(|indent| spaces < indent) {
+                let at = Span::new(offset + spaces, offset + spaces + 1);
+                let what = "a tab where the indentation of the text is expected";
+                return Err(ambiguous(
+                    at,
+                    what,
+                    "let the first line of the text begin with another character",
+                ));
+            }
+            if indent.is_none() && !text.trim_end_matches('\r').is_empty() {
+                indent = Some(spaces);
+            }
+            offset += line.len() + 1;
+        }
+        Ok(())
+    }
+}
+
+/// The text of a block scalar as YAML 1.1 has it: without the line end that the file does not have.
+///
+/// **Invariant:** a file that ends within a block scalar and without a newline has none in its value either.
+pub fn block_text<'a>(text: &'a str, span: Span, source: &str) -> Result<&'a str, Box<Diagnostic>> {
+    let unfinished = span.end as usize >= source.len() && !source.ends_with('\n');
+    if !unfinished || !text.ends_with('\n') {
+        return Ok(text);
+    }
+    if source.rsplit('\n').next().is_some_and(|line| line.trim().is_empty()) {
+        let at = Span::new(source.len(), source.len());
+        return Err(ambiguous(
+            at,
+            "the file ends in blanks within a block of text",
+            "end the file with a newline",
+        ));
+    }
+    Ok(&text[..text.len() - 1])
+}
+
+fn ambiguous(span: Span, what: &str, hint: &str) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(code::YAML_AMBIGUOUS, what).at(span).hint(hint))
+}

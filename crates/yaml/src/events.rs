@@ -1,0 +1,58 @@
+//! The events of a YAML text, and the one trait behind which the parser is hidden.
+
+use std::borrow::Cow;
+
+use qontract_diagnostics::{Diagnostic, Span};
+
+/// Names an anchor of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AnchorId(pub usize);
+
+/// What a node carries besides its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// The anchor, if it has one.
+    pub anchor: Option<AnchorId>,
+    /// The tag as written, if it has one.
+    pub tag: Option<String>,
+}
+
+/// How a scalar is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As it is: the only style that is resolved to numbers and the like.
+    Plain,
+    /// In single or double quotes.
+    Quoted,
+    /// Below `|` or `>`.
+    Block,
+}
+
+/// One step through a YAML text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A document begins.
+    DocumentStart,
+    /// The text ends.
+    End,
+    /// The node before this event is called so.
+    AnchorName(String),
+    /// The value of an anchor again.
+    Alias(AnchorId),
+    /// A scalar.
+    Scalar { text: Cow<'a, str>, style: Style, properties: Properties },
+    /// A list begins.
+    ListStart(Properties),
+    /// The innermost list ends.
+    ListEnd,
+    /// A map begins; keys and values follow in turn.
+    MapStart(Properties),
+    /// The innermost map ends.
+    MapEnd,
+}
+
+/// A parser: text in, events out.
+pub trait EventSource<'a> {
+    /// The next event and its bytes; after [`Event::End`] it is not called again.
+    fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>>;
+}

@@ -1,0 +1,74 @@
+//! The parser in use: granit, a YAML 1.2 event parser that can be as lenient about indentation as libyaml.
+
+use granit_parser::{Event as GranitEvent, Parser, ScalarStyle, Span as GranitSpan, StrInput, Tag};
+use qontract_diagnostics::{Diagnostic, Span, code};
+
+use crate::events::{AnchorId, Event, EventSource, Properties, Style};
+
+/// granit over one text.
+pub struct Granit<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    length: usize,
+}
+
+impl<'a> Granit<'a> {
+    /// A parser of `text`.
+    pub fn new(text: &'a str) -> Self {
+        let options = granit_parser::options! {
+            disallow_directives: true,
+            emit_anchor_events: true,
+            flow_nesting_limit: 1_000,
+            block_nesting_limit: 1_000,
+        };
+        Self { parser: Parser::new_from_str_with_options(text, options), length: text.len() }
+    }
+}
+
+impl<'a> EventSource<'a> for Granit<'a> {
+    fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>> {
+        loop {
+            let Some(next) = self.parser.next_event() else {
+                return Ok((Event::End, Span::new(self.length, self.length)));
+            };
+            let (event, span) = next.map_err(|error| {
+                let at = error.marker().byte_offset().unwrap_or(self.length).min(self.length);
+                Box::new(Diagnostic::new(code::YAML_SYNTAX, error.info()).at(Span::new(at, at + 1)))
+            })?;
+            if let Some(event) = translate(event) {
+                return Ok((event, bytes(span)));
+            }
+        }
+    }
+}
+
+fn bytes(span: GranitSpan) -> Span {
+    span.byte_range().map_or_else(Span::default, |range| Span::new(range.start, range.end))
+}
+
+fn translate(event: GranitEvent<'_>) -> Option<Event<'_>> {
+    Some(match event {
+        GranitEvent::DocumentStart(..) => Event::DocumentStart,
+        GranitEvent::StreamEnd => Event::End,
+        GranitEvent::Alias(id) => Event::Alias(AnchorId(id)),
+        GranitEvent::Anchor(_, name) => Event::AnchorName(name.into_owned()),
+        GranitEvent::Scalar(text, style, anchor, tag) => {
+            let properties = properties(anchor, tag.as_deref());
+            let style = match style {
+                ScalarStyle::Plain => Style::Plain,
+                ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
+                ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+            };
+            Event::Scalar { text, style, properties }
+        }
+        GranitEvent::SequenceStart(_, anchor, tag) => Event::ListStart(properties(anchor, tag.as_deref())),
+        GranitEvent::SequenceEnd => Event::ListEnd,
+        GranitEvent::MappingStart(_, anchor, tag) => Event::MapStart(properties(anchor, tag.as_deref())),
+        GranitEvent::MappingEnd => Event::MapEnd,
+        // Start of the stream and end of a document carry nothing; new kinds of events would be metadata.
+        _ => return None,
+    })
+}
+
+fn properties(anchor: usize, tag: Option<&Tag>) -> Properties {
+    Properties { anchor: (anchor != 0).then_some(AnchorId(anchor)), tag: tag.map(Tag::original) }
+}

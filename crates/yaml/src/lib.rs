@@ -1,0 +1,53 @@
+//! YAML as the data means it: bytes → a tree with byte spans.
+//!
+//! Scalars are resolved by the rules of YAML 1.1, exactly as the data's authors know them (`yes` is true, `017`
+//! is 15, `12345e7` is text). Where readers of YAML disagree about a construct, it is refused with a finding
+//! rather than guessed; `docs/yaml.md` lists what is refused.
+//!
+//! ```
+//! use qontract_yaml::{Limits, Value, parse};
+//! let document = parse(b"enabled: yes\nref: 12345e7\n", &Limits::default()).document.unwrap();
+//! let Value::Map(map) = document.root().value() else { panic!("a map") };
+//! assert_eq!(map.get("enabled").unwrap().value(), Value::Bool(true));
+//! assert_eq!(map.get("ref").unwrap().value(), Value::Str("12345e7"));
+//! ```
+//!
+//! The road inside: [`characters`] refuses bytes no document may hold, `events` turns text into events (the
+//! parser is hidden behind one small trait), `dialect` minds where YAML 1.1 and 1.2 part ways, `compose` turns
+//! events into the [`tree`], and [`scalar`] decides what each plain scalar is. Nothing here knows files, threads or the network.
+
+pub mod characters;
+mod compose;
+mod decimal;
+mod dialect;
+mod events;
+mod granit;
+mod limits;
+mod merge;
+pub mod scalar;
+pub mod tree;
+
+pub use limits::Limits;
+pub use tree::{Document, Entry, List, Map, Node, NodeId, Value};
+
+use qontract_diagnostics::Diagnostic;
+
+/// What came of one file.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The tree; `None` if the file has no content, or an error.
+    pub document: Option<Document>,
+    /// What was found, without the file's name, in the order of the file. No document and no error: an empty file.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// Parses one file that holds one YAML document.
+///
+/// **Invariant:** a document is returned only if no error was found.
+pub fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
+    let text = match characters::check(bytes, limits) {
+        Ok(text) => text,
+        Err(finding) => return Parsed { document: None, findings: vec![*finding] },
+    };
+    compose::compose(granit::Granit::new(text), text, limits)
+}

@@ -1,0 +1,126 @@
+//! The entries of a map: merge keys taken in, the last of equal keys kept.
+
+use std::collections::HashMap;
+
+use qontract_diagnostics::{Diagnostic, Span, code};
+
+use crate::tree::{Document, EntrySlot, NodeId, Slot, Stretch};
+
+/// A key as it was met.
+#[derive(Clone, Copy, Debug)]
+pub enum Key {
+    /// A string.
+    Str(Stretch),
+    /// `<<`
+    Merge,
+    /// Something that cannot be a key, already reported.
+    Refused,
+}
+
+/// An entry as it was met.
+#[derive(Clone, Copy, Debug)]
+pub struct RawEntry {
+    /// The key.
+    pub key: Key,
+    /// Its bytes.
+    pub key_span: Span,
+    /// The value.
+    pub value: NodeId,
+}
+
+/// The entries of one map under construction, each key once, at its first place, with its last value.
+struct Gathered {
+    entries: Vec<EntrySlot>,
+    /// Places by key; only kept for maps too large to search through.
+    places: HashMap<Box<str>, usize>,
+}
+
+/// Up to this many entries a search through all of them is quicker than a table.
+const FEW: usize = 12;
+
+impl Gathered {
+    fn place(&self, document: &Document, key: &str) -> Option<usize> {
+        if self.entries.len() <= FEW {
+            return self.entries.iter().position(|entry| &document.text[entry.key.range()] == key);
+        }
+        self.places.get(key).copied()
+    }
+
+    /// Puts `entry` in, and returns the one it replaces.
+    fn put(&mut self, document: &Document, entry: EntrySlot) -> Option<EntrySlot> {
+        let key = &document.text[entry.key.range()];
+        if let Some(place) = self.place(document, key) {
+            let replaced = self.entries[place];
+            self.entries[place] = entry;
+            return Some(replaced);
+        }
+        self.entries.push(entry);
+        if self.entries.len() == FEW + 1 {
+            for (place, entry) in self.entries.iter().enumerate() {
+                self.places.insert(document.text[entry.key.range()].into(), place);
+            }
+        } else if self.entries.len() > FEW {
+            self.places.insert(key.into(), self.entries.len() - 1);
+        }
+        None
+    }
+}
+
+/// The final entries of a map that was met as `raw`.
+///
+/// Merged entries come first; where several merge keys or a list of maps have the same key, a later merge key
+/// wins over an earlier one and an earlier map of a list over a later one; the map's own keys win over all.
+pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnostic>) -> Vec<EntrySlot> {
+    let mut gathered = Gathered { entries: Vec::with_capacity(raw.len()), places: HashMap::new() };
+    for entry in raw.iter().filter(|entry| matches!(entry.key, Key::Merge)) {
+        match merged(entry.value, document) {
+            Some(merged) => {
+                for entry in merged {
+                    gathered.put(document, entry);
+                }
+            }
+            None => findings.push(
+                Diagnostic::new(code::YAML_MERGE, "`<<` takes a map or a list of maps")
+                    .at(document.spans[entry.value.0 as usize])
+                    .label("this is neither"),
+            ),
+        }
+    }
+    let own = gathered.entries.len();
+    let mut seen_own = vec![false; own];
+    for entry in raw {
+        let Key::Str(key) = entry.key else { continue };
+        let slot = EntrySlot { key, key_span: entry.key_span, value: entry.value };
+        let text = &document.text[key.range()];
+        let place = gathered.place(document, text);
+        let replaced = gathered.put(document, slot);
+        match (place, replaced) {
+            // A merged key that the map gives itself: the first time this is what merging is for.
+            (Some(place), Some(_)) if place < own && !seen_own[place] => seen_own[place] = true,
+            (Some(_), Some(replaced)) => findings.push(
+                Diagnostic::new(code::YAML_DUPLICATE_KEY, format!("the key `{text}` is given twice"))
+                    .at(entry.key_span)
+                    .label("this value wins")
+                    .note_at("first given here", replaced.key_span),
+            ),
+            _ => {}
+        }
+    }
+    gathered.entries
+}
+
+/// The entries that a merge key takes from its value, weakest first; `None` if it is no map or list of maps.
+fn merged(value: NodeId, document: &Document) -> Option<Vec<EntrySlot>> {
+    let of_map = |id: NodeId| match document.slots[id.0 as usize] {
+        Slot::Map(stretch) => Some(&document.entries[stretch.range()]),
+        _ => None,
+    };
+    if let Slot::List(stretch) = document.slots[value.0 as usize] {
+        let mut all = Vec::new();
+        for id in document.items[stretch.range()].iter().rev() {
+            all.extend_from_slice(of_map(*id)?);
+        }
+        return Some(all);
+    }
+    of_map(value).map(<[EntrySlot]>::to_vec)
+}

@@ -1,0 +1,354 @@
+//! What a plain scalar is, by the rules of YAML 1.1 as the data's authors know them.
+//!
+//! **Invariant:** for every text, the answer is the one that PyYAML's `SafeLoader` gives (tested against it).
+
+use std::borrow::Cow;
+
+use crate::decimal::{Decimal, MOST_DIGITS};
+
+/// What a plain scalar turned out to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar {
+    /// `~`, `null`, or nothing.
+    Null,
+    /// `yes`, `no`, `on`, `off`, `true`, `false` in three spellings each.
+    Bool(bool),
+    /// A whole number that fits 64 bits.
+    Int(i64),
+    /// A larger whole number, as decimal text.
+    BigInt(String),
+    /// A number with a point.
+    Float(f64),
+    /// Text.
+    Str,
+    /// A date or a point in time.
+    Date,
+    /// `<<`
+    Merge,
+    /// `=`, the default value of YAML 1.1.
+    Default,
+    /// A number by its form, but without a value.
+    NoValue,
+}
+
+/// Resolves the text of a plain scalar.
+///
+/// ```
+/// use qontract_yaml::scalar::{Scalar, resolve};
+/// assert_eq!(resolve("on"), Scalar::Bool(true));
+/// assert_eq!(resolve("0755"), Scalar::Int(493));
+/// assert_eq!(resolve("1:30"), Scalar::Int(90));
+/// assert_eq!(resolve("1e3"), Scalar::Str);
+/// ```
+pub fn resolve(text: &str) -> Scalar {
+    let bytes = text.as_bytes();
+    match bytes.first() {
+        None => Scalar::Null,
+        Some(b'0'..=b'9' | b'-' | b'+' | b'.') => number(text),
+        Some(b'~') if bytes.len() == 1 => Scalar::Null,
+        Some(b'<') if text == "<<" => Scalar::Merge,
+        Some(b'=') if bytes.len() == 1 => Scalar::Default,
+        Some(b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O') => word(text),
+        Some(_) => Scalar::Str,
+    }
+}
+
+fn word(text: &str) -> Scalar {
+    match text {
+        "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Bool(true),
+        "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Scalar::Bool(false),
+        "null" | "Null" | "NULL" => Scalar::Null,
+        _ => Scalar::Str,
+    }
+}
+
+fn number(text: &str) -> Scalar {
+    let (negative, unsigned) = match text.as_bytes()[0] {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let signed = unsigned.len() < text.len();
+    if let Some(form) = Form::of(unsigned, signed) {
+        let digits: Cow<'_, str> = if unsigned.contains('_') {
+            Cow::Owned(unsigned.replace('_', ""))
+        } else {
+            Cow::Borrowed(unsigned)
+        };
+        return form.value(&digits, negative);
+    }
+    if !signed && is_date(unsigned.as_bytes()) {
+        return Scalar::Date;
+    }
+    Scalar::Str
+}
+
+/// The shapes of numbers, sign taken off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Binary,
+    Octal,
+    Decimal,
+    Hexadecimal,
+    /// `1:30`, base 60.
+    Sexagesimal,
+    /// `1.5`, `.5`, `1.0e+3`
+    Point,
+    /// `1:30.5`
+    SexagesimalPoint,
+    Infinity,
+    NotANumber,
+}
+
+impl Form {
+    fn of(text: &str, signed: bool) -> Option<Self> {
+        let bytes = text.as_bytes();
+        match bytes {
+            [b'0', b'b', rest @ ..] if all(rest, |byte| matches!(byte, b'0' | b'1' | b'_')) => {
+                return Some(Form::Binary);
+            }
+            [b'0', b'x', rest @ ..] if all(rest, |byte| byte.is_ascii_hexdigit() || byte == b'_') => {
+                return Some(Form::Hexadecimal);
+            }
+            b"0" => return Some(Form::Decimal),
+            [b'0', rest @ ..] if all(rest, |byte| matches!(byte, b'0'..=b'7' | b'_')) => {
+                return Some(Form::Octal);
+            }
+            b".inf" | b".Inf" | b".INF" => return Some(Form::Infinity),
+            b".nan" | b".NaN" | b".NAN" if !signed => return Some(Form::NotANumber),
+            // A leading point takes no sign.
+            [b'.', b'0'..=b'9', rest @ ..] if !signed => {
+                let after = skip_digits(rest);
+                return is_exponent(&rest[after..]).then_some(Form::Point);
+            }
+            [b'0'..=b'9', ..] => {}
+            _ => return None,
+        }
+        let whole = skip_digits(bytes);
+        match &bytes[whole..] {
+            [] => (bytes[0] != b'0').then_some(Form::Decimal),
+            [b'.', rest @ ..] => {
+                let after = skip_digits(rest);
+                is_exponent(&rest[after..]).then_some(Form::Point)
+            }
+            rest @ [b':', ..] => {
+                let after = skip_sixties(rest);
+                match &rest[after..] {
+                    [] if bytes[0] != b'0' => Some(Form::Sexagesimal),
+                    [b'.', fraction @ ..] if skip_digits(fraction) == fraction.len() => {
+                        Some(Form::SexagesimalPoint)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of `digits`, from which underscores are gone.
+    fn value(self, digits: &str, negative: bool) -> Scalar {
+        match self {
+            Form::Binary => whole_in_base(&digits[2..], 2, negative),
+            Form::Octal => whole_in_base(&digits[1..], 8, negative),
+            Form::Decimal => decimal(digits, negative),
+            Form::Hexadecimal => whole_in_base(&digits[2..], 16, negative),
+            Form::Sexagesimal => sexagesimal(digits, negative),
+            Form::Point => digits.parse().map_or(Scalar::NoValue, |value: f64| float(value, negative)),
+            Form::SexagesimalPoint => sexagesimal_point(digits, negative),
+            Form::Infinity => float(f64::INFINITY, negative),
+            Form::NotANumber => Scalar::Float(f64::NAN),
+        }
+    }
+}
+
+fn float(value: f64, negative: bool) -> Scalar {
+    Scalar::Float(if negative { -value } else { value })
+}
+
+/// At least one byte, all of them passing.
+fn all(bytes: &[u8], pass: impl Fn(u8) -> bool) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|byte| pass(*byte))
+}
+
+/// How many digits and underscores `bytes` begins with.
+fn skip_digits(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'_').count()
+}
+
+/// How many bytes `bytes` begins with that are groups of `:0`–`:59`.
+fn skip_sixties(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        at += match &bytes[at..] {
+            [b':', b'0'..=b'5', b'0'..=b'9', ..] => 3,
+            [b':', b'0'..=b'9', ..] => 2,
+            _ => return at,
+        };
+    }
+}
+
+/// Nothing, or `e+3`: in YAML 1.1 the exponent has a sign.
+fn is_exponent(bytes: &[u8]) -> bool {
+    match bytes {
+        [] => true,
+        [b'e' | b'E', b'+' | b'-', digits @ ..] => all(digits, |byte| byte.is_ascii_digit()),
+        _ => false,
+    }
+}
+
+fn decimal(digits: &str, negative: bool) -> Scalar {
+    if digits.len() > MOST_DIGITS {
+        return Scalar::NoValue;
+    }
+    let text = if negative { format!("-{digits}") } else { digits.to_owned() };
+    text.parse().map_or_else(|_| Scalar::BigInt(text), Scalar::Int)
+}
+
+fn whole_in_base(digits: &str, base: u32, negative: bool) -> Scalar {
+    if digits.is_empty() && base != 8 {
+        return Scalar::NoValue;
+    }
+    let mut whole = Decimal::zero();
+    // Sixteen is the largest base, so a number with this many digits is surely too long.
+    if digits.len() > MOST_DIGITS * 4 {
+        return Scalar::NoValue;
+    }
+    for digit in digits.chars() {
+        whole.shift(base, digit.to_digit(base).unwrap_or_default());
+    }
+    decimal(&whole.text(), negative)
+}
+
+fn sexagesimal(digits: &str, negative: bool) -> Scalar {
+    let mut whole = Decimal::zero();
+    if digits.len() > MOST_DIGITS {
+        return Scalar::NoValue;
+    }
+    for (index, group) in digits.split(':').enumerate() {
+        if index == 0 {
+            for digit in group.chars() {
+                whole.shift(10, digit.to_digit(10).unwrap_or_default());
+            }
+        } else {
+            whole.shift(60, group.parse().unwrap_or_default());
+        }
+    }
+    decimal(&whole.text(), negative)
+}
+
+/// Groups from the right, as the other readers add them up, so that rounding is theirs too.
+fn sexagesimal_point(digits: &str, negative: bool) -> Scalar {
+    let mut total = 0.0;
+    let mut base = 1.0;
+    // 60^13 is the last power that is exact.
+    for (index, group) in digits.rsplit(':').enumerate() {
+        let Some(value) = group.parse::<f64>().ok().filter(|_| index <= 13) else {
+            return Scalar::NoValue;
+        };
+        total += value * base;
+        base *= 60.0;
+    }
+    float(total, negative)
+}
+
+/// `2024-01-02`, or a date with a time.
+fn is_date(bytes: &[u8]) -> bool {
+    let Some((year, rest)) = take(bytes, 4, 4) else { return false };
+    let [b'-', rest @ ..] = rest else { return false };
+    let Some((month, rest)) = take(rest, 1, 2) else { return false };
+    let [b'-', rest @ ..] = rest else { return false };
+    let Some((day, rest)) = take(rest, 1, 2) else { return false };
+    debug_assert_eq!(year, 4);
+    if rest.is_empty() {
+        return month == 2 && day == 2;
+    }
+    is_time(rest)
+}
+
+fn is_time(bytes: &[u8]) -> bool {
+    let rest = match bytes {
+        [b'T' | b't', rest @ ..] => rest,
+        [b' ' | b'\t', ..] => skip_blanks(bytes),
+        _ => return false,
+    };
+    let Some((_, rest)) = take(rest, 1, 2) else { return false };
+    let [b':', rest @ ..] = rest else { return false };
+    let Some((_, rest)) = take(rest, 2, 2) else { return false };
+    let [b':', rest @ ..] = rest else { return false };
+    let Some((_, mut rest)) = take(rest, 2, 2) else { return false };
+    if let [b'.', fraction @ ..] = rest {
+        let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        rest = &fraction[digits..];
+    }
+    if rest.is_empty() {
+        return true;
+    }
+    match skip_blanks(rest) {
+        [b'Z'] => true,
+        [b'+' | b'-', zone @ ..] => match take(zone, 1, 2) {
+            Some((_, [])) => true,
+            Some((_, [b':', minutes @ ..])) => minutes.len() == 2 && minutes.iter().all(u8::is_ascii_digit),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn skip_blanks(bytes: &[u8]) -> &[u8] {
+    let blanks = bytes.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    &bytes[blanks..]
+}
+
+/// Takes `least` to `most` digits off the front, as many as there are.
+fn take(bytes: &[u8], least: usize, most: usize) -> Option<(usize, &[u8])> {
+    let digits = bytes.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count();
+    (digits >= least).then(|| (digits, &bytes[digits..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &Scalar) {
+        assert_eq!(&resolve(text), expect, "{text:?}");
+    }
+
+    #[test]
+    fn words_are_booleans_in_three_spellings_only() {
+        check("yes", &Scalar::Bool(true));
+        check("OFF", &Scalar::Bool(false));
+        check("oN", &Scalar::Str);
+        check("y", &Scalar::Str);
+    }
+
+    #[test]
+    fn numbers_have_the_bases_of_yaml_1_1() {
+        check("017", &Scalar::Int(15));
+        check("089", &Scalar::Str);
+        check("0o17", &Scalar::Str);
+        check("0_", &Scalar::Int(0));
+        check("-0x1F", &Scalar::Int(-31));
+        check("0x_", &Scalar::NoValue);
+        check("1_000", &Scalar::Int(1000));
+        check("190:20:30", &Scalar::Int(685_230));
+        check("0xFFFFFFFFFFFFFFFFFF", &Scalar::BigInt("4722366482869645213695".to_owned()));
+        check("9223372036854775808", &Scalar::BigInt("9223372036854775808".to_owned()));
+    }
+
+    #[test]
+    fn an_exponent_needs_a_point_and_a_sign() {
+        check("12345e7", &Scalar::Str);
+        check("1.5e3", &Scalar::Str);
+        check("1.5e+3", &Scalar::Float(1500.0));
+        check("-.5", &Scalar::Str);
+        check(".5", &Scalar::Float(0.5));
+        check("190:20:30.15", &Scalar::Float(685_230.15));
+    }
+
+    #[test]
+    fn dates_are_recognised_so_that_they_can_be_refused() {
+        check("2024-01-02", &Scalar::Date);
+        check("2024-1-2", &Scalar::Str);
+        check("2024-1-2 3:04:05.6 +1:00", &Scalar::Date);
+    }
+}

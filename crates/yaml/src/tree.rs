@@ -1,0 +1,271 @@
+//! The tree of one document, in one arena: values with byte spans, in the order of the file.
+//!
+//! An alias is the same node again, not a copy: [`NodeId`] tells whether two values are one. Merge keys are
+//! already taken in.
+
+use std::fmt;
+
+use qontract_diagnostics::Span;
+
+/// Names a node of its document. Two places with the same id are one value (an alias).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+/// One YAML document.
+#[derive(Default)]
+pub struct Document {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) items: Vec<NodeId>,
+    pub(crate) entries: Vec<EntrySlot>,
+    /// All texts of the document, one after the other.
+    pub(crate) text: String,
+    pub(crate) root: Option<NodeId>,
+}
+
+/// A range of one of the document's vectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Stretch {
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// A value as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot {
+    Null,
+    Bool(bool),
+    Int(i64),
+    BigInt(Stretch),
+    Float(f64),
+    Str(Stretch),
+    List(Stretch),
+    Map(Stretch),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntrySlot {
+    pub key: Stretch,
+    pub key_span: Span,
+    pub value: NodeId,
+}
+
+impl Document {
+    /// The value of the whole document.
+    pub fn root(&self) -> Node<'_> {
+        Node { document: self, id: self.root.expect("a finished document has a root") }
+    }
+
+    /// How many different values the document has.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether the document has no value; never true for one that was returned by [`crate::parse`].
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.root {
+            Some(_) => self.root().fmt(f),
+            None => f.write_str("(nothing)"),
+        }
+    }
+}
+
+/// A value of a document.
+#[derive(Clone, Copy)]
+pub struct Node<'a> {
+    document: &'a Document,
+    id: NodeId,
+}
+
+/// What a node holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number of 64 bits.
+    Int(i64),
+    /// A larger whole number, as decimal text.
+    BigInt(&'a str),
+    /// A number with a point.
+    Float(f64),
+    /// Text.
+    Str(&'a str),
+    /// Values in order.
+    List(List<'a>),
+    /// Values by key, in the order of the file.
+    Map(Map<'a>),
+}
+
+impl<'a> Node<'a> {
+    /// Which node of the document this is.
+    pub fn id(self) -> NodeId {
+        self.id
+    }
+
+    /// The bytes the value is written in. For an alias, those of its anchor's value.
+    pub fn span(self) -> Span {
+        self.document.spans[self.id.0 as usize]
+    }
+
+    /// What the node holds.
+    pub fn value(self) -> Value<'a> {
+        let text = |stretch: Stretch| &self.document.text[stretch.range()];
+        match self.document.slots[self.id.0 as usize] {
+            Slot::Null => Value::Null,
+            Slot::Bool(value) => Value::Bool(value),
+            Slot::Int(value) => Value::Int(value),
+            Slot::BigInt(stretch) => Value::BigInt(text(stretch)),
+            Slot::Float(value) => Value::Float(value),
+            Slot::Str(stretch) => Value::Str(text(stretch)),
+            Slot::List(stretch) => Value::List(List { document: self.document, stretch }),
+            Slot::Map(stretch) => Value::Map(Map { document: self.document, stretch }),
+        }
+    }
+
+    /// The node at a JSON pointer below this one, or the nearest one above it that exists.
+    ///
+    /// ```
+    /// use qontract_yaml::{Limits, parse};
+    /// let document = parse(b"a:\n- b: 1\n", &Limits::default()).document.unwrap();
+    /// assert_eq!(document.root().locate("/a/0/b").span.start, 8);
+    /// assert_eq!(document.root().locate("/a/0/c").span.start, 5);
+    /// ```
+    pub fn locate(self, pointer: &str) -> Located<'a> {
+        let mut at = Located { node: self, span: self.span(), key_span: None };
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            let next = match at.node.value() {
+                Value::Map(map) => map.entry(&token).map(|entry| (entry.value, Some(entry.key_span))),
+                Value::List(list) => {
+                    token.parse().ok().and_then(|index: usize| list.get(index)).map(|item| (item, None))
+                }
+                _ => None,
+            };
+            let Some((node, key_span)) = next else { break };
+            at = Located { node, span: node.span(), key_span };
+        }
+        at
+    }
+}
+
+/// Where a JSON pointer leads.
+#[derive(Clone, Copy, Debug)]
+pub struct Located<'a> {
+    /// The value.
+    pub node: Node<'a>,
+    /// The bytes of the value.
+    pub span: Span,
+    /// The bytes of its key, if it is a value of a map.
+    pub key_span: Option<Span>,
+}
+
+impl fmt::Debug for Node<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value() {
+            Value::List(list) => f.debug_list().entries(list.iter()).finish(),
+            Value::Map(map) => {
+                f.debug_map().entries(map.iter().map(|entry| (entry.key, entry.value))).finish()
+            }
+            scalar => scalar.fmt(f),
+        }
+    }
+}
+
+/// The values of a list.
+#[derive(Clone, Copy)]
+pub struct List<'a> {
+    document: &'a Document,
+    stretch: Stretch,
+}
+
+impl<'a> List<'a> {
+    /// The values in order.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Node<'a>> {
+        let document = self.document;
+        document.items[self.stretch.range()].iter().map(move |id| Node { document, id: *id })
+    }
+
+    /// The value at `index`.
+    pub fn get(self, index: usize) -> Option<Node<'a>> {
+        self.iter().nth(index)
+    }
+}
+
+impl fmt::Debug for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for List<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().map(Node::value).eq(other.iter().map(Node::value))
+    }
+}
+
+/// The entries of a map.
+#[derive(Clone, Copy)]
+pub struct Map<'a> {
+    document: &'a Document,
+    stretch: Stretch,
+}
+
+/// A key and its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// The bytes of the key.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node<'a>,
+}
+
+impl<'a> Map<'a> {
+    /// The entries in the order of the file, merged ones first; each key once.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Entry<'a>> {
+        let document = self.document;
+        document.entries[self.stretch.range()].iter().map(move |entry| Entry {
+            key: &document.text[entry.key.range()],
+            key_span: entry.key_span,
+            value: Node { document, id: entry.value },
+        })
+    }
+
+    /// The entry of `key`.
+    pub fn entry(self, key: &str) -> Option<Entry<'a>> {
+        self.iter().find(|entry| entry.key == key)
+    }
+
+    /// The value of `key`.
+    pub fn get(self, key: &str) -> Option<Node<'a>> {
+        self.entry(key).map(|entry| entry.value)
+    }
+}
+
+impl fmt::Debug for Map<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|entry| (entry.key, entry.value))).finish()
+    }
+}
+
+impl PartialEq for Map<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let pairs = |map: &Self| map.iter().map(|entry| (entry.key, entry.value.value())).collect::<Vec<_>>();
+        pairs(self) == pairs(other)
+    }
+}

@@ -1,0 +1,198 @@
+//! Texts that look like numbers, words and dates, and almost like them.
+
+use super::documents::Dice;
+
+const WORDS: &[&str] = &[
+    "yes",
+    "Yes",
+    "YES",
+    "yEs",
+    "no",
+    "No",
+    "NO",
+    "true",
+    "True",
+    "TRUE",
+    "false",
+    "False",
+    "FALSE",
+    "on",
+    "On",
+    "ON",
+    "off",
+    "Off",
+    "OFF",
+    "oFF",
+    "y",
+    "Y",
+    "n",
+    "N",
+    "null",
+    "Null",
+    "NULL",
+    "nULL",
+    "~",
+    "",
+    "~~",
+    "<<",
+    "=",
+    "==",
+    ".inf",
+    ".Inf",
+    ".INF",
+    "-.inf",
+    "+.inf",
+    "-.Inf",
+    ".nan",
+    ".NaN",
+    ".NAN",
+    "-.nan",
+    "+.nan",
+    ".",
+    "..",
+    "-",
+    "+",
+    "0",
+    "-0",
+    "+0",
+    "00",
+    "0_",
+    "0__1",
+    "017",
+    "018",
+    "0o17",
+    "0b",
+    "0b_",
+    "0b12",
+    "0b101",
+    "-0b1_1",
+    "0x",
+    "0x_",
+    "0xFg",
+    "0xDEAD_beef",
+    "-0x1f",
+    "+0x0",
+    "1_000",
+    "1__0",
+    "_1",
+    "1_",
+    "1e3",
+    "1E3",
+    "1e+3",
+    "1.e+3",
+    "1.0e3",
+    "1.0e+3",
+    "1.0E-3",
+    "12345e7",
+    "12e03",
+    "1.5e",
+    "1.5e+",
+    ".5",
+    "-.5",
+    "+.5",
+    "._5",
+    ".5_",
+    ".5e+1",
+    "5.",
+    "5._",
+    "-5.",
+    "1:30",
+    "1:60",
+    "1:5",
+    "1:05",
+    "0:30",
+    "01:30",
+    "-1:30",
+    "+1:30",
+    "190:20:30",
+    "190:20:30.15",
+    "1:30.",
+    "0:30.5",
+    "1:30:",
+    "1::30",
+    "1_0:30",
+    "1:3_0",
+    "60:00",
+    "1:2:3:4:5:6:7:8:9:10:11:12:13",
+    "2024-01-02",
+    "2024-1-2",
+    "2024-01-02T03:04:05Z",
+    "2024-01-02 03:04:05",
+    "2024-1-2 3:04:05.678 -01:30",
+    "2024-01-02t1:02:03",
+    "2024-01-02 1:02:03 +5",
+    "2024-01-02T03:04",
+    "99999999999999999999",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "0x7fffffffffffffff",
+    "0x8000000000000000",
+    "07777777777777777777777",
+    "0b1111111111111111111111111111111111111111111111111111111111111111111111",
+    "123456789012345678901234567890:00",
+    "1.7976931348623157e+308",
+    "1.8e+308",
+    "4.9e-324",
+    "1.0e-400",
+    "0.1",
+    "0.30000000000000004",
+    "-0.0",
+    "1.10",
+];
+
+const ALPHABETS: &[&str] = &[
+    "0123456789",
+    "01_",
+    "0123456789_.:",
+    "0123456789eE+-.",
+    "0xabcdefABCDEF_19",
+    "-0123456789:.TZt ",
+    "yYeEsSnNoOfFuUlLtTrRaA~",
+];
+
+/// `count` texts: every hand-picked one, then random ones, most of them from the letters of numbers.
+pub fn generate(count: usize) -> Vec<String> {
+    let mut dice = Dice::new(0x005c_a1a5);
+    let mut texts: Vec<String> = WORDS.iter().map(|word| (*word).to_owned()).collect();
+    texts.push("9".repeat(4_300));
+    texts.push("9".repeat(4_301));
+    texts.push(format!("0x{}", "f".repeat(3_700)));
+    while texts.len() < count {
+        let text = match dice.below(4) {
+            0 => mutate(&mut dice),
+            _ => random(&mut dice),
+        };
+        // Only texts that stay one plain scalar are scalars: the rest is the documents' test.
+        if is_plain(&text) {
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+fn random(dice: &mut Dice) -> String {
+    let alphabet: Vec<char> = dice.pick(ALPHABETS).chars().collect();
+    let sign = dice.pick(&["", "", "", "-", "+"]);
+    let length = 1 + dice.below(12);
+    let body: String = (0..length).map(|_| *dice.pick(&alphabet)).collect();
+    format!("{sign}{body}")
+}
+
+fn mutate(dice: &mut Dice) -> String {
+    let mut letters: Vec<char> = dice.pick(WORDS).chars().collect();
+    let alphabet: Vec<char> = "0123456789_.:+-eExXbBoTZnaNIfy~ ".chars().collect();
+    for _ in 0..=dice.below(2) {
+        let at = dice.below(letters.len() + 1);
+        match dice.below(3) {
+            0 if at < letters.len() => drop(letters.remove(at)),
+            1 if at < letters.len() => letters[at] = *dice.pick(&alphabet),
+            _ => letters.insert(at, *dice.pick(&alphabet)),
+        }
+    }
+    letters.into_iter().collect()
+}
+
+fn is_plain(text: &str) -> bool {
+    let lone_mark = ["-", "?", ":"].iter().any(|mark| text == *mark || text.starts_with(&format!("{mark} ")));
+    !text.is_empty() && text.trim() == text && !lone_mark && !text.contains(": ") && !text.ends_with(':')
+}

@@ -1,0 +1,32 @@
+//! Documents written by hand, each with constructs that people use.
+
+/// Read by everybody alike.
+pub const SEEDS: &[&str] = &[
+    "---\n$schema: /access/team-1.yml\nname: core\n",
+    "a: &l [1, 2.0, \"3\", off]\nb: *l\nc:\n- *l\n",
+    "base: &base {region: eu, size: small}\nuse:\n  <<: *base\n  size: large\n",
+    "x: &x {a: 1}\ny: &y {a: 2, b: 3}\nz:\n  <<: [*x, *y]\n  c: 4\n",
+    "x: &x {a: 1}\nz:\n  b: 2\n  <<: *x\n  <<: {a: 3, d: 4}\n",
+    "text: |\n  one\n\n  two\nfolded: >-\n  a\n  b\n\n  c\nkeep: |+\n  x\n\nend: 1\n",
+    "list:\n- a\n- b: 1\n  c: 2\n-\n  - x\n  - y\n- - z\n",
+    "url: http://example.com/a:b#c # comment\nempty:\nnull_: ~\n",
+    "quoted: 'it''s'\ndouble: \"a\\tb\\u00e9\"\nmulti: \"a\n  b\n\n  c\"\n",
+    "flow: {a: [1, {b: c}], d: , e: ''}\nmore: [\n  a,\n  b,\n]\n",
+    "? a\n: b\n? c\n",
+    "a: yes\nb: 017\nc: 1:30\nd: 1_000\ne: 12345e7\nf: .5\ng: 1.0e+3\n",
+    "\"a\": 1\n'b': 2\n\"c d\": 3\n",
+    "- a\n- b\n",
+    "just text\n",
+    "# only a comment\n",
+    "",
+    "a:\n    b:\n        c: deep\n    d: back\n",
+    "cmd: [\"sh\", \"-c\", \"echo 'x'\"]\n",
+    "tpl: '{{ name }}'\nq: \"{% if x %}\"\n",
+    "long: this is a plain scalar\n  that goes on\n  and on\nnext: 1\n",
+    "a: {b: c,\n    d: e}\nf: 1\n",
+    "crlf: 1\r\nb: |\r\n  x\r\n  y\r\n",
+    "key with spaces: v\nkey/with/slash: v\n$ref: /x.yml\n",
+    "emoji: 😀\nsnow: ☃\n\u{e9}: \u{fc}\n",
+    "twice: 1\ntwice: 2\n",
+    "&k key: 1\nalias: *k\n*k : 2\n",
+];

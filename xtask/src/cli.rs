@@ -1,0 +1,81 @@
+//! What can be said on the command line: clap types and their help texts, no behaviour.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The project's own chores.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// One chore.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Get what the tests need into a cache folder outside the checkout
+    ///
+    /// The folder is `$QONTRACT_CACHE`, else `$XDG_CACHE_HOME/qontract`, else `~/.cache/qontract`.
+    /// Nothing else on the machine changes; a second run does nothing.
+    Setup,
+    /// Check everything: set up, format, lints, layout, licences, docs and all tests
+    Test(TestArgs),
+    /// Check the layout and dependency rules of the source tree
+    Tidy,
+    /// Run the benchmarks
+    Bench(BenchArgs),
+    /// Run the fuzz targets for a while; a crash is a failure
+    Fuzz(FuzzArgs),
+}
+
+/// What `test` takes.
+#[derive(Debug, Default, Args)]
+pub struct TestArgs {
+    /// Run only this step; may be given several times
+    #[arg(long, value_name = "STEP")]
+    pub only: Vec<Step>,
+    /// Names of tests to run, as nextest takes them; without `--only`, only the tests are run then
+    #[arg(value_name = "FILTER")]
+    pub filters: Vec<String>,
+}
+
+/// One step of `test`, in the order in which they run.
+///
+/// The tests come last, so that their own summary closes the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Step {
+    /// The sources are formatted
+    Fmt,
+    /// The layout and dependency rules hold
+    Tidy,
+    /// No lint fires
+    Clippy,
+    /// Licences, bans and sources of the dependencies
+    Deny,
+    /// Known vulnerabilities of the dependencies; reported, never a failure
+    Advisories,
+    /// The API documentation builds without a warning
+    Docs,
+    /// The examples in the API documentation run
+    Doctests,
+    /// All other tests
+    Tests,
+}
+
+/// What `bench` takes.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// The benchmark to run; all of them if not given
+    pub name: Option<String>,
+}
+
+/// What `fuzz` takes.
+#[derive(Debug, Args)]
+pub struct FuzzArgs {
+    /// The fuzz target to run; all of them if not given
+    pub target: Option<String>,
+    /// How long to run each target
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub seconds: u64,
+}

@@ -1,0 +1,193 @@
+//! Command lines: built, shown as a person would type them, run.
+//!
+//! What a command prints is talk: it goes to stderr, all of it, so that it stays in order.
+
+use crate::talk;
+use anyhow::{Context as _, Result, bail};
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often a command with a time limit is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A program, its arguments, where and with which extra environment it runs.
+#[derive(Debug, Clone)]
+pub struct CommandLine {
+    words: Vec<OsString>,
+    environment: Vec<(String, OsString)>,
+    folder: Option<PathBuf>,
+}
+
+/// How a command with a time limit ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with exit code 0.
+    Well,
+    /// By itself, with another exit code or by a signal.
+    Badly,
+    /// It was stopped at the time limit.
+    Late,
+}
+
+impl CommandLine {
+    /// A command line of words split at spaces.
+    pub fn new(words: &str) -> Self {
+        let words = words.split_whitespace().map(OsString::from).collect();
+        Self { words, environment: Vec::new(), folder: None }
+    }
+
+    /// A program by its path, however that is spelled.
+    pub fn program(path: &Path) -> Self {
+        Self { words: vec![path.into()], environment: Vec::new(), folder: None }
+    }
+
+    /// Adds arguments, each taken as it is.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.words.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable for this command.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Sets the folder in which it runs.
+    #[must_use]
+    pub fn folder(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
+    }
+
+    /// Shows the command, runs it to its end, and fails if it does.
+    pub fn run(&self) -> Result<()> {
+        talk::say(format_args!("$ {self}"));
+        let status = self.build().status().with_context(|| format!("cannot start `{self}`"))?;
+        if !status.success() {
+            bail!("`{self}` failed ({status})");
+        }
+        Ok(())
+    }
+
+    /// Shows the command and runs it, but no longer than `limit`.
+    pub fn run_within(&self, limit: Duration) -> Result<Ended> {
+        talk::say(format_args!("$ {self}"));
+        let mut child = self.build().spawn().with_context(|| format!("cannot start `{self}`"))?;
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(if status.success() { Ended::Well } else { Ended::Badly });
+            }
+            if start.elapsed() >= limit {
+                child.kill()?;
+                child.wait()?;
+                return Ok(Ended::Late);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Shows the command, runs it, and hands every line of its stderr to `line`; tells whether it ended well.
+    pub fn run_reading(&self, mut line: impl FnMut(&str)) -> Result<bool> {
+        talk::say(format_args!("$ {self}"));
+        let mut child =
+            self.build().stderr(Stdio::piped()).spawn().with_context(|| format!("cannot start `{self}`"))?;
+        if let Some(stderr) = child.stderr.take() {
+            for bytes in BufReader::new(stderr).split(b'\n') {
+                line(&String::from_utf8_lossy(&bytes?));
+            }
+        }
+        Ok(child.wait()?.success())
+    }
+
+    /// Whether it starts and ends well, quietly.
+    pub fn answers(&self) -> bool {
+        let quiet = self.build().stdout(Stdio::null()).stderr(Stdio::null()).status();
+        quiet.is_ok_and(|status| status.success())
+    }
+
+    /// What it prints on stdout.
+    pub fn output(&self) -> Result<Vec<u8>> {
+        let output = self
+            .build()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .output()
+            .with_context(|| format!("cannot start `{self}`"))?;
+        if !output.status.success() {
+            bail!("`{self}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(output.stdout)
+    }
+
+    fn build(&self) -> Command {
+        let (program, arguments) = self.words.split_first().expect("a command line has a first word");
+        let mut command = Command::new(program);
+        command.args(arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(io::stderr());
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, word) in self.words.iter().enumerate() {
+            let word = word.to_string_lossy();
+            let space = if index == 0 { "" } else { " " };
+            if word.is_empty() || word.contains([' ', '<', '>', '*', '\'', '"', '$']) {
+                write!(f, "{space}{word:?}")?;
+            } else {
+                write!(f, "{space}{word}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CommandLine, Ended};
+    use std::time::Duration;
+
+    #[test]
+    fn a_command_line_is_shown_as_one_would_type_it() {
+        let line = CommandLine::new("cargo test").args(["a b", "c"]);
+        assert_eq!(line.to_string(), r#"cargo test "a b" c"#);
+    }
+
+    #[test]
+    fn a_failing_command_is_an_error_that_names_it() {
+        let error = CommandLine::new("false").run().expect_err("it fails");
+        assert!(error.to_string().starts_with("`false` failed"), "{error}");
+    }
+
+    #[test]
+    fn a_command_is_stopped_at_its_time_limit() {
+        let limit = Duration::ZERO;
+        assert_eq!(CommandLine::new("sleep 60").run_within(limit).expect("it starts"), Ended::Late);
+    }
+
+    #[test]
+    fn what_a_command_prints_can_be_read() {
+        assert_eq!(CommandLine::new("echo a b").output().expect("it runs"), b"a b\n");
+        let mut lines = Vec::new();
+        let ended = CommandLine::new("ls /no/such/folder").run_reading(|line| lines.push(line.to_owned()));
+        assert!(!ended.expect("it starts"));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
+
+    #[test]
+    fn a_missing_program_does_not_answer() {
+        assert!(!CommandLine::new("qontract-no-such-program").answers());
+    }
+}

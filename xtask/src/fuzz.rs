@@ -1,0 +1,66 @@
+//! Runs the fuzz targets of `fuzz/` with the stable toolchain.
+//!
+//! The sanitizers that cargo-fuzz asks for are unstable flags of a compiler that ships them, so `RUSTC_BOOTSTRAP=1`
+//! unlocks them for this one build. Builds and corpora stay in the cache folder; a crashing input is left in
+//! `fuzz/artifacts/`, which Git ignores.
+
+mod report;
+
+use crate::cli::FuzzArgs;
+use crate::house::House;
+use crate::{setup, talk};
+use anyhow::{Context as _, Result, bail};
+use report::Report;
+use std::fs;
+
+/// Runs one target or all of them; fails if one crashes.
+pub fn run(house: &House, arguments: &FuzzArgs) -> Result<()> {
+    setup::run(&house.cache, &[&setup::FUZZ])?;
+    let all = targets(house)?;
+    let chosen = match &arguments.target {
+        Some(name) if !all.contains(name) => bail!("no fuzz target `{name}`; there are: {}", all.join(", ")),
+        Some(name) => vec![name.clone()],
+        None => all,
+    };
+    let mut reports = Vec::new();
+    for target in &chosen {
+        reports.push(fuzz(house, target, arguments.seconds)?);
+    }
+    talk::say(report::table(&reports));
+    let crashed: Vec<&str> =
+        reports.iter().filter(|report| !report.survived).map(|report| report.target.as_str()).collect();
+    if !crashed.is_empty() {
+        bail!("failed: {}; the inputs are in fuzz/artifacts", crashed.join(", "));
+    }
+    Ok(())
+}
+
+fn targets(house: &House) -> Result<Vec<String>> {
+    let names = house.cargo("fuzz list").folder(&house.root.join("fuzz")).output()?;
+    Ok(String::from_utf8(names)?.split_whitespace().map(str::to_owned).collect())
+}
+
+fn fuzz(house: &House, target: &str, seconds: u64) -> Result<Report> {
+    let folder = house.root.join("fuzz");
+    let corpus = house.cache.path("fuzz-corpus").join(target);
+    fs::create_dir_all(&corpus).with_context(|| format!("cannot make {}", corpus.display()))?;
+    let seeds = folder.join("seeds").join(target);
+    let mut line = house
+        .cargo("fuzz run")
+        .args([target, "--target-dir"])
+        .args([house.cache.path("fuzz-target"), corpus])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .folder(&folder);
+    // new inputs go to the first folder, the others are only read
+    if seeds.is_dir() {
+        line = line.args([seeds]);
+    }
+    let limit = format!("-max_total_time={seconds}");
+    line = line.args(["--", &limit, "-rss_limit_mb=4096", "-print_final_stats=1"]);
+    let mut report = Report::new(target);
+    report.survived = line.run_reading(|text| {
+        talk::say(text);
+        report.read(text);
+    })?;
+    Ok(report)
+}

@@ -1,0 +1,120 @@
+//! Where things are: the checkout, the cache folder, and what the tests are told about both.
+
+use anyhow::{Context as _, Result, bail};
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::command::CommandLine;
+
+/// This checkout and the cache folder that belongs to it.
+#[derive(Debug)]
+pub struct House {
+    /// The top folder of the checkout.
+    pub root: PathBuf,
+    /// What is kept outside of it.
+    pub cache: Cache,
+    on_ci: bool,
+}
+
+/// The one folder outside the checkout in which everything that tests need is kept.
+#[derive(Debug)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+impl House {
+    /// The checkout this program was built from, with the cache folder that the environment names.
+    pub fn of_this_checkout() -> Result<Self> {
+        let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = xtask.parent().context("the xtask folder has no parent")?.to_owned();
+        let folder = std::path::absolute(cache_folder(|name| env::var_os(name))?)?;
+        if folder.starts_with(&root) {
+            bail!("the cache folder `{}` is inside the checkout: set `QONTRACT_CACHE`", folder.display());
+        }
+        let on_ci = env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
+        Ok(Self { root, cache: Cache { folder }, on_ci })
+    }
+
+    /// A cargo command in this checkout, with the cached tools within reach.
+    ///
+    /// On CI every clone shares one target folder, so that a fresh clone does not rebuild the dependencies.
+    pub fn cargo(&self, words: &str) -> CommandLine {
+        let line = self.cache.cargo(words).folder(&self.root).env("QONTRACT_PYTHON", self.cache.python());
+        if self.on_ci && env::var_os("CARGO_TARGET_DIR").is_none() {
+            line.env("CARGO_TARGET_DIR", self.cache.path("target"))
+        } else {
+            line
+        }
+    }
+}
+
+impl Cache {
+    /// A cache in the given folder.
+    #[cfg(test)]
+    pub fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// A path inside the cache.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.folder.join(relative)
+    }
+
+    /// The Python interpreter with the oracles' packages.
+    pub fn python(&self) -> PathBuf {
+        self.path("python/bin/python")
+    }
+
+    /// A cargo command with the cached tools within reach, after those of the machine.
+    pub fn cargo(&self, words: &str) -> CommandLine {
+        let mut path = env::var_os("PATH").unwrap_or_default();
+        path.push(":");
+        path.push(self.path("tools/bin"));
+        CommandLine::new(&format!("cargo {words}")).env("PATH", path)
+    }
+}
+
+fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folder) = set("QONTRACT_CACHE") {
+        return Ok(folder);
+    }
+    // the XDG rules: a relative path there is to be ignored
+    if let Some(folder) = set("XDG_CACHE_HOME").filter(|folder| folder.is_absolute()) {
+        return Ok(folder.join("qontract"));
+    }
+    let home = set("HOME").context("no cache folder: set `QONTRACT_CACHE` or `HOME`")?;
+    Ok(home.join(".cache/qontract"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cache_folder;
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    fn check(variables: &[(&str, &str)], expect: Option<&str>) {
+        let lookup = |name: &str| {
+            variables.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| OsString::from(value))
+        };
+        assert_eq!(cache_folder(lookup).ok().as_deref(), expect.map(Path::new));
+    }
+
+    #[test]
+    fn the_projects_own_variable_wins() {
+        check(&[("QONTRACT_CACHE", "/q"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")], Some("/q"));
+    }
+
+    #[test]
+    fn then_the_cache_home_if_it_is_absolute() {
+        check(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")], Some("/x/qontract"));
+        check(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")], Some("/h/.cache/qontract"));
+    }
+
+    #[test]
+    fn then_the_home_folder() {
+        check(&[("QONTRACT_CACHE", ""), ("HOME", "/h")], Some("/h/.cache/qontract"));
+        check(&[], None);
+    }
+}

@@ -1,0 +1,140 @@
+//! Gets what the tests need into the cache folder: only what is missing, once, and never half.
+//!
+//! A tool is one [`Provision`] in a file of its own, listed in [`FOR_TESTS`]. It counts as provided when the machine
+//! has it anyway, or when its stamp in the cache holds the wanted version. The stamp is written last, so an
+//! interrupted install is done again; a lock keeps two runs apart.
+
+mod cargo_tool;
+mod provision;
+mod python;
+
+pub use cargo_tool::{DENY, FUZZ, NEXTEST};
+pub use provision::Provision;
+pub use python::Python;
+
+use crate::house::Cache;
+use crate::talk;
+use anyhow::{Context as _, Result};
+use std::fs::{self, File, TryLockError};
+
+/// Everything that `cargo xtask test` needs.
+pub const FOR_TESTS: [&dyn Provision; 3] = [&Python, &NEXTEST, &DENY];
+
+/// Provides what is missing of `wanted`.
+pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {
+    let _lock = lock(cache)?;
+    wanted.iter().try_for_each(|provision| provide(cache, *provision))
+}
+
+fn provide(cache: &Cache, provision: &dyn Provision) -> Result<()> {
+    let (name, version) = (provision.name(), provision.version());
+    let stamp = cache.path("stamps").join(name);
+    let stamped = fs::read_to_string(&stamp).is_ok_and(|text| text == version);
+    if provision.is_present(cache, stamped) {
+        return Ok(());
+    }
+    talk::say(format_args!("setup: installing {name} ({version}) into {}", cache.path("").display()));
+    let install = || -> Result<()> {
+        if stamp.exists() {
+            fs::remove_file(&stamp)?;
+        }
+        provision.install(cache)?;
+        fs::create_dir_all(cache.path("stamps"))?;
+        let fresh = stamp.with_extension("new");
+        fs::write(&fresh, &version)?;
+        Ok(fs::rename(fresh, &stamp)?)
+    };
+    install().with_context(|| format!("cannot install {name}"))
+}
+
+fn lock(cache: &Cache) -> Result<File> {
+    fs::create_dir_all(cache.path(""))?;
+    let path = cache.path("lock");
+    let file = File::create(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            talk::say("setup: another setup is running, waiting for it");
+            file.lock()?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the cache folder"),
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Provision, run};
+    use crate::house::Cache;
+    use anyhow::{Result, bail};
+    use std::cell::Cell;
+
+    /// Counts its installs; fails the first `failures` of them.
+    struct Fake {
+        version: &'static str,
+        failures: usize,
+        installs: Cell<usize>,
+    }
+
+    impl Fake {
+        fn new(version: &'static str, failures: usize) -> Self {
+            Self { version, failures, installs: Cell::new(0) }
+        }
+    }
+
+    impl Provision for Fake {
+        fn name(&self) -> &'static str {
+            "fake"
+        }
+
+        fn version(&self) -> String {
+            self.version.to_owned()
+        }
+
+        fn is_present(&self, _: &Cache, stamped: bool) -> bool {
+            stamped
+        }
+
+        fn install(&self, _: &Cache) -> Result<()> {
+            self.installs.set(self.installs.get() + 1);
+            if self.installs.get() <= self.failures {
+                bail!("the network is away");
+            }
+            Ok(())
+        }
+    }
+
+    fn check(provisions: &[&Fake], expect_installs: &[usize]) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::at(folder.path());
+        for provision in provisions {
+            // a failed install is what some tests are about
+            let _ = run(&cache, &[*provision]);
+        }
+        let installs: Vec<usize> = provisions.iter().map(|provision| provision.installs.get()).collect();
+        assert_eq!(installs, expect_installs);
+    }
+
+    #[test]
+    fn the_second_run_installs_nothing() {
+        let fake = Fake::new("1", 0);
+        check(&[&fake, &fake], &[1, 1]);
+    }
+
+    #[test]
+    fn another_version_is_installed_anew() {
+        check(&[&Fake::new("1", 0), &Fake::new("2", 0)], &[1, 1]);
+    }
+
+    #[test]
+    fn a_failed_install_leaves_no_stamp_and_is_done_again() {
+        let fake = Fake::new("1", 1);
+        check(&[&fake, &fake, &fake], &[2, 2, 2]);
+    }
+
+    #[test]
+    fn a_failed_update_does_not_leave_the_old_stamp() {
+        let old = Fake::new("1", 0);
+        check(&[&old, &Fake::new("2", 1), &old], &[2, 1, 2]);
+    }
+}

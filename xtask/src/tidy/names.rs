@@ -1,0 +1,72 @@
+//! A module's name says what it holds: no `mod.rs`, and none of the names that could hold anything.
+
+use super::{Tree, Violation};
+
+const RULE: &str = "names";
+
+const EMPTY_WORDS: [&str; 9] =
+    ["common", "helper", "helpers", "manager", "managers", "misc", "util", "utilities", "utils"];
+
+/// Looks at the paths of source files, and at the modules written inside them.
+pub fn check(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (path, text) in tree.texts(".rs") {
+        let mut report = |line: usize, message: String| {
+            violations.push(Violation { path: path.to_owned(), line, rule: RULE, message });
+        };
+        if path == "mod.rs" || path.ends_with("/mod.rs") {
+            report(1, "write `name.rs` beside the folder `name/`, not `name/mod.rs`".to_owned());
+        }
+        for word in path.trim_end_matches(".rs").split('/').filter(|word| EMPTY_WORDS.contains(word)) {
+            report(1, format!("`{word}` says nothing: name it after what it holds"));
+        }
+        for (index, line) in text.lines().enumerate() {
+            if let Some(word) = inline_module(line).filter(|word| EMPTY_WORDS.contains(word)) {
+                report(index + 1, format!("`{word}` says nothing: name it after what it holds"));
+            }
+        }
+    }
+    violations
+}
+
+/// The name in `mod name {`; `mod name;` is a file of its own.
+fn inline_module(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let rest = line.strip_prefix("mod ").or_else(|| {
+        let (visibility, rest) = line.split_once(" mod ")?;
+        (visibility.starts_with("pub") && !visibility.contains(' ')).then_some(rest)
+    })?;
+    rest.strip_suffix('{').map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::tidy::{Tree, expect};
+
+    #[test]
+    fn good_names_are_fine() {
+        let files =
+            [("crates/a/src/lib.rs", "//! a\nmod tests {\n}\nmod x;\n"), ("crates/a/src/commonplace.rs", "")];
+        expect(check, &Tree::of_files(&files), &[]);
+    }
+
+    #[test]
+    fn empty_words_are_found_in_paths_and_in_modules() {
+        let files = [
+            ("a/src/utils.rs", ""),
+            ("b/src/lib.rs", "//! b\npub(crate) mod helpers {\n}\n"),
+            ("b/tests/common/mod.rs", ""),
+        ];
+        expect(
+            check,
+            &Tree::of_files(&files),
+            &[
+                "a/src/utils.rs:1: names: `utils` says nothing: name it after what it holds",
+                "b/src/lib.rs:2: names: `helpers` says nothing: name it after what it holds",
+                "b/tests/common/mod.rs:1: names: write `name.rs` beside the folder `name/`, not `name/mod.rs`",
+                "b/tests/common/mod.rs:1: names: `common` says nothing: name it after what it holds",
+            ],
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Packages and their dependencies, as `cargo metadata` tells them.
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// For what a package needs another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// It is part of the program.
+    Normal,
+    /// Its build script runs it.
+    Build,
+    /// Its tests, examples and benchmarks use it.
+    Dev,
+}
+
+/// One package of the resolved graph.
+#[derive(Debug)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its folder from the top of the checkout; `None` if it is not ours.
+    pub folder: Option<String>,
+    /// Ids of the packages that it needs.
+    dependencies: BTreeSet<(String, Kind)>,
+}
+
+/// The resolved graph: id ↦ package.
+#[derive(Debug, Default)]
+pub struct Packages(BTreeMap<String, Package>);
+
+/// A package for a test: name, folder (empty if not ours), what it needs.
+#[cfg(test)]
+pub type Sketch<'a> = (&'a str, &'a str, &'a [(&'a str, Kind)]);
+
+impl Packages {
+    /// Reads the output of `cargo metadata`; `root` is the top of the checkout.
+    pub fn from_metadata(json: &[u8], root: &str) -> Result<Self> {
+        let metadata: Value =
+            serde_json::from_slice(json).context("cannot read the output of cargo metadata")?;
+        let mut packages = BTreeMap::new();
+        for package in list(&metadata["packages"]) {
+            let manifest = text(&package["manifest_path"])?;
+            let ours = package["source"].is_null();
+            let folder = manifest
+                .strip_prefix(root)
+                .filter(|_| ours)
+                .map(|path| path.trim_end_matches("Cargo.toml").trim_matches('/').to_owned());
+            let name = text(&package["name"])?.to_owned();
+            packages.insert(
+                text(&package["id"])?.to_owned(),
+                Package { name, folder, dependencies: BTreeSet::new() },
+            );
+        }
+        for node in list(&metadata["resolve"]["nodes"]) {
+            let package = packages.get_mut(text(&node["id"])?).context("a node without its package")?;
+            for dependency in list(&node["deps"]) {
+                let id = text(&dependency["pkg"])?;
+                let kinds = list(&dependency["dep_kinds"]).iter().map(|kind| match kind["kind"].as_str() {
+                    Some("dev") => Kind::Dev,
+                    Some("build") => Kind::Build,
+                    _ => Kind::Normal,
+                });
+                package.dependencies.extend(kinds.map(|kind| (id.to_owned(), kind)));
+            }
+        }
+        Ok(Self(packages))
+    }
+
+    /// Packages for a test.
+    #[cfg(test)]
+    pub fn of(packages: &[Sketch<'_>]) -> Self {
+        let packages = packages.iter().map(|(name, folder, needs)| {
+            let folder = Some((*folder).to_owned()).filter(|folder| !folder.is_empty());
+            let dependencies = needs.iter().map(|(id, kind)| ((*id).to_owned(), *kind)).collect();
+            ((*name).to_owned(), Package { name: (*name).to_owned(), folder, dependencies })
+        });
+        Self(packages.collect())
+    }
+
+    /// The packages of this checkout: folder and package.
+    pub fn ours(&self) -> impl Iterator<Item = (&str, &Package)> {
+        self.0.values().filter_map(|package| Some((package.folder.as_deref()?, package)))
+    }
+
+    /// What a package names in its own manifest.
+    pub fn needs<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = (&'a Package, Kind)> {
+        package.dependencies.iter().filter_map(|(id, kind)| Some((self.0.get(id)?, *kind)))
+    }
+
+    /// The shortest chain of normal dependencies from a package to one of the given names, both ends included.
+    pub fn chain_to<'a>(&'a self, from: &'a Package, names: &[&str]) -> Option<Vec<&'a str>> {
+        let mut seen = BTreeSet::from([from.name.as_str()]);
+        let mut chains = std::collections::VecDeque::from([vec![from]]);
+        while let Some(chain) = chains.pop_front() {
+            let last = *chain.last()?;
+            if chain.len() > 1 && names.contains(&last.name.as_str()) {
+                return Some(chain.into_iter().map(|package| package.name.as_str()).collect());
+            }
+            for (next, kind) in self.needs(last) {
+                if kind == Kind::Normal && seen.insert(&next.name) {
+                    chains.push_back(chain.iter().copied().chain([next]).collect());
+                }
+            }
+        }
+        None
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> Result<&str> {
+    value.as_str().context("cargo metadata: a text is missing")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Packages};
+
+    const METADATA: &str = r#"{
+        "packages": [
+            {"id": "a", "name": "qontract-a", "source": null, "manifest_path": "/top/crates/a/Cargo.toml"},
+            {"id": "t", "name": "tokio", "source": "registry", "manifest_path": "/cargo/tokio/Cargo.toml"}
+        ],
+        "resolve": {"nodes": [
+            {"id": "a", "deps": [{"pkg": "t", "dep_kinds": [{"kind": null}, {"kind": "dev"}]}]},
+            {"id": "t", "deps": []}
+        ]}
+    }"#;
+
+    #[test]
+    fn metadata_is_read() {
+        let packages = Packages::from_metadata(METADATA.as_bytes(), "/top").expect("it parses");
+        let ours: Vec<_> = packages.ours().collect();
+        let [(folder, package)] = ours.as_slice() else { panic!("one package is ours: {ours:?}") };
+        assert_eq!((*folder, package.name.as_str()), ("crates/a", "qontract-a"));
+        let needs: Vec<_> =
+            packages.needs(package).map(|(package, kind)| (package.name.as_str(), kind)).collect();
+        assert_eq!(needs, [("tokio", Kind::Normal), ("tokio", Kind::Dev)]);
+        assert_eq!(packages.chain_to(package, &["tokio"]), Some(vec!["qontract-a", "tokio"]));
+        assert_eq!(packages.chain_to(package, &["hyper"]), None);
+    }
+}

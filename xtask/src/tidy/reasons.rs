@@ -1,0 +1,72 @@
+//! Who silences a lint or skips a test says why.
+
+use super::{Tree, Violation};
+
+const RULE: &str = "reasons";
+
+/// Looks at every attribute that begins a line.
+pub fn check(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (path, text) in tree.texts(".rs") {
+        let lines: Vec<&str> = text.lines().collect();
+        for index in 0..lines.len() {
+            if let Some(message) = complaint(&attribute(&lines[index..])) {
+                let message = message.to_owned();
+                violations.push(Violation { path: path.to_owned(), line: index + 1, rule: RULE, message });
+            }
+        }
+    }
+    violations
+}
+
+/// The attribute that begins at the first line, joined up to its closing bracket; empty if there is none.
+fn attribute(lines: &[&str]) -> String {
+    let mut joined = String::new();
+    for line in lines.iter().map(|line| line.trim()) {
+        if joined.is_empty() && !line.starts_with("#[") && !line.starts_with("#![") {
+            return joined;
+        }
+        joined.push_str(line);
+        let count = |bracket| joined.matches(bracket).count();
+        if count('[') <= count(']') {
+            break;
+        }
+    }
+    joined
+}
+
+fn complaint(attribute: &str) -> Option<&'static str> {
+    let inner = attribute.trim_start_matches(['#', '!', '[']);
+    if (inner.starts_with("allow(") || inner.starts_with("expect(")) && !inner.contains("reason = ") {
+        return Some("say why the lint is silenced: `reason = \"…\"`");
+    }
+    let skipped = inner.strip_prefix("ignore")?.trim_start();
+    skipped.starts_with(']').then_some("say why the test is skipped: `#[ignore = \"…\"]`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::tidy::{Tree, expect};
+
+    #[test]
+    fn a_reason_is_enough() {
+        let text = "#![allow(dead_code, reason = \"x\")]\n#[expect(\n    unused,\n    reason = \"x\",\n)]\n\
+                    #[ignore = \"needs a server\"]\n#[derive(Debug)]\nlet a = \"#[ignore]\";\n";
+        expect(check, &Tree::of_files(&[("a.rs", text)]), &[]);
+    }
+
+    #[test]
+    fn silence_without_a_reason_is_found() {
+        let text = "#![allow(dead_code)]\n    #[expect(\n        unused,\n    )]\n#[ignore]\n";
+        expect(
+            check,
+            &Tree::of_files(&[("a.rs", text)]),
+            &[
+                "a.rs:1: reasons: say why the lint is silenced: `reason = \"…\"`",
+                "a.rs:2: reasons: say why the lint is silenced: `reason = \"…\"`",
+                "a.rs:5: reasons: say why the test is skipped: `#[ignore = \"…\"]`",
+            ],
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! The source tree as the rules see it: paths, texts and packages, in memory.
+
+use super::Packages;
+use crate::command::CommandLine;
+use crate::house::House;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// All files of a checkout that belong to it, and its packages.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Path from the top with `/` between the names ↦ text; `None` for what is not text.
+    files: BTreeMap<String, Option<String>>,
+    packages: Packages,
+}
+
+impl Tree {
+    /// Reads the checkout: the files that Git tracks or would track, and what `cargo metadata` says.
+    pub fn read(house: &House) -> Result<Self> {
+        let listing = CommandLine::new("git ls-files -z --cached --others --exclude-standard")
+            .folder(&house.root)
+            .output()
+            .context("cannot list the files of the checkout")?;
+        let mut files = BTreeMap::new();
+        for path in listing.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
+            let path = String::from_utf8_lossy(path).into_owned();
+            let full = house.root.join(&path);
+            // deleted but still tracked, or a link to a folder: nothing to read
+            if full.is_file() {
+                let bytes = fs::read(&full).with_context(|| format!("cannot read {path}"))?;
+                files.insert(path, String::from_utf8(bytes).ok());
+            }
+        }
+        let metadata = house.cargo("metadata --format-version 1").output()?;
+        let root = house.root.to_string_lossy();
+        Ok(Self { files, packages: Packages::from_metadata(&metadata, &root)? })
+    }
+
+    /// A tree for a test.
+    #[cfg(test)]
+    pub fn of_files(files: &[(&str, &str)]) -> Self {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned())));
+        Self { files: files.collect(), packages: Packages::default() }
+    }
+
+    /// A tree for a test that is about packages only.
+    #[cfg(test)]
+    pub fn of_packages(packages: Packages) -> Self {
+        Self { files: BTreeMap::new(), packages }
+    }
+
+    /// How many files there are.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The packages.
+    pub fn packages(&self) -> &Packages {
+        &self.packages
+    }
+
+    /// Every path.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Path and text of every file whose name ends with `suffix`; the empty suffix means all text files.
+    pub fn texts<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.files
+            .iter()
+            .filter(move |(path, _)| path.ends_with(suffix))
+            .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
+    }
+
+    /// The text of one file.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path)?.as_deref()
+    }
+
+    /// Whether there is a file or a folder at this path.
+    pub fn has(&self, path: &str) -> bool {
+        let folder = format!("{path}/");
+        self.files.contains_key(path)
+            || self.files.range(folder.clone()..).next().is_some_and(|(next, _)| next.starts_with(&folder))
+    }
+}
