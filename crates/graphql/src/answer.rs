@@ -1,0 +1,95 @@
+//! The answer to a request: an HTTP status and a body.
+
+use qontract_bundle::json::JavaScript;
+
+use crate::execute::Outcome;
+use crate::failure::Failure;
+use crate::footprint::Touched;
+use crate::provenance::Provenance;
+use crate::sink::Bytes;
+
+/// What an execution leaves behind.
+pub type Executed<S> = Outcome<S>;
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status: 200, or 400 for a request that could not be executed.
+    pub status: u16,
+    /// JSON with a final newline: `errors` if there are any, `data`, `extensions`.
+    pub body: Vec<u8>,
+    /// Whether there are errors.
+    pub has_errors: bool,
+    /// Where its objects come from, if asked for; also in the body.
+    pub provenance: Option<Provenance>,
+    /// Which files were touched, if asked for.
+    pub touched: Option<Touched>,
+}
+
+impl Answer {
+    /// The answer to a request that cannot be executed.
+    pub(crate) fn refused(failures: &[Failure]) -> Self {
+        let mut body = vec![b'{'];
+        write_failures(failures, &mut body);
+        finish(&[], None, &mut body);
+        Self { status: 400, body, has_errors: true, provenance: None, touched: None }
+    }
+
+    /// The answer that is nothing but an error.
+    pub(crate) fn empty(failure: &Failure) -> Self {
+        let mut body = vec![b'{'];
+        write_failures(std::slice::from_ref(failure), &mut body);
+        body.extend_from_slice(b"\"data\":null,");
+        finish(&[], None, &mut body);
+        Self { status: 200, body, has_errors: true, provenance: None, touched: None }
+    }
+
+    /// The answer of an execution.
+    pub(crate) fn executed(executed: Outcome<Bytes>) -> Self {
+        const DATA: &[u8] = b"\"data\":";
+        let Outcome { data: Bytes(data), failures, schemas, record } = executed;
+        let mut body;
+        if failures.is_empty() {
+            // The common case: the data is where it belongs, or nearly.
+            body = data;
+            body.splice(0..0, b"{\"data\":".iter().copied());
+        } else {
+            body = Vec::with_capacity(data.len() + 256);
+            body.push(b'{');
+            write_failures(&failures, &mut body);
+            body.extend_from_slice(DATA);
+            body.extend_from_slice(&data);
+        }
+        body.push(b',');
+        finish(&schemas, record.provenance.as_ref(), &mut body);
+        let (provenance, touched) = (record.provenance, record.touched);
+        Self { status: 200, body, has_errors: !failures.is_empty(), provenance, touched }
+    }
+}
+
+fn write_failures(failures: &[Failure], body: &mut Vec<u8>) {
+    body.extend_from_slice(b"\"errors\":[");
+    for (index, failure) in failures.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        failure.write(body);
+    }
+    body.extend_from_slice(b"],");
+}
+
+fn finish(schemas: &[Box<str>], provenance: Option<&Provenance>, body: &mut Vec<u8>) {
+    body.extend_from_slice(b"\"extensions\":{\"schemas\":[");
+    for (index, schema) in schemas.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        JavaScript(body).str(schema);
+    }
+    body.push(b']');
+    if let Some(provenance) = provenance {
+        body.extend_from_slice(b",\"provenance\":");
+        provenance.write(body);
+    }
+    body.extend_from_slice(b"}}\n");
+}
