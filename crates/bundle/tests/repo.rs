@@ -6,7 +6,7 @@ use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::Revision;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_diagnostics::Report;
-use qontract_testkit::{Scratch, example, public_schemas, vectors};
+use qontract_testkit::{Scratch, example, not_tested, public_schemas, vectors};
 
 fn folder(path: &Path) -> Outcome {
     build(&Repo::directory(path, Layout::default()), Stamp::default(), &Pool::default()).expect("a data repo")
@@ -186,10 +186,9 @@ fn the_example_is_bundled_without_findings() {
 #[test]
 fn a_generated_corpus_is_bundled_under_the_public_schemas() {
     let Some(schemas) = public_schemas() else {
-        eprintln!(
-            "NOT TESTED: the public schemas are not beside this checkout (QONTRACT_PUBLIC_SCHEMAS names them)"
+        return not_tested(
+            "the public schemas are not beside this checkout (QONTRACT_PUBLIC_SCHEMAS names them)",
         );
-        return;
     };
     let scratch = Scratch::copy_of(&schemas);
     let corpus = qontract_benches::corpus::generate(1_200, qontract_benches::corpus::DEFAULT_SEED);
