@@ -5,7 +5,7 @@ use qontract_bundle::json::JavaScript;
 use crate::execute::Outcome;
 use crate::failure::Failure;
 use crate::footprint::Touched;
-use crate::provenance::Provenance;
+use crate::provenance::{Origin, Provenance};
 use crate::sink::Bytes;
 
 /// What an execution leaves behind.
@@ -20,7 +20,7 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether there are errors.
     pub has_errors: bool,
-    /// Where its objects come from, if asked for; also in the body.
+    /// Where its objects come from, if asked for. Not in the body: see [`Answer::with_provenance`].
     pub provenance: Option<Provenance>,
     /// Which files were touched, if asked for.
     pub touched: Option<Touched>,
@@ -31,7 +31,7 @@ impl Answer {
     pub(crate) fn refused(failures: &[Failure]) -> Self {
         let mut body = vec![b'{'];
         write_failures(failures, &mut body);
-        finish(&[], None, &mut body);
+        finish(&[], &mut body);
         Self { status: 400, body, has_errors: true, provenance: None, touched: None }
     }
 
@@ -40,7 +40,7 @@ impl Answer {
         let mut body = vec![b'{'];
         write_failures(std::slice::from_ref(failure), &mut body);
         body.extend_from_slice(b"\"data\":null,");
-        finish(&[], None, &mut body);
+        finish(&[], &mut body);
         Self { status: 200, body, has_errors: true, provenance: None, touched: None }
     }
 
@@ -61,9 +61,25 @@ impl Answer {
             body.extend_from_slice(&data);
         }
         body.push(b',');
-        finish(&schemas, record.provenance.as_ref(), &mut body);
+        finish(&schemas, &mut body);
         let (provenance, touched) = (record.provenance, record.touched);
         Self { status: 200, body, has_errors: !failures.is_empty(), provenance, touched }
+    }
+
+    /// The body with `extensions.provenance`: per object of the answer its file, the JSON pointer into it and, where
+    /// `place` knows one, the line.
+    pub fn with_provenance(&self, place: &dyn Fn(&Origin) -> Option<String>) -> Vec<u8> {
+        const END: &[u8] = b"}}\n";
+        let mut body = self.body.clone();
+        if let Some(provenance) = &self.provenance
+            && body.ends_with(END)
+        {
+            body.truncate(body.len() - END.len());
+            body.extend_from_slice(b",\"provenance\":");
+            provenance.write(place, &mut body);
+            body.extend_from_slice(END);
+        }
+        body
     }
 }
 
@@ -78,7 +94,7 @@ fn write_failures(failures: &[Failure], body: &mut Vec<u8>) {
     body.extend_from_slice(b"],");
 }
 
-fn finish(schemas: &[Box<str>], provenance: Option<&Provenance>, body: &mut Vec<u8>) {
+fn finish(schemas: &[Box<str>], body: &mut Vec<u8>) {
     body.extend_from_slice(b"\"extensions\":{\"schemas\":[");
     for (index, schema) in schemas.iter().enumerate() {
         if index > 0 {
@@ -86,10 +102,5 @@ fn finish(schemas: &[Box<str>], provenance: Option<&Provenance>, body: &mut Vec<
         }
         JavaScript(body).str(schema);
     }
-    body.push(b']');
-    if let Some(provenance) = provenance {
-        body.extend_from_slice(b",\"provenance\":");
-        provenance.write(body);
-    }
-    body.extend_from_slice(b"}}\n");
+    body.extend_from_slice(b"]}}\n");
 }

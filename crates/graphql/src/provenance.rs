@@ -65,11 +65,12 @@ impl Provenance {
         self.origins.push(Origin { at, kind: OriginKind::Resource, path, pointer: "".into() });
     }
 
-    /// Appends `{"/apps_v1/0":{"datafile":"/apps/a.yml","pointer":""},…}`.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends `{"/apps_v1/0":{"datafile":"/apps/a.yml","pointer":"","place":"data/apps/a.yml:1"},…}`.
+    pub(crate) fn write(&self, place: &dyn Fn(&Origin) -> Option<String>, out: &mut Vec<u8>) {
         let mut json = JavaScript(out);
         json.raw("{");
-        for (index, Origin { at, kind, path, pointer }) in self.origins.iter().enumerate() {
+        for (index, origin) in self.origins.iter().enumerate() {
+            let Origin { at, kind, path, pointer } = origin;
             if index > 0 {
                 json.raw(",");
             }
@@ -81,6 +82,10 @@ impl Provenance {
             json.str(path);
             json.raw(",\"pointer\":");
             json.str(pointer);
+            if let Some(place) = place(origin) {
+                json.raw(",\"place\":");
+                json.str(&place);
+            }
             json.raw("}");
         }
         json.raw("}");

@@ -3,7 +3,9 @@
 mod bundle;
 mod diff;
 mod explain;
+mod get;
 mod peer_bundler;
+mod query;
 
 use crate::cli::{Command, PeerTool};
 use crate::exit::Exit;
@@ -14,6 +16,8 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Bundle(arguments) => bundle::run(arguments, printer),
         Command::Diff(arguments) => diff::run(arguments, printer),
+        Command::Get(arguments) => get::run(arguments, printer),
+        Command::Query(arguments) => query::run(arguments, printer),
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),

@@ -27,6 +27,12 @@ pub fn public_schemas() -> Option<PathBuf> {
     folder.join("graphql-schemas/schema.yml").is_file().then_some(folder)
 }
 
+/// Says loudly that a test did not test, and why.
+#[expect(clippy::print_stderr, reason = "whoever reads the run has to see it")]
+pub fn not_tested(why: &str) {
+    eprintln!("NOT TESTED: {why}");
+}
+
 /// Compares `actual` with the text kept in `file`; with `UPDATE=1` the file is rewritten instead.
 #[track_caller]
 pub fn snapshot(file: &std::path::Path, actual: &str) {

@@ -83,12 +83,22 @@ type Fatal = Box<Diagnostic>;
 
 impl<'t> Composer<'t> {
     fn new(source: &'t str, limits: &'t Limits) -> Self {
+        // About a value for every twenty bytes: most files then grow nothing while they are read.
+        let values = source.len() / 20 + 8;
+        let document = Document {
+            slots: Vec::with_capacity(values),
+            spans: Vec::with_capacity(values),
+            items: Vec::with_capacity(values / 8),
+            entries: Vec::with_capacity(values),
+            text: String::with_capacity(source.len()),
+            root: None,
+        };
         Self {
             source,
             watch: Watch::new(source),
             limits,
-            document: Document::default(),
-            weights: Vec::new(),
+            document,
+            weights: Vec::with_capacity(values),
             findings: Vec::new(),
             frames: Vec::new(),
             items: Vec::new(),
