@@ -1,12 +1,14 @@
 //! A request's text, parsed and checked against the schema once, with the plans made from it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod literals;
+mod mistakes;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use apollo_compiler::ast::{self, OperationType};
 use apollo_compiler::executable::{ExecutableDocument, Operation, Selection, SelectionSet};
-use apollo_compiler::diagnostic::{Diagnostic, ToCliReport as _};
-use apollo_compiler::validation::{DiagnosticData, DiagnosticList, Valid};
+use apollo_compiler::validation::Valid;
 use apollo_compiler::{Name, Node};
 
 use crate::failure::{Code, Failure};
@@ -49,19 +51,27 @@ impl Document {
             return Err(vec![limit(format!("The request has {bytes} bytes, at most {most} are allowed."))]);
         }
         let mut parser = apollo_compiler::parser::Parser::new().recursion_limit(limits.depth.min(2000) * 4 + 50);
-        let mut document = parser.parse_ast(text, "request").map_err(|error| syntax(text, &error.errors))?;
+        let mut document = parser.parse_ast(text, "request").map_err(|error| mistakes::syntax(text, &error.errors))?;
         if document.definitions.is_empty() {
             let mut failure = Failure::new(Code::ParseFailed, "Syntax Error: Unexpected <EOF>.");
             failure.locations.push(location::of_offset(text, text.len()));
             return Err(vec![failure]);
         }
         let rootless = take_rootless(&mut document, text);
-        let executable = document.to_executable_validate(schema.compiled());
-        let executable = match executable {
-            Ok(executable) => executable,
-            Err(error) => return Err(invalid(text, &document, &error.errors)),
+        let checked = document.to_executable_validate(schema.compiled());
+        let mut failures = match &checked {
+            Ok(_) => unknown_types(schema, &document, text),
+            Err(error) => mistakes::validation(schema, text, &document, &error.errors),
         };
-        unknown_types(schema, &executable, text)?;
+        for failure in mistakes::in_literals(text, &document) {
+            if !failures.iter().any(|known| known.locations == failure.locations) {
+                failures.push(failure);
+            }
+        }
+        let executable = match checked {
+            Ok(executable) if failures.is_empty() => executable,
+            _ => return Err(failures),
+        };
         measure(&executable, limits)?;
         Ok(Self { text: text.into(), executable, rootless, plans: Mutex::default() })
     }
@@ -133,53 +143,6 @@ pub fn limit(message: String) -> Failure {
     Failure::new(Code::LimitExceeded, message)
 }
 
-fn syntax(text: &str, errors: &DiagnosticList) -> Vec<Failure> {
-    // The peers stop at the first.
-    errors.iter().take(1).map(|error| failure(text, Code::ParseFailed, &error)).collect()
-}
-
-fn invalid(text: &str, document: &ast::Document, errors: &DiagnosticList) -> Vec<Failure> {
-    // The checker drops fields it does not know, and then misses them: that is no second mistake.
-    let mut selecting = HashSet::new();
-    for definition in &document.definitions {
-        let set = match definition {
-            ast::Definition::OperationDefinition(operation) => &operation.selection_set,
-            ast::Definition::FragmentDefinition(fragment) => &fragment.selection_set,
-            _ => continue,
-        };
-        note_selecting(set, &mut selecting);
-    }
-    let follows = |error: &Diagnostic<'_, DiagnosticData>| {
-        error.error.unstable_error_name() == Some("MissingSubselection")
-            && error.error.location().is_some_and(|span| selecting.contains(&span.offset()))
-    };
-    let errors = errors.iter().filter(|error| !follows(error));
-    errors.map(|error| failure(text, Code::ValidationFailed, &error)).collect()
-}
-
-/// Adds the places of fields that select something.
-fn note_selecting(set: &[ast::Selection], places: &mut HashSet<usize>) {
-    for selection in set {
-        match selection {
-            ast::Selection::Field(field) => {
-                if !field.selection_set.is_empty() {
-                    places.extend(field.location().map(|span| span.offset()));
-                }
-                note_selecting(&field.selection_set, places);
-            }
-            ast::Selection::InlineFragment(fragment) => note_selecting(&fragment.selection_set, places),
-            ast::Selection::FragmentSpread(_) => {}
-        }
-    }
-}
-
-fn failure(text: &str, code: Code, error: &Diagnostic<'_, DiagnosticData>) -> Failure {
-    let compatible = error.error.unstable_compat_message();
-    let mut failure = Failure::new(code, compatible.unwrap_or_else(|| error.error.to_string()));
-    failure.locations.extend(location::of_span(text, error.error.location()));
-    failure
-}
-
 /// Takes mutations and subscriptions out: a schema without a root for them has no opinion on their fields.
 fn take_rootless(document: &mut ast::Document, text: &str) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
     let mut rootless = Vec::new();
@@ -195,18 +158,16 @@ fn take_rootless(document: &mut ast::Document, text: &str) -> Vec<(OperationType
 }
 
 /// A variable may only be of a type that the schema has; the checker knows some that it has not.
-fn unknown_types(schema: &Schema, document: &ExecutableDocument, text: &str) -> Result<(), Vec<Failure>> {
-    let variables = document.operations.iter().flat_map(|operation| &operation.variables);
-    let failures: Vec<Failure> = variables
-        .filter(|variable| schema.type_id(variable.ty.inner_named_type()).is_none())
-        .map(|variable| {
-            let name = variable.ty.inner_named_type();
-            let mut failure = Failure::new(Code::ValidationFailed, format!("Unknown type \"{name}\"."));
-            failure.locations.extend(location::of_span(text, name.location()));
-            failure
+fn unknown_types(schema: &Schema, document: &ast::Document, text: &str) -> Vec<Failure> {
+    let operations = document.definitions.iter().filter_map(|definition| definition.as_operation_definition());
+    let names = operations.flat_map(|operation| &operation.variables).map(|variable| variable.ty.inner_named_type());
+    let unknown = names.filter(|name| schema.type_id(name).is_none());
+    unknown
+        .map(|name| {
+            let place = name.location().map(|span| span.offset());
+            mistakes::failure(text, Code::ValidationFailed, format!("Unknown type \"{name}\"."), place)
         })
-        .collect();
-    if failures.is_empty() { Ok(()) } else { Err(failures) }
+        .collect()
 }
 
 /// Adds the names of the variables that conditions ask for.

@@ -30,6 +30,14 @@ pub enum SchemaError {
         /// The type.
         name: String,
     },
+    /// A type implements an interface that nobody describes.
+    #[error("`{place}` implements `{name}`, which is not described as an interface")]
+    UnknownInterface {
+        /// The type.
+        place: String,
+        /// The interface.
+        name: String,
+    },
     /// An interface finds its types in a way that does not exist.
     #[error("interface `{type_}` resolves its types by `{strategy}`: only `fieldMap` and `schema` are known")]
     Strategy {

@@ -108,6 +108,12 @@ impl Drafts {
         };
         let fields = type_.fields.iter().map(|field| self.field(type_, field, types));
         let fields = fields.collect::<Result<_, _>>()?;
+        if let Some(name) = type_.interface.as_deref()
+            && !types.get(name).is_some_and(|other| other.is_interface)
+        {
+            let (place, name) = (type_.name.to_string(), name.to_owned());
+            return Err(SchemaError::UnknownInterface { place, name });
+        }
         let interfaces = interfaces(type_, types);
         Ok(Draft { fields, interfaces, datafile: type_.datafile.clone(), ..Draft::new(kind) })
     }
