@@ -61,12 +61,20 @@ impl Asked {
         self.input.repo.as_ref()?;
         Some(match origin.kind {
             OriginKind::Datafile => lines.place(&self.file(&origin.path), &origin.pointer),
-            OriginKind::Resource => format!("{}{}", self.layout.resources, origin.path),
+            OriginKind::Resource => self.origin_file(origin),
         })
     }
 
+    /// The file of something, as it is in the data repo.
+    pub fn origin_file(&self, origin: &Origin) -> String {
+        match origin.kind {
+            OriginKind::Datafile => self.file(&origin.path),
+            OriginKind::Resource => format!("{}{}", self.layout.resources, origin.path),
+        }
+    }
+
     /// A datafile's path as it is in the data repo.
-    pub fn file(&self, path: &str) -> String {
+    fn file(&self, path: &str) -> String {
         format!("{}{path}", self.layout.data)
     }
 }
