@@ -1,7 +1,7 @@
 //! What can be listed: the fields of the type `Query`.
 
 use qontract_bundle::types::{Field, Type};
-use qontract_graphql::schema::{FieldDef, Resolver, TypeDef};
+use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
 use qontract_graphql::{Engine, Schema};
 
 use super::table;
@@ -83,7 +83,11 @@ pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
     let named = fields().find(|field| &*field.name == "name");
     let unique = fields().find(|field| field.is_unique);
     let context = fields().find(|field| field.is_context_unique && &*field.name != "provider");
-    let has_path = type_.datafile.is_some() || type_.field("sha256sum").is_some();
+    // A type of datafiles may also be written where it is used, and has no path then.
+    let has_path = match &type_.kind {
+        TypeKind::Interface(dispatch) => matches!(dispatch, Dispatch::Schema),
+        _ => type_.field("sha256sum").is_some(),
+    };
     let path = fields().find(|field| &*field.name == "path" && has_path);
     named.or(unique).or(context).or(path).map(|field| &*field.name)
 }

@@ -1,7 +1,7 @@
 //! The request for a kind, made from its type.
 
 use qontract_graphql::Schema;
-use qontract_graphql::schema::{FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
+use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
 
 use super::kind::{Kind, title};
 use crate::exit::UsageError;
@@ -138,7 +138,9 @@ fn cell(schema: &Schema, field: &FieldDef) -> Option<String> {
 
 fn whole_type(schema: &Schema, type_: &TypeDef, depth: usize) -> String {
     let mut parts = Vec::new();
-    for field in &type_.fields {
+    // What is written where it is used has no path and no schema.
+    let written_here = |field: &&FieldDef| depth == 0 || !matches!(&*field.name, "path" | "schema") || type_.datafile.is_none();
+    for field in type_.fields.iter().filter(written_here) {
         parts.extend(whole_field(schema, field, "", depth));
     }
     if matches!(type_.kind, TypeKind::Interface(_)) {
@@ -161,25 +163,15 @@ fn whole_field(schema: &Schema, field: &FieldDef, prefix: &str, depth: usize) ->
     let type_ = schema.type_(field.shape.named);
     let name = &field.name;
     let alias = if prefix.is_empty() { String::new() } else { format!("{prefix}{name}: ") };
-    let elsewhere = type_.datafile.is_some() || is_file_interface(schema, type_);
+    let elsewhere = type_.datafile.is_some() || matches!(type_.kind, TypeKind::Interface(Dispatch::Schema));
+    let named = title(schema, type_).filter(|_| elsewhere || matches!(field.resolver, Resolver::BackReferences(_)));
     match type_.kind {
         TypeKind::Scalar(Scalar::Json) => Some(format!("{prefix}{JSON}{name}: {name}")),
         TypeKind::Scalar(_) | TypeKind::Enum => Some(format!("{alias}{name}")),
         _ if matches!(field.resolver, Resolver::Datafiles(_) | Resolver::Resources) => None,
         _ if matches!(field.resolver, Resolver::Resource) => Some(format!("{alias}{name} {{ path }}")),
-        _ if elsewhere || matches!(field.resolver, Resolver::BackReferences(_)) => {
-            let title = title(schema, type_).filter(|title| *title != "path");
-            let path = type_.field("path").map(|_| "path");
-            let parts: Vec<&str> = title.into_iter().chain(path).collect();
-            (!parts.is_empty()).then(|| format!("{alias}{name} {{ {} }}", parts.join(" ")))
-        }
+        _ if named.is_some() => Some(format!("{alias}{name} {{ {} }}", named.unwrap_or_default())),
         _ if depth >= DEEPEST => None,
         _ => Some(format!("{alias}{name} {{ {} }}", whole_type(schema, type_, depth + 1))),
     }
-}
-
-/// Whether everything of this interface is a datafile.
-fn is_file_interface(schema: &Schema, type_: &TypeDef) -> bool {
-    let mut possible = type_.possible.iter().map(|id| schema.type_(*id));
-    !type_.possible.is_empty() && possible.all(|type_| type_.datafile.is_some())
 }
