@@ -4,9 +4,9 @@ use qontract_bundle::json::JavaScript;
 
 use crate::execute::Outcome;
 use crate::failure::Failure;
-use crate::footprint::Touched;
 use crate::provenance::{Origin, Provenance};
 use crate::sink::Bytes;
+use crate::touched::Touched;
 
 /// What an execution leaves behind.
 pub type Executed<S> = Outcome<S>;

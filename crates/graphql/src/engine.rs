@@ -1,6 +1,6 @@
 //! A bundle that can be asked: schema, look-up tables, and the plans of earlier requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use apollo_compiler::ast::OperationType;
 use qontract_bundle::{Bundle, Map, Sha256};
@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::document::{Chosen, Document, limit};
 use crate::execute::{Record, Task, execute};
 use crate::failure::{Code, Failure};
-use crate::footprint::Touched;
+use crate::footprint::{Footprint, Strays};
 use crate::index::Index;
 use crate::limits::Limits;
 use crate::plan::Plan;
@@ -18,6 +18,7 @@ use crate::provenance::Provenance;
 use crate::schema::{Schema, SchemaError};
 use crate::sink::{Bytes, Sink};
 use crate::source::View;
+use crate::touched::Touched;
 use crate::variables::Variables;
 
 /// How many request texts a schema remembers (twice, at most).
@@ -59,6 +60,7 @@ pub struct Engine {
     prepared: Arc<Prepared>,
     index: Index,
     limits: Limits,
+    strays: OnceLock<Strays>,
 }
 
 impl Engine {
@@ -84,7 +86,7 @@ impl Engine {
 
     fn of(bundle: Arc<Bundle>, prepared: Arc<Prepared>, limits: Limits) -> Self {
         let index = Index::new(&bundle, &prepared.schema);
-        Self { bundle, prepared, index, limits }
+        Self { bundle, prepared, index, limits, strays: OnceLock::new() }
     }
 
     /// The same engine with other limits.
@@ -138,6 +140,21 @@ impl Engine {
             self.prepared.introspections.insert(&key, Arc::new(answer.clone()));
         }
         answer
+    }
+
+    /// What a request can touch, without executing it. Provenance, limits on answers and cancellation do not matter.
+    pub fn footprint(&self, request: Request<'_>) -> Result<Footprint, Vec<Failure>> {
+        let document = self.document(request.query)?;
+        let document = document.as_ref().as_ref().map_err(Clone::clone)?;
+        match self.plan(document, request)? {
+            Planned::Query(plan, variables) => Ok(crate::footprint::trace(self.schema(), &plan, &variables)),
+            Planned::Nothing(_) => Ok(Footprint::default()),
+        }
+    }
+
+    /// Datafiles that some reference takes for something else; looked for when first asked.
+    pub fn strays(&self) -> &Strays {
+        self.strays.get_or_init(|| Strays::find(self.schema(), self.view()))
     }
 
     /// Executes a plan into a sink.

@@ -3,15 +3,15 @@
 //! **Invariant:** fields are written depth first, in the order of the plan. An error at a place that cannot be null
 //! takes the nearest place above that can; what was written there is taken back, errors found before stay.
 
-mod arguments;
 mod complete;
+mod lists;
 mod scalar;
 mod trail;
 
 use qontract_bundle::Value;
 
+use crate::arguments::Arguments;
 use crate::failure::{Code, Failure};
-use crate::footprint::Touched;
 use crate::limits::Limits;
 use crate::meta;
 use crate::plan::{FieldPlan, Plan, SelectionId, What};
@@ -19,8 +19,8 @@ use crate::provenance::Provenance;
 use crate::schema::{Resolver, Schema, TypeId};
 use crate::sink::Sink;
 use crate::source::{Many, Raw, Resolved, Source, View};
+use crate::touched::Touched;
 use crate::variables::Variables;
-use arguments::Arguments;
 use trail::{Origin, Path, Place};
 
 /// How many objects are written between two looks at the clock of whoever asked.

@@ -90,7 +90,7 @@ impl Filter {
         Ok(Filter::All(conditions))
     }
 
-    /// The keys that are looked at, of the filtered objects themselves and (`deeper`) of what they refer to.
+    /// The keys that are looked at, each with the filter for what it refers to.
     pub fn visit(&self, visit: &mut dyn FnMut(&str, Option<&Filter>)) {
         let Filter::All(conditions) = self else { return };
         for Condition { key, test } in conditions {
@@ -236,7 +236,7 @@ fn not_iterable(type_: &str, value: &str) -> FilterFault {
 }
 
 /// The field of a type that a filter may name; for an interface by the value of a key, of any of its types.
-fn find<'s>(schema: &'s Schema, type_: &'s Type, name: &str) -> Option<&'s Field> {
+pub fn find<'s>(schema: &'s Schema, type_: &'s Type, name: &str) -> Option<&'s Field> {
     type_.field(name).or_else(|| {
         let (_, types) = type_.field_map()?;
         types.values().find_map(|mapped| schema.described().get(mapped)?.field(name))

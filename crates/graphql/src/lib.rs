@@ -5,6 +5,7 @@
 //! the answer's bytes. Nothing here knows a network, a clock or a file.
 
 mod answer;
+mod arguments;
 mod cache;
 mod cost;
 mod document;
@@ -23,14 +24,16 @@ mod provenance;
 pub mod schema;
 mod sink;
 mod source;
+mod touched;
 mod variables;
 
 pub use answer::Answer;
 pub use engine::{Engine, Request};
 pub use failure::{Code, Failure, Step};
-pub use footprint::Touched;
+pub use footprint::{Footprint, Keys, Strays};
 pub use index::Index;
 pub use limits::Limits;
 pub use location::Location;
 pub use provenance::{Origin, OriginKind, Provenance};
 pub use schema::{Schema, SchemaError};
+pub use touched::Touched;

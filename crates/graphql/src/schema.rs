@@ -109,6 +109,28 @@ impl Schema {
         self.by_datafile.get(schema).copied()
     }
 
+    /// The schemas that datafiles of a type may have: its own, those that `Query` lists it under, and for an
+    /// interface those of its types.
+    pub fn schemas_of(&self, type_: TypeId) -> Vec<Box<str>> {
+        let mut schemas = Vec::new();
+        let family = std::iter::once(type_).chain(self.types[type_].possible.iter().copied());
+        for id in family {
+            schemas.extend(self.types[id].datafile.clone());
+            // A type may have the datafiles of its interface.
+            schemas.extend(self.types[id].interfaces.iter().filter_map(|other| self.types[*other].datafile.clone()));
+            for field in &self.types[self.query].fields {
+                if let Resolver::Datafiles(schema) = &field.resolver
+                    && field.shape.named == id
+                {
+                    schemas.push(schema.clone());
+                }
+            }
+        }
+        schemas.sort();
+        schemas.dedup();
+        schemas
+    }
+
     /// The number of the type `Query`.
     pub fn query(&self) -> TypeId {
         self.query

@@ -1,54 +1,18 @@
-//! Arguments of fields, and the lists that they choose from.
+//! The lists that arguments choose from.
 
 use std::rc::Rc;
 
-use super::Executor;
-use crate::failure::Failure;
-use crate::filter::{Filter, FilterFault};
-use crate::index::FileId;
-use crate::input::Input;
-use crate::plan::{Argument, FieldPlan, What};
-use crate::schema::{Schema, TypeId};
-use crate::sink::Sink;
-use crate::source::{Many, Raw, Source};
-use crate::variables::Variables;
 use qontract_bundle::Value;
 
-/// The values of a field's arguments.
-#[derive(Debug)]
-pub struct Arguments {
-    /// Texts by name; what is null is left out.
-    texts: Vec<(Box<str>, Box<str>)>,
-    filter: Option<Result<Filter, FilterFault>>,
-}
-
-impl Arguments {
-    /// Reads arguments of a field whose type is described as `type_name`.
-    pub fn read(schema: &Schema, type_name: &str, given: &[Argument], variables: &Variables) -> Self {
-        let mut arguments = Self { texts: Vec::new(), filter: None };
-        for Argument { name, value } in given {
-            match Input::of_literal(value, variables) {
-                input if &**name == "filter" && input.is_given() => {
-                    let type_ = schema.described().get(type_name);
-                    arguments.filter = type_.map(|type_| Filter::compile(schema, type_, &input));
-                }
-                Input::Text(text) => arguments.texts.push((name.clone(), text)),
-                _ => {}
-            }
-        }
-        arguments
-    }
-
-    /// The text of this name.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.texts.iter().find(|(known, _)| &**known == name).map(|(_, text)| &**text)
-    }
-
-    /// The filter, if there is one that can be asked.
-    pub fn filter(&self) -> Option<&Filter> {
-        self.filter.as_ref()?.as_ref().ok()
-    }
-}
+use super::Executor;
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+use crate::filter::FilterFault;
+use crate::index::FileId;
+use crate::plan::{FieldPlan, What};
+use crate::schema::TypeId;
+use crate::sink::Sink;
+use crate::source::{Many, Raw, Source};
 
 impl<'a, S: Sink> Executor<'a, S> {
     /// The arguments of a field, read once.
