@@ -65,7 +65,11 @@ fn measure_size(size: usize) {
     let costs = peer(&file, "measure", &requests);
     for (((name, query), theirs), cost) in requests.iter().zip(theirs).zip(costs) {
         let answer = engine.answer(Request { query, ..Request::default() });
-        assert_eq!(String::from_utf8_lossy(&answer.body), theirs["body"].as_str().unwrap_or_default(), "{query}");
+        assert_eq!(
+            String::from_utf8_lossy(&answer.body),
+            theirs["body"].as_str().unwrap_or_default(),
+            "{query}"
+        );
         let ours = cpu_milliseconds(&engine, query);
         let peer = cost["milliseconds"].as_f64().expect("a number");
         let bytes = answer.body.len();
@@ -75,7 +79,8 @@ fn measure_size(size: usize) {
 
 /// What the peer says to each request.
 fn peer(bundle: &Path, mode: &str, requests: &[(&str, &str)]) -> Vec<Value> {
-    let folder = std::env::var("QONTRACT_GRAPHQL_JS").expect("`cargo xtask bench graphql` sets QONTRACT_GRAPHQL_JS");
+    let folder =
+        std::env::var("QONTRACT_GRAPHQL_JS").expect("`cargo xtask bench graphql` sets QONTRACT_GRAPHQL_JS");
     let mut child = Command::new("node")
         .arg("--max-old-space-size=8192")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/graphql/peer.mjs"))
@@ -113,7 +118,8 @@ fn cpu_milliseconds(engine: &Engine, query: &str) -> f64 {
 
 /// How long this thread was on a core.
 fn on_cpu() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux keeps the time of threads");
+    let text =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux keeps the time of threads");
     let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok()).expect("a number");
     Duration::from_nanos(nanoseconds)
 }

@@ -43,7 +43,8 @@ fn run(root: &Path, check: bool) -> Result<usize, String> {
         }
         Some(folder) => {
             let scratch = Scratch::copy_of(&example());
-            let types = fs::read(folder.join("graphql-schemas/schema.yml")).map_err(|error| error.to_string())?;
+            let types =
+                fs::read(folder.join("graphql-schemas/schema.yml")).map_err(|error| error.to_string())?;
             scratch.write("graphql-schemas/schema.yml", types);
             Some(schema_of(scratch.path())?)
         }
@@ -104,7 +105,9 @@ fn formatted(source: &str) -> Result<String, String> {
     let written = child.stdin.take().map(|mut stdin| stdin.write_all(source.as_bytes()));
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     match written {
-        Some(Ok(())) if output.status.success() => String::from_utf8(output.stdout).map_err(|error| error.to_string()),
+        Some(Ok(())) if output.status.success() => {
+            String::from_utf8(output.stdout).map_err(|error| error.to_string())
+        }
         _ => Err("rustfmt does not take the generated source".to_owned()),
     }
 }

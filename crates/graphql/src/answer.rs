@@ -44,21 +44,21 @@ impl Answer {
         Self { status: 200, body, has_errors: true, provenance: None, touched: None }
     }
 
-    /// The answer of an execution.
+    /// Where an answer of about `size` bytes is to be written to: its beginning is there.
+    pub(crate) fn begin(size: usize) -> Bytes {
+        let mut body = Vec::with_capacity(size + 256);
+        body.extend_from_slice(b"{\"data\":");
+        Bytes(body)
+    }
+
+    /// The answer of an execution that wrote behind [`Answer::begin`].
     pub(crate) fn executed(executed: Outcome<Bytes>) -> Self {
-        const DATA: &[u8] = b"\"data\":";
-        let Outcome { data: Bytes(data), failures, schemas, record } = executed;
-        let mut body;
-        if failures.is_empty() {
-            // The common case: the data is where it belongs, or nearly.
-            body = data;
-            body.splice(0..0, b"{\"data\":".iter().copied());
-        } else {
-            body = Vec::with_capacity(data.len() + 256);
-            body.push(b'{');
+        let Outcome { data: Bytes(mut body), failures, schemas, record } = executed;
+        if !failures.is_empty() {
+            let data = std::mem::replace(&mut body, vec![b'{']);
             write_failures(&failures, &mut body);
-            body.extend_from_slice(DATA);
-            body.extend_from_slice(&data);
+            // Behind the opening brace.
+            body.extend_from_slice(&data[1..]);
         }
         body.push(b',');
         finish(&schemas, &mut body);

@@ -69,5 +69,8 @@ impl Estimate<'_> {
 /// Whether some argument other than `filter` is given.
 fn has_text(field: &FieldPlan) -> bool {
     let given = field.arguments.as_ref().map(|(_, given)| given.as_slice());
-    given.unwrap_or_default().iter().any(|argument| &*argument.name != "filter" && &*argument.name != "schema")
+    given
+        .unwrap_or_default()
+        .iter()
+        .any(|argument| &*argument.name != "filter" && &*argument.name != "schema")
 }

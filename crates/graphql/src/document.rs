@@ -50,8 +50,10 @@ impl Document {
             let (bytes, most) = (text.len(), limits.query_bytes);
             return Err(vec![limit(format!("The request has {bytes} bytes, at most {most} are allowed."))]);
         }
-        let mut parser = apollo_compiler::parser::Parser::new().recursion_limit(limits.depth.min(2000) * 4 + 50);
-        let mut document = parser.parse_ast(text, "request").map_err(|error| mistakes::syntax(text, &error.errors))?;
+        let mut parser =
+            apollo_compiler::parser::Parser::new().recursion_limit(limits.depth.min(2000) * 4 + 50);
+        let mut document =
+            parser.parse_ast(text, "request").map_err(|error| mistakes::syntax(text, &error.errors))?;
         if document.definitions.is_empty() {
             let mut failure = Failure::new(Code::ParseFailed, "Syntax Error: Unexpected <EOF>.");
             failure.locations.push(location::of_offset(text, text.len()));
@@ -105,7 +107,8 @@ impl Document {
         if let Some(operation) = operations.named.get(name) {
             return Ok(Chosen::Query(operation));
         }
-        let rootless = self.rootless.iter().find(|(_, known, _)| known.as_ref().is_some_and(|known| known == name));
+        let rootless =
+            self.rootless.iter().find(|(_, known, _)| known.as_ref().is_some_and(|known| known == name));
         match rootless {
             Some((type_, _, place)) => Ok(Chosen::Rootless(*type_, *place)),
             None => Err(failure(format!("Unknown operation named \"{name}\"."))),
@@ -113,7 +116,12 @@ impl Document {
     }
 
     /// The plan of an operation for these variables.
-    pub fn plan(&self, schema: &Schema, operation: &Operation, variables: &Variables) -> Result<Arc<Plan>, Failure> {
+    pub fn plan(
+        &self,
+        schema: &Schema,
+        operation: &Operation,
+        variables: &Variables,
+    ) -> Result<Arc<Plan>, Failure> {
         let mut names = BTreeSet::new();
         conditions(&operation.selection_set, &mut names);
         for fragment in self.executable.fragments.values() {
@@ -123,7 +131,8 @@ impl Document {
             Some(Input::Bool(value)) => Some(*value),
             _ => None,
         };
-        let key = (operation.name.as_ref().map(|name| name.as_str().into()), names.iter().map(value).collect());
+        let key =
+            (operation.name.as_ref().map(|name| name.as_str().into()), names.iter().map(value).collect());
         let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = lock().get(&key) {
             return Ok(Arc::clone(plan));
@@ -144,10 +153,15 @@ pub fn limit(message: String) -> Failure {
 }
 
 /// Takes mutations and subscriptions out: a schema without a root for them has no opinion on their fields.
-fn take_rootless(document: &mut ast::Document, text: &str) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
+fn take_rootless(
+    document: &mut ast::Document,
+    text: &str,
+) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
     let mut rootless = Vec::new();
     document.definitions.retain(|definition| match definition {
-        ast::Definition::OperationDefinition(operation) if operation.operation_type != OperationType::Query => {
+        ast::Definition::OperationDefinition(operation)
+            if operation.operation_type != OperationType::Query =>
+        {
             let place = location::of_span(text, operation.location());
             rootless.push((operation.operation_type, operation.name.clone(), place));
             false
@@ -159,8 +173,10 @@ fn take_rootless(document: &mut ast::Document, text: &str) -> Vec<(OperationType
 
 /// A variable may only be of a type that the schema has; the checker knows some that it has not.
 fn unknown_types(schema: &Schema, document: &ast::Document, text: &str) -> Vec<Failure> {
-    let operations = document.definitions.iter().filter_map(|definition| definition.as_operation_definition());
-    let names = operations.flat_map(|operation| &operation.variables).map(|variable| variable.ty.inner_named_type());
+    let operations =
+        document.definitions.iter().filter_map(|definition| definition.as_operation_definition());
+    let names =
+        operations.flat_map(|operation| &operation.variables).map(|variable| variable.ty.inner_named_type());
     let unknown = names.filter(|name| schema.type_id(name).is_none());
     unknown
         .map(|name| {
@@ -173,7 +189,7 @@ fn unknown_types(schema: &Schema, document: &ast::Document, text: &str) -> Vec<F
 /// Adds the names of the variables that conditions ask for.
 fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
     for selection in &set.selections {
-        for directive in selection.directives().iter() {
+        for directive in selection.directives() {
             for argument in &directive.arguments {
                 if let ast::Value::Variable(name) = &*argument.value {
                     names.insert(name.as_str());

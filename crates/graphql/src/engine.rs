@@ -1,5 +1,6 @@
 //! A bundle that can be asked: schema, look-up tables, and the plans of earlier requests.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use apollo_compiler::ast::OperationType;
@@ -16,7 +17,7 @@ use crate::limits::Limits;
 use crate::plan::Plan;
 use crate::provenance::Provenance;
 use crate::schema::{Schema, SchemaError};
-use crate::sink::{Bytes, Sink};
+use crate::sink::Sink;
 use crate::source::View;
 use crate::touched::Touched;
 use crate::variables::Variables;
@@ -116,12 +117,10 @@ impl Engine {
 
     /// Answers a request.
     pub fn answer(&self, request: Request<'_>) -> Answer {
-        let document = match self.document(request.query) {
+        let document = self.document(request.query);
+        let document = match &*document {
             Ok(document) => document,
-            Err(failures) => return Answer::refused(&failures),
-        };
-        let Ok(document) = &*document else {
-            return Answer::refused(document.as_ref().as_ref().err().map_or(&[], Vec::as_slice));
+            Err(failures) => return Answer::refused(failures),
         };
         let (plan, variables) = match self.plan(document, request) {
             Ok(Planned::Query(plan, variables)) => (plan, variables),
@@ -129,13 +128,15 @@ impl Engine {
             Err(failures) => return Answer::refused(&failures),
         };
         // Answers about the schema alone are the same for ever.
-        let lasting = plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
+        let lasting =
+            plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
         let key = format!("{}\n{}", request.operation.unwrap_or_default(), request.query);
         if lasting && let Some(known) = self.prepared.introspections.get(&key) {
             return (*known).clone();
         }
-        let executed = self.execute(&plan, &variables, request, Bytes::default());
-        let answer = Answer::executed(executed);
+        let begun = Answer::begin(plan.usual_size.load(Ordering::Relaxed));
+        let answer = Answer::executed(self.execute(&plan, &variables, request, begun));
+        plan.usual_size.store(answer.body.len(), Ordering::Relaxed);
         if lasting && answer.body.len() < 16 << 20 {
             self.prepared.introspections.insert(&key, Arc::new(answer.clone()));
         }
@@ -144,7 +145,7 @@ impl Engine {
 
     /// What a request can touch, without executing it. Provenance, limits on answers and cancellation do not matter.
     pub fn footprint(&self, request: Request<'_>) -> Result<Footprint, Vec<Failure>> {
-        let document = self.document(request.query)?;
+        let document = self.document(request.query);
         let document = document.as_ref().as_ref().map_err(Clone::clone)?;
         match self.plan(document, request)? {
             Planned::Query(plan, variables) => Ok(crate::footprint::trace(self.schema(), &plan, &variables)),
@@ -182,15 +183,15 @@ impl Engine {
     }
 
     /// The checked text of a request, from memory if it was asked before.
-    pub(crate) fn document(&self, text: &str) -> Result<Arc<Result<Document, Vec<Failure>>>, Vec<Failure>> {
+    pub(crate) fn document(&self, text: &str) -> Arc<Result<Document, Vec<Failure>>> {
         if let Some(known) = self.prepared.documents.get(text) {
-            return Ok(known);
+            return known;
         }
         let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
         if text.len() <= LONGEST_REMEMBERED {
             self.prepared.documents.insert(text, Arc::clone(&document));
         }
-        Ok(document)
+        document
     }
 
     /// What a request asks for, ready to be executed.

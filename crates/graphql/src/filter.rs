@@ -189,7 +189,7 @@ impl Condition {
                 (_, Raw::Absent) => Ok(false),
                 _ => Ok(values.iter().any(|value| is(value, raw))),
             },
-            Test::Passes(filter) => match self.follow(view, raw)? {
+            Test::Passes(filter) => match follow(view, raw)? {
                 Resolved::Null => Ok(false),
                 Resolved::One(source) => filter.passes(view, source),
                 Resolved::Many(many) => filter.passes_list(view, &many),
@@ -200,12 +200,13 @@ impl Condition {
             },
         }
     }
+}
 
-    fn follow<'a>(&self, view: View<'a>, raw: Raw<'a>) -> Result<Resolved<'a>, FilterFault> {
-        match raw {
-            Raw::Value(Value::Null) => Ok(Resolved::Null),
-            other => view.follow(other).map_err(FilterFault::internal),
-        }
+/// What a key refers to; `null` is nothing here.
+fn follow<'a>(view: View<'a>, raw: Raw<'a>) -> Result<Resolved<'a>, FilterFault> {
+    match raw {
+        Raw::Value(Value::Null) => Ok(Resolved::Null),
+        other => view.follow(other).map_err(FilterFault::internal),
     }
 }
 
@@ -226,7 +227,9 @@ fn set_of(set: &Input) -> Result<Vec<Input>, FilterFault> {
         Input::Null | Input::Undefined => Ok(Vec::new()),
         Input::Number(number) => Err(not_iterable("number", &show_number(*number))),
         Input::Bool(value) => Err(not_iterable("boolean", &value.to_string())),
-        Input::Object(_) => Err(FilterFault::internal("object is not iterable (cannot read property Symbol(Symbol.iterator))")),
+        Input::Object(_) => Err(FilterFault::internal(
+            "object is not iterable (cannot read property Symbol(Symbol.iterator))",
+        )),
     }
 }
 

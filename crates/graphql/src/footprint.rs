@@ -69,7 +69,8 @@ impl Keys {
             (Some(Value::Map(old)), Some(Value::Map(new))) => {
                 // Whether something is a reference depends on how many keys it has.
                 let shape = |map: &qontract_bundle::Map| map.len() == 1 && map.get("$ref").is_some();
-                shape(old) != shape(new) || keys.iter().any(|(key, keys)| keys.differ(old.get(key), new.get(key)))
+                shape(old) != shape(new)
+                    || keys.iter().any(|(key, keys)| keys.differ(old.get(key), new.get(key)))
             }
             (Some(Value::List(old)), Some(Value::List(new))) => {
                 old.len() != new.len()
@@ -110,7 +111,8 @@ impl Footprint {
     ///
     /// Strays, before or after, count whatever changes in them: the caller asks [`Strays`] first.
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
-        let schema = |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));
+        let schema =
+            |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));
         if schema(old) != schema(new) {
             let known = |document: &Document| document.schema().is_some_and(|name| self.keys(name).is_some());
             return old.is_some_and(known) || new.is_some_and(known);

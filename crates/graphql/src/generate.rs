@@ -21,10 +21,15 @@ pub fn rust(schema: &Schema, query: &str) -> Result<String, Vec<Failure>> {
     let mut generator = Generator { schema, document: document.executable(), out: &mut out };
     for operation in document.executable().operations.iter() {
         let Some(name) = &operation.name else {
-            return Err(vec![Failure::new(Code::ValidationFailed, "an operation without a name has no type")]);
+            return Err(vec![Failure::new(
+                Code::ValidationFailed,
+                "an operation without a name has no type",
+            )]);
         };
         let fields = generator.fields(schema.query(), &[&operation.selection_set]);
-        generator.structure(name, &format!("The answer to `{name}`."), &fields).map_err(|failure| vec![failure])?;
+        generator
+            .structure(name, &format!("The answer to `{name}`."), &fields)
+            .map_err(|failure| vec![failure])?;
     }
     Ok(out)
 }
@@ -36,6 +41,13 @@ struct Asked<'d> {
     conditional: bool,
 }
 
+/// Fields found so far, and the fragments that are being looked into.
+#[derive(Default)]
+struct Collected<'d> {
+    fields: Vec<Asked<'d>>,
+    open: HashSet<&'d str>,
+}
+
 struct Generator<'d> {
     schema: &'d Schema,
     document: &'d ExecutableDocument,
@@ -44,11 +56,11 @@ struct Generator<'d> {
 
 impl<'d> Generator<'d> {
     fn fields(&self, type_: TypeId, sets: &[&'d SelectionSet]) -> Vec<Asked<'d>> {
-        let mut fields = Vec::new();
+        let mut collected = Collected::default();
         for set in sets {
-            self.collect(type_, set, false, &mut HashSet::new(), &mut fields);
+            self.collect(type_, set, false, &mut collected);
         }
-        fields
+        collected.fields
     }
 
     fn collect(
@@ -56,8 +68,7 @@ impl<'d> Generator<'d> {
         type_: TypeId,
         set: &'d SelectionSet,
         conditional: bool,
-        visited: &mut HashSet<&'d str>,
-        fields: &mut Vec<Asked<'d>>,
+        collected: &mut Collected<'d>,
     ) {
         let applies = |name: &str| {
             let id = self.schema.type_id(name);
@@ -69,24 +80,28 @@ impl<'d> Generator<'d> {
             match selection {
                 Selection::Field(field) => {
                     let key = field.response_key().as_str();
-                    match fields.iter_mut().find(|known| known.key == key) {
+                    match collected.fields.iter_mut().find(|known| known.key == key) {
                         Some(known) => {
                             known.nodes.push(field);
                             known.conditional &= conditional;
                         }
-                        None => fields.push(Asked { key: key.to_owned(), nodes: vec![field], conditional }),
+                        None => collected.fields.push(Asked {
+                            key: key.to_owned(),
+                            nodes: vec![field],
+                            conditional,
+                        }),
                     }
                 }
                 Selection::InlineFragment(inline) => {
                     if inline.type_condition.as_deref().is_none_or(applies) {
-                        self.collect(type_, &inline.selection_set, conditional, visited, fields);
+                        self.collect(type_, &inline.selection_set, conditional, collected);
                     }
                 }
                 Selection::FragmentSpread(spread) => {
                     let Some(fragment) = self.document.fragments.get(&spread.fragment_name) else { continue };
-                    if applies(fragment.type_condition()) && visited.insert(&spread.fragment_name) {
-                        self.collect(type_, &fragment.selection_set, conditional, visited, fields);
-                        visited.remove(spread.fragment_name.as_str());
+                    if applies(fragment.type_condition()) && collected.open.insert(&spread.fragment_name) {
+                        self.collect(type_, &fragment.selection_set, conditional, collected);
+                        collected.open.remove(spread.fragment_name.as_str());
                     }
                 }
             }
@@ -160,8 +175,13 @@ impl<'d> Generator<'d> {
         if possible.iter().all(|(_, fields)| keys(fields) == keys(first)) {
             return self.structure(name, &told, first);
         }
-        if let Some((type_, _)) = possible.iter().find(|(_, fields)| !keys(fields).contains(&"__typename".to_owned())) {
-            let message = format!("`{}` is asked for different fields by type: ask for `__typename` too", schema.type_(*type_).name);
+        if let Some((type_, _)) =
+            possible.iter().find(|(_, fields)| !keys(fields).contains(&"__typename".to_owned()))
+        {
+            let message = format!(
+                "`{}` is asked for different fields by type: ask for `__typename` too",
+                schema.type_(*type_).name
+            );
             return Err(Failure::new(Code::ValidationFailed, message));
         }
         let mut variants = String::new();
@@ -171,7 +191,10 @@ impl<'d> Generator<'d> {
             let variant = pascal(type_name);
             let inner = format!("{name}{variant}");
             self.structure(&inner, &format!("A `{type_name}`."), &fields)?;
-            let _ = write!(variants, "    /// `{type_name}`\n    #[serde(rename = \"{type_name}\")]\n    {variant}({inner}),\n");
+            let _ = write!(
+                variants,
+                "    /// `{type_name}`\n    #[serde(rename = \"{type_name}\")]\n    {variant}({inner}),\n"
+            );
         }
         let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(tag = \"__typename\")]";
         let _ = write!(self.out, "\n/// {told}\n{derive}\npub enum {name} {{\n{variants}}}\n");

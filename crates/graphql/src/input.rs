@@ -156,7 +156,8 @@ fn shown(value: &Input, depth: usize) -> String {
         Input::List(items) if items.is_empty() => "[]".to_owned(),
         Input::List(_) if depth >= DEEPEST => "[Array]".to_owned(),
         Input::List(items) => {
-            let mut parts: Vec<String> = items.iter().take(LONGEST).map(|item| shown(item, depth + 1)).collect();
+            let mut parts: Vec<String> =
+                items.iter().take(LONGEST).map(|item| shown(item, depth + 1)).collect();
             match items.len().saturating_sub(LONGEST) {
                 0 => {}
                 1 => parts.push("... 1 more item".to_owned()),

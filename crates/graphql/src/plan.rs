@@ -5,6 +5,8 @@
 
 mod compile;
 
+use std::sync::atomic::AtomicUsize;
+
 use apollo_compiler::Node;
 use apollo_compiler::ast;
 
@@ -25,6 +27,8 @@ pub struct Plan {
     pub argument_sets: usize,
     /// Whether it asks for nothing but the schema, so that the answer never changes.
     pub only_meta: bool,
+    /// How many bytes the last answer had: about as many as the next one will.
+    pub usual_size: AtomicUsize,
 }
 
 /// The fields to write for an object of one type.

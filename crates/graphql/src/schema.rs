@@ -16,7 +16,8 @@ use qontract_bundle::types::{self, Types};
 
 use draft::{DraftArgument, DraftKind, DraftShape, Drafts};
 pub use model::{
-    ArgumentDef, BackReference, DirectiveDef, Dispatch, FieldDef, Kind, Resolver, Scalar, Shape, TypeDef, TypeId,
+    ArgumentDef, BackReference, DirectiveDef, Dispatch, FieldDef, Kind, Resolver, Scalar, Shape, TypeDef,
+    TypeId,
 };
 
 /// Why the types of a data repo are no GraphQL schema.
@@ -117,7 +118,9 @@ impl Schema {
         for id in family {
             schemas.extend(self.types[id].datafile.clone());
             // A type may have the datafiles of its interface.
-            schemas.extend(self.types[id].interfaces.iter().filter_map(|other| self.types[*other].datafile.clone()));
+            schemas.extend(
+                self.types[id].interfaces.iter().filter_map(|other| self.types[*other].datafile.clone()),
+            );
             for field in &self.types[self.query].fields {
                 if let Resolver::Datafiles(schema) = &field.resolver
                     && field.shape.named == id

@@ -243,7 +243,8 @@ impl<'a> View<'a> {
             Resolved::Null => Input::Null,
             Resolved::One(source) => self.source_input(*source),
             Resolved::Many(many) => {
-                let element = |index| self.element(many, index).map_or(Input::Null, |one| self.source_input(one));
+                let element =
+                    |index| self.element(many, index).map_or(Input::Null, |one| self.source_input(one));
                 Input::List((0..Self::len(many)).map(element).collect())
             }
         }

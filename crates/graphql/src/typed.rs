@@ -34,7 +34,7 @@ pub struct Typed<T> {
 impl Engine {
     /// Answers a request with a Rust type; any error of the answer is an error here.
     pub fn query<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<Typed<T>, TypedError> {
-        let document = self.document(request.query).map_err(TypedError::Failed)?;
+        let document = self.document(request.query);
         let document = document.as_ref().as_ref().map_err(|failures| TypedError::Failed(failures.clone()))?;
         let (plan, variables) = match self.plan(document, request).map_err(TypedError::Failed)? {
             Planned::Query(plan, variables) => (plan, variables),
@@ -86,7 +86,11 @@ impl<'de> de::Deserializer<'de> for Node {
         self.deserialize_any(visitor)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Unfit> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Unfit> {
         visitor.visit_newtype_struct(self)
     }
 

@@ -1,4 +1,5 @@
 //! Footprints are never too small: what they do not see changes no answer.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
     pub mod dice;
@@ -44,13 +45,18 @@ fn change(dice: &mut Dice, value: &mut Value) {
             let index = dice.below(items.len());
             change(dice, &mut items[index]);
         }
-        other => *other = dice.pick(&[json!("changed"), json!({"$ref": "/o/0.yml"}), json!(7), json!(null), json!([])]),
+        other => {
+            let choices = [json!("changed"), json!({"$ref": "/o/0.yml"}), json!(7), json!(null), json!([])];
+            *other = dice.pick(&choices);
+        }
     }
 }
 
 /// Whether a footprint, with the strays on both sides, lets a difference of two bundles matter.
 fn sees(footprint: &Footprint, base: &Engine, head: &Engine) -> bool {
-    let paths = |engine: &Engine| engine.bundle().datafiles().iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+    let paths = |engine: &Engine| {
+        engine.bundle().datafiles().iter().map(|file| file.path.clone()).collect::<Vec<_>>()
+    };
     let mut all = [paths(base), paths(head)].concat();
     all.sort();
     all.dedup();
@@ -126,8 +132,11 @@ proptest! {
 fn footprints_name_what_they_mean() {
     let engine = engine(&serde_json::from_slice(&world::bundle(1)).unwrap());
     let footprint = |query| engine.footprint(Request { query, ..Request::default() }).unwrap();
-    let schemas = |footprint: &Footprint| footprint.datafiles().map(|(schema, _)| schema.to_owned()).collect::<Vec<_>>();
-    let fields = |footprint: &Footprint| footprint.fields().map(|(a, b)| format!("{a}.{b}")).collect::<Vec<_>>();
+    let schemas = |footprint: &Footprint| {
+        footprint.datafiles().map(|(schema, _)| schema.to_owned()).collect::<Vec<_>>()
+    };
+    let fields =
+        |footprint: &Footprint| footprint.fields().map(|(a, b)| format!("{a}.{b}")).collect::<Vec<_>>();
 
     let plain = footprint("{ others_v1 { name } }");
     assert_eq!(schemas(&plain), ["/w/other-1.yml"]);

@@ -1,4 +1,5 @@
 //! Typed answers: from the executor's tree and from JSON text, which have to agree.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 #[path = "queries/namespaces/query.rs"]
 mod namespaces;
@@ -32,7 +33,8 @@ fn the_tree_and_the_text_give_the_same() {
     let all = typed.data.namespaces_v1.unwrap();
     assert!(all.len() > 5);
     assert!(all.iter().all(|one| one.cluster.is_some() && !one.environment.product.name.is_empty()));
-    let resources: Vec<&Resource> = all.iter().filter_map(|one| one.openshift_resources.as_ref()).flatten().collect();
+    let resources: Vec<&Resource> =
+        all.iter().filter_map(|one| one.openshift_resources.as_ref()).flatten().collect();
     let contents = resources.iter().filter_map(|one| match one {
         Resource::NamespaceOpenshiftResourceResourceV1(one) => Some(&one.resource.as_ref()?.content),
         _ => None,

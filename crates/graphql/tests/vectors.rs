@@ -1,4 +1,5 @@
 //! Every recorded answer, byte for byte.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::sync::Arc;
 

@@ -123,8 +123,9 @@ pub struct DataOptions {
 /// Arguments of `query`.
 #[derive(Args, Debug)]
 pub struct Query {
-    /// The request, for example '{ apps_v1 { name } }'; `-` reads it from stdin
-    pub query: String,
+    /// The request, for example `{ apps_v1 { name } }`; `-` reads it from stdin
+    #[arg(value_name = "QUERY")]
+    pub request: String,
     /// Values of its variables, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub variables: Option<String>,

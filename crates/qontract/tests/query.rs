@@ -42,7 +42,8 @@ fn query_takes_variables_and_an_operation() {
 
 #[test]
 fn query_shows_where_objects_come_from() {
-    let text = "{ apps_v1 { name endpoints { ... on EndpointTcp_v1 { port } } team { name } rules { path } } }";
+    let text =
+        "{ apps_v1 { name endpoints { ... on EndpointTcp_v1 { port } } team { name } rules { path } } }";
     check("query-provenance", &vectors(), &["query", text, "--data", "repo", "--provenance"]);
     check("query-provenance-bundle", &vectors(), &["query", text, "--data", "bundle.json", "--provenance"]);
 }
@@ -52,7 +53,8 @@ fn query_fails_on_errors_and_still_prints_the_answer() {
     check("query-invalid", &vectors(), &["query", "{ nope }", "--data", "bundle.json"]);
     check("query-syntax", &vectors(), &["query", "{ apps_v1 {", "--data", "bundle.json"]);
     let levels = 25;
-    let hostile = format!("{{ teams_v1 {}{{ name }}{} }}", "{ apps { team ".repeat(levels), "} }".repeat(levels));
+    let hostile =
+        format!("{{ teams_v1 {}{{ name }}{} }}", "{ apps { team ".repeat(levels), "} }".repeat(levels));
     check("query-too-deep", &vectors(), &["query", &hostile, "--data", "bundle.json"]);
 }
 
@@ -69,7 +71,11 @@ fn get_lists_what_there_is() {
 #[test]
 fn get_shows_one_thing_by_name_or_path() {
     check("get-yaml", &example(), &["get", "cluster", "harbor-prod", "-o", "yaml"]);
-    check("get-json", &vectors(), &["get", "app", "/apps/billing.yml", "-o", "json", "--data", "bundle.json"]);
+    check(
+        "get-json",
+        &vectors(),
+        &["get", "app", "/apps/billing.yml", "-o", "json", "--data", "bundle.json"],
+    );
     check("get-one", &example(), &["get", "apps", "billing"]);
 }
 

@@ -29,6 +29,9 @@ impl Provision for GraphqlJs {
     fn install(&self, cache: &Cache) -> Result<()> {
         let folder = cache.path("graphql-js");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        CommandLine::new("npm install --silent --no-audit --no-fund --prefix").args([&folder]).args([PACKAGE]).run()
+        CommandLine::new("npm install --silent --no-audit --no-fund --prefix")
+            .args([&folder])
+            .args([PACKAGE])
+            .run()
     }
 }

@@ -41,7 +41,8 @@ fn in_text(text: &str) -> usize {
 }
 
 fn in_number(bytes: &[u8]) -> usize {
-    let digits = |from: usize| bytes[from.min(bytes.len())..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits =
+        |from: usize| bytes[from.min(bytes.len())..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut at = usize::from(bytes[0] == b'-');
     if bytes.get(at) == Some(&b'0') {
         at += 1;

@@ -29,7 +29,12 @@ pub fn syntax(text: &str, errors: &DiagnosticList) -> Vec<Failure> {
 }
 
 /// All mistakes of a text that does not fit the schema.
-pub fn validation(schema: &Schema, text: &str, document: &ast::Document, errors: &DiagnosticList) -> Vec<Failure> {
+pub fn validation(
+    schema: &Schema,
+    text: &str,
+    document: &ast::Document,
+    errors: &DiagnosticList,
+) -> Vec<Failure> {
     let tree = Tree::of(document);
     let mut failures: Vec<Failure> = Vec::new();
     let mut conflicts = HashSet::new();
@@ -39,7 +44,9 @@ pub fn validation(schema: &Schema, text: &str, document: &ast::Document, errors:
             failures.push(failure(text, Code::ValidationFailed, message(&error), None));
             continue;
         };
-        if tree.only_follows(schema, name, offset) || name.starts_with("Conflicting") && !conflicts.insert(offset) {
+        if tree.only_follows(schema, name, offset)
+            || name.starts_with("Conflicting") && !conflicts.insert(offset)
+        {
             continue;
         }
         let places = tree.places(text, name, offset);
@@ -128,12 +135,13 @@ impl<'d> Tree<'d> {
 
     fn arguments(&mut self, arguments: &'d [Node<Argument>]) {
         for argument in arguments {
-            self.arguments.extend(offset(argument.location()).map(|offset| (offset, (arguments, &**argument))));
+            self.arguments
+                .extend(offset(argument.location()).map(|offset| (offset, (arguments, &**argument))));
         }
     }
 
     fn directives(&mut self, directives: &'d DirectiveList) {
-        for directive in directives.iter() {
+        for directive in directives {
             self.directives.extend(offset(directive.location()).map(|offset| (offset, directives)));
             self.arguments(&directive.arguments);
         }
@@ -184,9 +192,9 @@ impl<'d> Tree<'d> {
                     condition.is_some_and(|condition| !composite(condition)) && inside(&inline.selection_set)
                 });
                 inline
-                    || self
-                        .fragments()
-                        .any(|fragment| !composite(&fragment.type_condition) && inside(&fragment.selection_set))
+                    || self.fragments().any(|fragment| {
+                        !composite(&fragment.type_condition) && inside(&fragment.selection_set)
+                    })
             }
             "DisallowedVariableUsage" => {
                 let used = self.arguments.get(&at).and_then(|(_, argument)| argument.value.as_variable());
@@ -237,7 +245,9 @@ impl<'d> Tree<'d> {
                     operation.location().is_some_and(|span| (span.offset()..span.end_offset()).contains(&at))
                 };
                 let operation = self.operations().find(inside).or_else(|| self.operations().next());
-                std::iter::once(at).chain(operation.and_then(|operation| offset(operation.location()))).collect()
+                std::iter::once(at)
+                    .chain(operation.and_then(|operation| offset(operation.location())))
+                    .collect()
             }
             "DisallowedVariableUsage" => {
                 let (_, argument) = self.arguments.get(&at)?;
@@ -323,7 +333,9 @@ fn collect_spreads<'d>(set: &'d [Selection], spreads: &mut Vec<&'d Node<ast::Fra
 
 /// Where the name that stands at `at` stands.
 fn same_names<'d>(names: impl Iterator<Item = &'d apollo_compiler::Name> + Clone, at: usize) -> Vec<usize> {
-    let Some(repeated) = names.clone().find(|name| offset(name.location()) == Some(at)) else { return Vec::new() };
+    let Some(repeated) = names.clone().find(|name| offset(name.location()) == Some(at)) else {
+        return Vec::new();
+    };
     names.filter(|name| *name == repeated).filter_map(|name| offset(name.location())).collect()
 }
 
@@ -331,7 +343,8 @@ fn same_names<'d>(names: impl Iterator<Item = &'d apollo_compiler::Name> + Clone
 pub fn in_literals(text: &str, document: &ast::Document) -> Vec<Failure> {
     let tree = Tree::of(document);
     let mut failures = Vec::new();
-    let mut arguments: Vec<_> = tree.arguments.iter().map(|(offset, (_, argument))| (*offset, *argument)).collect();
+    let mut arguments: Vec<_> =
+        tree.arguments.iter().map(|(offset, (_, argument))| (*offset, *argument)).collect();
     arguments.sort_by_key(|(offset, _)| *offset);
     for (at, argument) in arguments {
         visit(&argument.value, &mut |value| match &**value {
@@ -339,7 +352,8 @@ pub fn in_literals(text: &str, document: &ast::Document) -> Vec<Failure> {
                 for (index, (name, _)) in entries.iter().enumerate() {
                     if let Some((first, _)) = entries[..index].iter().find(|(earlier, _)| earlier == name) {
                         let message = format!("There can be only one input field named \"{name}\".");
-                        let places = [offset(first.location()), offset(name.location())].into_iter().flatten();
+                        let places =
+                            [offset(first.location()), offset(name.location())].into_iter().flatten();
                         failures.push(failure(text, Code::ValidationFailed, message, places));
                     }
                 }

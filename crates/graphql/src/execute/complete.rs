@@ -97,16 +97,14 @@ impl<'a, S: Sink> Executor<'a, S> {
                     Ok(id) => id,
                     Err(message) => return Err(self.fail_at(message, field, place)),
                 };
-                match selections.binary_search_by_key(&found, |(id, _)| *id) {
-                    Ok(index) => self.object(selections[index].1, source, place),
-                    Err(_) => {
-                        let schema = self.task.schema;
-                        let (found, wanted) = (&schema.type_(found).name, &schema.type_(field.shape.named).name);
-                        let message =
-                            format!("Runtime Object type \"{found}\" is not a possible type for \"{wanted}\".");
-                        Err(self.fail_at(message, field, place))
-                    }
+                if let Ok(index) = selections.binary_search_by_key(&found, |(id, _)| *id) {
+                    return self.object(selections[index].1, source, place);
                 }
+                let schema = self.task.schema;
+                let (found, wanted) = (&schema.type_(found).name, &schema.type_(field.shape.named).name);
+                let message =
+                    format!("Runtime Object type \"{found}\" is not a possible type for \"{wanted}\".");
+                Err(self.fail_at(message, field, place))
             }
         }
     }
@@ -152,13 +150,11 @@ impl<'a, S: Sink> Executor<'a, S> {
                 }
             };
         }
-        match schema.type_(at).kind {
-            Kind::Object => Ok(at),
-            _ => {
-                let found = &schema.type_(at).name;
-                Err(format!("Abstract type \"{name}\" was resolved to a non-object type \"{found}\"."))
-            }
+        if matches!(schema.type_(at).kind, Kind::Object) {
+            return Ok(at);
         }
+        let found = &schema.type_(at).name;
+        Err(format!("Abstract type \"{name}\" was resolved to a non-object type \"{found}\"."))
     }
 
     fn null(&mut self, type_: TypeId, field: &FieldPlan, place: Place<'_>) -> Stop {

@@ -117,7 +117,9 @@ fn read_number(text: &str) -> Option<f64> {
     }
     for (prefix, radix) in [("0x", 16), ("0X", 16), ("0o", 8), ("0O", 8), ("0b", 2), ("0B", 2)] {
         if let Some(digits) = text.strip_prefix(prefix) {
-            let digit = |total: Option<f64>, digit: char| Some(total? * f64::from(radix) + f64::from(digit.to_digit(radix)?));
+            let digit = |total: Option<f64>, digit: char| {
+                Some(total? * f64::from(radix) + f64::from(digit.to_digit(radix)?))
+            };
             return if digits.is_empty() { None } else { digits.chars().fold(Some(0.0), digit) };
         }
     }

@@ -76,12 +76,11 @@ impl Origin<'_> {
     /// The path of the file and the JSON pointer into it.
     fn place(&self, view: View<'_>) -> Option<(Box<str>, String)> {
         match self {
-            Origin::Nowhere => None,
+            // The path of a resource lives in another tree than that of datafiles.
+            Origin::Nowhere | Origin::Resource(_) => None,
             Origin::File(file) => {
                 Some(((*view.bundle.datafiles()[*file as usize].path).into(), String::new()))
             }
-            // Its path lives in another tree than that of datafiles.
-            Origin::Resource(_) => None,
             Origin::Key(parent, key) => {
                 let (file, mut pointer) = parent.place(view)?;
                 pointer.push('/');

@@ -60,7 +60,9 @@ impl Trace<'_> {
         match &definition.resolver {
             Resolver::Key => match field.form {
                 Form::Scalar(_) | Form::Enum => keys.key(&definition.name, &Keys::All),
-                Form::Object(_) | Form::Abstract(_) => self.refer(&definition.name, field.shape.named, &inner, keys),
+                Form::Object(_) | Form::Abstract(_) => {
+                    self.refer(&definition.name, field.shape.named, &inner, keys);
+                }
             },
             Resolver::SchemaKey | Resolver::Meta => {}
             Resolver::Datafiles(name) => {
@@ -109,7 +111,9 @@ impl Trace<'_> {
                     keys.add(&self.selection(*selection));
                     // How the type is found out.
                     for interface in &self.schema.type_(*type_).interfaces {
-                        if let Kind::Interface(Dispatch::Key { key, .. }) = &self.schema.type_(*interface).kind {
+                        if let Kind::Interface(Dispatch::Key { key, .. }) =
+                            &self.schema.type_(*interface).kind
+                        {
                             keys.key(key, &Keys::All);
                         }
                     }

@@ -1,6 +1,7 @@
 //! Request → plan.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicUsize;
 
 use apollo_compiler::Node;
 use apollo_compiler::ast;
@@ -34,7 +35,7 @@ impl Plan {
         let Compiler { selections, argument_sets, .. } = compiler;
         let selections: Vec<Selection> = selections.into_iter().flatten().collect();
         let only_meta = selections[root].fields.iter().all(|field| !matches!(field.what, What::Field(_)));
-        Ok(Plan { selections, root, argument_sets, only_meta })
+        Ok(Plan { selections, root, argument_sets, only_meta, usual_size: AtomicUsize::new(0) })
     }
 }
 
@@ -123,7 +124,9 @@ impl<'c> Compiler<'c> {
     fn included(&self, asked: &Asked) -> Result<bool, Failure> {
         for (name, wanted) in [("skip", false), ("include", true)] {
             let Some(directive) = asked.directives().get(name) else { continue };
-            let Some(argument) = directive.arguments.iter().find(|argument| argument.name == "if") else { continue };
+            let Some(argument) = directive.arguments.iter().find(|argument| argument.name == "if") else {
+                continue;
+            };
             match Input::of_literal(&argument.value, self.variables) {
                 Input::Bool(value) if value == wanted => {}
                 Input::Bool(_) => return Ok(false),

@@ -267,7 +267,7 @@ fn text(text: Option<&str>) -> Option<Box<str>> {
 }
 
 fn description(type_: &ExtendedType) -> Option<Box<str>> {
-    text(type_.description().map(|text| text.as_str()))
+    text(type_.description().map(apollo_compiler::Node::as_str))
 }
 
 fn meta_field(field: &ast::FieldDefinition, description: Option<Box<str>>) -> DraftField {

@@ -14,7 +14,8 @@ pub fn of(drafts: &Drafts, described: &[&str]) -> Vec<Box<str>> {
     let objects = described
         .iter()
         .filter(|name| drafts.types.get(**name).is_some_and(|draft| matches!(draft.kind, DraftKind::Object)));
-    let mut walk = Walk { drafts, seen: objects.clone().map(|name| Box::from(*name)).collect(), order: Vec::new() };
+    let mut walk =
+        Walk { drafts, seen: objects.clone().map(|name| Box::from(*name)).collect(), order: Vec::new() };
     for name in objects {
         walk.enter(name);
     }

@@ -16,9 +16,9 @@ pub struct Both {
 }
 
 impl Both {
-    pub fn new(bundle: Vec<u8>) -> Self {
-        let reference = Reference::read(&bundle);
-        let loaded = load(&bundle, &Pool::default()).expect("a bundle");
+    pub fn new(bundle: &[u8]) -> Self {
+        let reference = Reference::read(bundle);
+        let loaded = load(bundle, &Pool::default()).expect("a bundle");
         let engine = Engine::new(Arc::new(loaded)).expect("a schema").with_limits(Limits::none());
         Self { engine, reference }
     }

@@ -8,7 +8,8 @@ use super::script::{number_text, same};
 fn field<'r>(world: &'r Reference, conf: &'r Value, name: &str) -> Option<&'r Value> {
     let of = |conf: &'r Value| conf["fields"].as_array()?.iter().rfind(|field| field["name"] == name);
     of(conf).or_else(|| {
-        let types = conf["interfaceResolve"]["fieldMap"].as_object().filter(|_| conf["isInterface"] == true)?;
+        let types =
+            conf["interfaceResolve"]["fieldMap"].as_object().filter(|_| conf["isInterface"] == true)?;
         types.values().find_map(|mapped| of(world.conf(mapped.as_str()?)?))
     })
 }
@@ -29,7 +30,9 @@ fn entries(filter: &Value) -> Option<Vec<(String, &Value)>> {
 /// The value of a word such as `in`.
 fn get<'v>(value: &'v Value, word: &str) -> Option<&'v Value> {
     let map = value.as_object()?;
-    map.iter().find(|(key, _)| key.split_once(':').is_some_and(|(_, name)| name == word)).map(|(_, value)| value)
+    map.iter()
+        .find(|(key, _)| key.split_once(':').is_some_and(|(_, name)| name == word))
+        .map(|(_, value)| value)
 }
 
 /// What is wrong with a filter whatever the data.
@@ -111,16 +114,21 @@ fn holds(world: &Reference, field: &Value, key: &str, value: &Value, source: &Va
     if let Some(set) = get(value, "in") {
         return match source {
             Value::Null => unreadable(format!("Cannot use 'in' operator to search for '{key}' in null")),
-            Value::String(text) => unreadable(format!("Cannot use 'in' operator to search for '{key}' in {text}")),
+            Value::String(text) => {
+                unreadable(format!("Cannot use 'in' operator to search for '{key}' in {text}"))
+            }
             Value::Number(number) => {
                 let number = number_text(number);
                 unreadable(format!("Cannot use 'in' operator to search for '{key}' in {number}"))
             }
-            Value::Bool(flag) => unreadable(format!("Cannot use 'in' operator to search for '{key}' in {flag}")),
+            Value::Bool(flag) => {
+                unreadable(format!("Cannot use 'in' operator to search for '{key}' in {flag}"))
+            }
             _ => Ok(match (raw, set) {
-                (None, _) => false,
                 (Some(raw), Value::Array(items)) => items.iter().any(|item| same(raw, item)),
-                (Some(Value::String(raw)), Value::String(text)) => text.chars().any(|one| *raw == one.to_string()),
+                (Some(Value::String(raw)), Value::String(text)) => {
+                    text.chars().any(|one| *raw == one.to_string())
+                }
                 _ => false,
             }),
         };

@@ -36,7 +36,8 @@ impl<'q> Queries<'q> {
                 variables.push(format!("{name}: {type_}"));
             }
         }
-        let head = if variables.is_empty() { String::new() } else { format!("query({}) ", variables.join(", ")) };
+        let head =
+            if variables.is_empty() { String::new() } else { format!("query({}) ", variables.join(", ")) };
         let mut given = Map::new();
         given.insert("yes".to_owned(), json!(true));
         if self.dice.below(2) == 0 {
@@ -83,7 +84,12 @@ impl<'q> Queries<'q> {
             let implements = |other: &&Value| {
                 other["interface"] == type_ || type_ == "DatafileObject_v1" && is_file(other)
             };
-            types.extend(self.confs.iter().filter(implements).filter_map(|conf| conf["name"].as_str().map(str::to_owned)));
+            types.extend(
+                self.confs
+                    .iter()
+                    .filter(implements)
+                    .filter_map(|conf| conf["name"].as_str().map(str::to_owned)),
+            );
         }
         let chosen = types[self.dice.below(types.len())].clone();
         let directive = self.directive();
@@ -91,7 +97,16 @@ impl<'q> Queries<'q> {
     }
 
     fn directive(&mut self) -> &'static str {
-        self.dice.word(&["", "", "", "", " @skip(if: $yes)", " @include(if: $yes)", " @skip(if: $no)", " @include(if: false)"])
+        self.dice.word(&[
+            "",
+            "",
+            "",
+            "",
+            " @skip(if: $yes)",
+            " @include(if: $yes)",
+            " @skip(if: $no)",
+            " @include(if: false)",
+        ])
     }
 
     fn field(&mut self, field: &Value, depth: usize) -> Option<String> {
@@ -119,7 +134,9 @@ impl<'q> Queries<'q> {
         let mut given = Vec::new();
         if field["datafileSchema"].is_string() {
             let conf = self.conf(type_).unwrap();
-            for searchable in conf["fields"].as_array().unwrap().iter().filter(|field| field["isSearchable"] == true) {
+            for searchable in
+                conf["fields"].as_array().unwrap().iter().filter(|field| field["isSearchable"] == true)
+            {
                 if self.dice.below(6) == 0 {
                     let value = self.dice.word(&["\"a\"", "$text", "null", "\"\""]);
                     given.push(format!("{}: {value}", searchable["name"].as_str().unwrap()));
@@ -165,7 +182,10 @@ impl<'q> Queries<'q> {
     fn condition(&mut self, field: &Value, depth: usize) -> String {
         let type_ = field["type"].as_str().unwrap();
         let plain = |queries: &mut Self| {
-            queries.dice.word(&["null", "\"a\"", "\"b\"", "3", "0.5", "true", "false", "a", "$text"]).to_owned()
+            queries
+                .dice
+                .word(&["null", "\"a\"", "\"b\"", "3", "0.5", "true", "false", "a", "$text"])
+                .to_owned()
         };
         match self.dice.below(8) {
             0 => format!("{{in: [{}, {}]}}", plain(self), plain(self)),

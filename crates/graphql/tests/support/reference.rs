@@ -80,15 +80,19 @@ impl Reference {
 
     /// The answer to a request that is known to be valid.
     pub fn answer(&self, query: &str, variables: &Map<String, Value>) -> String {
-        let document = ast::Document::parse(query, "q").unwrap_or_else(|error| panic!("{query}: {}", error.errors));
+        let document =
+            ast::Document::parse(query, "q").unwrap_or_else(|error| panic!("{query}: {}", error.errors));
         let operation = document.definitions.iter().find_map(|one| one.as_operation_definition()).unwrap();
         let mut given = variables.clone();
         for variable in &operation.variables {
-            if let (Some(default), false) = (&variable.default_value, given.contains_key(variable.name.as_str())) {
+            if let (Some(default), false) =
+                (&variable.default_value, given.contains_key(variable.name.as_str()))
+            {
                 given.insert(variable.name.to_string(), literal(default, &Map::new()).unwrap());
             }
         }
-        let mut run = Run { world: self, document: &document, variables: &given, errors: vec![], schemas: vec![] };
+        let mut run =
+            Run { world: self, document: &document, variables: &given, errors: vec![], schemas: vec![] };
         let sets = [operation.selection_set.as_slice()];
         let data = run.object("Query", &Value::Null, &sets, &vec![]).unwrap_or(Out::Null);
         let mut text = String::from("{");
@@ -266,9 +270,12 @@ impl<'r> Run<'r> {
         }
         let conf = self.world.conf(type_).unwrap_or_else(|| panic!("{type_}"));
         let fields = conf["fields"].as_array().unwrap();
-        let field = fields.iter().rfind(|field| field["name"] == name).unwrap_or_else(|| panic!("{type_}.{name}"));
-        let resource = field["isResource"] == true && field["resolveResource"] == true && field["type"] == "string";
-        let (list, required) = (field["isList"] == true && !resource, field["isRequired"] == true && !resource);
+        let field =
+            fields.iter().rfind(|field| field["name"] == name).unwrap_or_else(|| panic!("{type_}.{name}"));
+        let resource =
+            field["isResource"] == true && field["resolveResource"] == true && field["type"] == "string";
+        let (list, required) =
+            (field["isList"] == true && !resource, field["isRequired"] == true && !resource);
         let inner = if resource { "Resource_v1" } else { field["type"].as_str().unwrap() };
         let mut faults = Vec::new();
         let result = match self.resolve(field, source, nodes[0]) {
@@ -278,7 +285,7 @@ impl<'r> Run<'r> {
             }
             Ok(value) => {
                 let at = At { type_, name, inner, nodes };
-                self.complete(&at, list, required, &value, path)
+                self.complete(&at, (list, required), &value, path)
             }
         };
         for (fault, path) in faults {
@@ -292,7 +299,8 @@ impl<'r> Run<'r> {
 
     fn report(&mut self, fault: Fault, nodes: &[&ast::Field], path: &Path) {
         // Places are compared elsewhere; here only how many there are.
-        let mut error = json!({"message": fault.message, "path": path, "code": fault.code, "nodes": nodes.len()});
+        let mut error =
+            json!({"message": fault.message, "path": path, "code": fault.code, "nodes": nodes.len()});
         if let Some(type_) = fault.type_ {
             error["gqlType"] = json!(type_);
         }
@@ -347,7 +355,10 @@ impl<'r> Run<'r> {
             }
             let schema = text("schema").filter(|schema| !schema.is_empty());
             let all = world.resources.values();
-            return Ok(all.filter(|one| schema.as_ref().is_none_or(|name| one["$schema"] == **name)).cloned().collect());
+            return Ok(all
+                .filter(|one| schema.as_ref().is_none_or(|name| one["$schema"] == **name))
+                .cloned()
+                .collect());
         }
         if let Some(schema) = source["$schema"].as_str()
             && !self.schemas.iter().any(|known| known == schema)
@@ -363,8 +374,7 @@ impl<'r> Run<'r> {
     fn complete(
         &mut self,
         at: &At<'_, 'r>,
-        list: bool,
-        required: bool,
+        (list, required): (bool, bool),
         value: &Value,
         path: &Path,
     ) -> Result<Out, Propagated> {
@@ -374,10 +384,10 @@ impl<'r> Run<'r> {
             Err(Propagated)
         };
         if value.is_null() {
-            return match required {
-                true => fail(self, format!("Cannot return null for non-nullable field {place}.")),
-                false => Ok(Out::Null),
-            };
+            if !required {
+                return Ok(Out::Null);
+            }
+            return fail(self, format!("Cannot return null for non-nullable field {place}."));
         }
         if list {
             let Value::Array(items) = value else {
@@ -388,7 +398,7 @@ impl<'r> Run<'r> {
             for (index, item) in items.iter().enumerate() {
                 let mut here = path.clone();
                 here.push(json!(index));
-                out.push(self.complete(at, false, true, item, &here)?);
+                out.push(self.complete(at, (false, true), item, &here)?);
             }
             return Ok(Out::List(out));
         }
@@ -453,7 +463,7 @@ fn scalar(type_: &str, value: &Value) -> Option<Result<Out, String>> {
             _ => Err(format!("Float cannot represent non numeric value: {}", shown())),
         },
         "int" => match number {
-            Some(number) if number.is_finite() && number == number.trunc() => {
+            Some(number) if number.is_finite() && number.fract() == 0.0 => {
                 if (-2_147_483_648.0..=2_147_483_647.0).contains(&number) {
                     Ok(Out::Raw(stringify(&json!(number))))
                 } else {
@@ -514,7 +524,9 @@ fn pruned(out: Out) -> Out {
             let empty = |item: &Out| matches!(item, Out::Object(fields) if fields.is_empty());
             Out::List(items.into_iter().filter(|item| !empty(item)).map(pruned).collect())
         }
-        Out::Object(fields) => Out::Object(fields.into_iter().map(|(key, value)| (key, pruned(value))).collect()),
+        Out::Object(fields) => {
+            Out::Object(fields.into_iter().map(|(key, value)| (key, pruned(value))).collect())
+        }
         other => other,
     }
 }

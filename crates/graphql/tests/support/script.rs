@@ -44,7 +44,8 @@ pub fn stringify(value: &Value) -> String {
 
 /// The keys in JavaScript's order.
 fn keys(map: &serde_json::Map<String, Value>) -> Vec<&String> {
-    let is_index = |key: &str| key.parse::<u32>().is_ok_and(|index| index < u32::MAX && index.to_string() == key);
+    let is_index =
+        |key: &str| key.parse::<u32>().is_ok_and(|index| index < u32::MAX && index.to_string() == key);
     let mut indices: Vec<&String> = map.keys().filter(|key| is_index(key)).collect();
     indices.sort_by_key(|key| key.parse::<u32>().unwrap());
     let is_file = map.contains_key(FILE);

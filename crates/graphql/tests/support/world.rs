@@ -6,91 +6,7 @@ use super::dice::Dice;
 
 /// The types: every attribute of fields and types at least once.
 pub fn confs() -> Value {
-    let field = |name: &str, type_: &str, more: Value| {
-        let mut field = json!({"name": name, "type": type_});
-        field.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        field
-    };
-    let (none, list, required) = (json!({}), json!({"isList": true}), json!({"isRequired": true}));
-    let shape = |list: bool| json!({"isList": list, "isInterface": true});
-    let listing = |schema: &str| json!({"isList": true, "datafileSchema": schema});
-    let back = |path: &str, list: bool| json!({"isList": list, "synthetic": {"schema": "/w/thing-1.yml", "subAttr": path}});
-    let file = || [field("schema", "string", required.clone()), field("path", "string", required.clone())];
-    let searchable = json!({"isSearchable": true, "isUnique": true});
-    let conf = |name: &str, more: Value, fields: Vec<Value>| {
-        let mut conf = json!({"name": name, "fields": fields});
-        conf.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        conf
-    };
-    let mut thing: Vec<Value> = file().into();
-    thing.push(field("name", "string", searchable.clone()));
-    for type_ in ["string", "int", "float", "boolean", "json"] {
-        thing.push(field(&format!("one_{type_}"), type_, none.clone()));
-        thing.push(field(&format!("many_{type_}"), type_, list.clone()));
-        thing.push(field(&format!("must_{type_}"), type_, required.clone()));
-    }
-    thing.extend([
-        field("inner", "Inner_v1", none.clone()),
-        field("inners", "Inner_v1", list.clone()),
-        field("must_inner", "Inner_v1", required.clone()),
-        field("other", "Other_v1", none.clone()),
-        field("others", "Other_v1", list.clone()),
-        field("must_others", "Other_v1", json!({"isList": true, "isRequired": true})),
-        field("any", "DatafileObject_v1", shape(false)),
-        field("anys", "DatafileObject_v1", shape(true)),
-        field("shape", "Shape_v1", shape(false)),
-        field("shapes", "Shape_v1", shape(true)),
-        field("file", "string", json!({"isResource": true, "resolveResource": true, "isRequired": true})),
-        field("plain", "string", json!({"isResource": true})),
-        field("all", "Resource_v1", json!({"isResource": true, "isList": true})),
-    ]);
-    let mut other: Vec<Value> = file().into();
-    other.extend([
-        field("name", "string", searchable.clone()),
-        field("number", "int", json!({"isSearchable": true})),
-        field("tags", "string", list.clone()),
-        field("things", "Thing_v1", back("other", true)),
-        field("deep", "Thing_v1", back("inners.other", true)),
-        field("single", "Thing_v1", back("others", false)),
-        field("peer", "Other_v1", none.clone()),
-    ]);
-    let shared = || {
-        let mut fields: Vec<Value> = file().into();
-        fields.extend([field("kind", "string", required.clone()), field("name", "string", none.clone())]);
-        fields
-    };
-    let with = |mut fields: Vec<Value>, more: Value| {
-        fields.push(more);
-        fields
-    };
-    let by_kind = json!({"strategy": "fieldMap", "field": "kind",
-        "fieldMap": {"round": "Round_v1", "5": "Square_v1", "true": "Square_v1", "odd": "Inner_v1", "gone": "Gone_v1"}});
-    let implements = json!({"interface": "Shape_v1"});
-    let resource = ["path", "content", "sha256sum"].map(|name| field(name, "string", required.clone()));
-    let text = |name: &str| field(name, "string", none.clone());
-    json!([
-        conf("Query", none.clone(), vec![
-            field("things_v1", "Thing_v1", listing("/w/thing-1.yml")),
-            field("others_v1", "Other_v1", json!({"isList": true, "isRequired": true, "datafileSchema": "/w/other-1.yml"})),
-            field("none_v1", "Other_v1", listing("/w/none-1.yml")),
-            field("shapes_v1", "Shape_v1", json!({"isList": true, "isInterface": true, "datafileSchema": "/w/shape-1.yml"})),
-            field("resources_v1", "Resource_v1", json!({"isList": true, "isResource": true})),
-        ]),
-        conf("Thing_v1", json!({"datafile": "/w/thing-1.yml"}), thing),
-        conf("Inner_v1", none.clone(), vec![
-            text("x"), text("schema"), text("path"), field("other", "Other_v1", none.clone()),
-            field("next", "Inner_v1", none.clone()), field("back", "Thing_v1", back("other", true)),
-        ]),
-        conf("Other_v1", json!({"datafile": "/w/other-1.yml"}), other),
-        conf("DatafileObject_v1", json!({"isInterface": true, "interfaceResolve": {"strategy": "schema"}}), file().into()),
-        conf("Shape_v1", json!({"isInterface": true, "datafile": "/w/shape-1.yml", "interfaceResolve": by_kind}), shared()),
-        conf("Round_v1", implements.clone(), with(shared(), field("radius", "float", none.clone()))),
-        conf("Square_v1", implements, with(
-            with(shared(), field("side", "float", required.clone())), field("peer", "Shape_v1", shape(false)))),
-        conf("Resource_v1", none.clone(), [
-            &resource[..], &[text("schema"), field("backrefs", "Backref_v1", list.clone())]].concat()),
-        conf("Backref_v1", none.clone(), ["path", "datafileSchema", "type", "jsonpath"].map(text).to_vec()),
-    ])
+    serde_json::from_str(include_str!("types.json")).unwrap()
 }
 
 /// The text of a bundle made from a number.
@@ -132,7 +48,11 @@ fn object(dice: &mut Dice, confs: &Value, type_: &str, depth: usize) -> Value {
             0 => odd(dice),
             _ => fitting(dice, confs, field["type"].as_str().unwrap(), name, depth),
         };
-        let value = if field["isList"] == true { json!([value(), value()][..value_count(&value())]) } else { value() };
+        let value = if field["isList"] == true {
+            json!([value(), value()][..value_count(&value())])
+        } else {
+            value()
+        };
         map.insert(name.to_owned(), value);
     }
     Value::Object(map)
@@ -152,7 +72,9 @@ fn fitting(dice: &mut Dice, confs: &Value, type_: &str, name: &str, depth: usize
             dice.pick(&[json!("round"), json!(5), json!(true), json!("odd"), json!("gone"), json!("?")])
         }
         "string" => dice.pick(&[json!("a"), json!("b"), json!("é\"\n☃"), json!("")]),
-        "int" => dice.pick(&[json!(0), json!(3), json!(-7), json!("12"), json!(5_000_000_000_u64), json!(true)]),
+        "int" => {
+            dice.pick(&[json!(0), json!(3), json!(-7), json!("12"), json!(5_000_000_000_u64), json!(true)])
+        }
         "float" => dice.pick(&[json!(0.5), json!(3), json!(1e21), json!(1e-7), json!("0x10")]),
         "boolean" => dice.pick(&[json!(true), json!(false), json!(0), json!(1)]),
         "json" => dice.pick(&[

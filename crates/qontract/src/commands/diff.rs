@@ -7,8 +7,8 @@ use qontract_bundle::{Layout, Pool};
 
 use crate::cli::{Diff, DiffFormat};
 use crate::exit::Exit;
-use crate::{input, lines};
 use crate::printer::Printer;
+use crate::{input, lines};
 
 /// What is compared with what: where the lines of both sides come from.
 struct Sides<'a> {

@@ -16,13 +16,17 @@ use crate::exit::{Exit, UsageError};
 use crate::printer::Printer;
 use kind::Kind;
 use rows::Rows;
-use selection::{Selection, ROWS};
+use selection::{ROWS, Selection};
 
 pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     let Get { kind, name, output, filter, sort, data } = arguments;
     let mut asked = Asked::open(data, printer)?;
     // The request is ours: as long as the types make it.
-    asked.engine = asked.engine.with_limits(Limits { aliases: usize::MAX, query_bytes: usize::MAX, ..Limits::default() });
+    asked.engine = asked.engine.with_limits(Limits {
+        aliases: usize::MAX,
+        query_bytes: usize::MAX,
+        ..Limits::default()
+    });
     let Some(kind) = kind else {
         printer.data(kind::list(&asked.engine).as_bytes())?;
         return Ok(Exit::Ok);
@@ -64,7 +68,9 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         return Ok(Exit::Failure);
     }
     let text = match output {
-        GetFormat::Table | GetFormat::Wide => table::print(&rows.header(&selection), &rows.cells(&selection)),
+        GetFormat::Table | GetFormat::Wide => {
+            table::print(&Rows::header(&selection), &rows.cells(&selection))
+        }
         GetFormat::Json => format!("{:#}\n", rows.values(name.is_some())),
         GetFormat::Yaml => yaml::print(&rows.values(name.is_some())),
     };

@@ -16,8 +16,8 @@ use crate::lines::Lines;
 use crate::printer::Printer;
 
 pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
-    let Query { query, variables, operation, provenance, data } = arguments;
-    let query = if query == "-" { stdin()? } else { query };
+    let Query { request, variables, operation, provenance, data } = arguments;
+    let query = if request == "-" { stdin()? } else { request };
     let variables = variables.as_deref().map(read_variables).transpose()?;
     let asked = Asked::open(data, printer)?;
     let answer = asked.engine.answer(Request {

@@ -46,7 +46,7 @@ impl Rows {
     }
 
     /// The names of the columns.
-    pub fn header(&self, selection: &Selection) -> Vec<String> {
+    pub fn header(selection: &Selection) -> Vec<String> {
         let names = selection.columns.iter().map(|name| match name.as_str() {
             "__typename" => "TYPE".to_owned(),
             name => name.to_uppercase(),

@@ -32,7 +32,8 @@ impl Selection {
             matches!(&*field.name, "schema" | "path" | "labels" | "description" | "content")
                 || Some(&*field.name) == kind.title()
         };
-        let single = || kind.type_.fields.iter().filter(|field| !field.shape.list).filter(|field| !skipped(field));
+        let single =
+            || kind.type_.fields.iter().filter(|field| !field.shape.list).filter(|field| !skipped(field));
         let required = |field: &&FieldDef| field.shape.required;
         let refers = |field: &&FieldDef| kind.schema.type_(field.shape.named).is_composite();
         let told = |field: &&FieldDef| {
@@ -89,7 +90,11 @@ impl Selection {
         let Some(asked) = kind.type_.field(name).and_then(|field| cell(kind.schema, field)) else {
             let names = kind.type_.fields.iter().filter(|field| cell(kind.schema, field).is_some());
             let names: Vec<&str> = names.map(|field| &*field.name).collect();
-            let message = format!("`{}` has no field `{name}` to go by\nhint: it has {}", kind.name(), names.join(", "));
+            let message = format!(
+                "`{}` has no field `{name}` to go by\nhint: it has {}",
+                kind.name(),
+                names.join(", ")
+            );
             return Err(UsageError(message).into());
         };
         if !self.fields.iter().any(|(known, _)| known == name) {
@@ -116,7 +121,8 @@ impl Selection {
             asked.push("__typename");
         }
         let path = name.filter(|name| name.starts_with('/'));
-        let argument = path.map_or(String::new(), |path| format!("(path: {})", serde_json::Value::from(path)));
+        let argument =
+            path.map_or(String::new(), |path| format!("(path: {})", serde_json::Value::from(path)));
         format!("{{ {ROWS}: {}{argument} {{ {} }} }}", kind.name(), asked.join(" "))
     }
 }
@@ -139,7 +145,9 @@ fn cell(schema: &Schema, field: &FieldDef) -> Option<String> {
 fn whole_type(schema: &Schema, type_: &TypeDef, depth: usize) -> String {
     let mut parts = Vec::new();
     // What is written where it is used has no path and no schema.
-    let written_here = |field: &&FieldDef| depth == 0 || !matches!(&*field.name, "path" | "schema") || type_.datafile.is_none();
+    let written_here = |field: &&FieldDef| {
+        depth == 0 || !matches!(&*field.name, "path" | "schema") || type_.datafile.is_none()
+    };
     for field in type_.fields.iter().filter(written_here) {
         parts.extend(whole_field(schema, field, "", depth));
     }
@@ -164,7 +172,8 @@ fn whole_field(schema: &Schema, field: &FieldDef, prefix: &str, depth: usize) ->
     let name = &field.name;
     let alias = if prefix.is_empty() { String::new() } else { format!("{prefix}{name}: ") };
     let elsewhere = type_.datafile.is_some() || matches!(type_.kind, TypeKind::Interface(Dispatch::Schema));
-    let named = title(schema, type_).filter(|_| elsewhere || matches!(field.resolver, Resolver::BackReferences(_)));
+    let named =
+        title(schema, type_).filter(|_| elsewhere || matches!(field.resolver, Resolver::BackReferences(_)));
     match type_.kind {
         TypeKind::Scalar(Scalar::Json) => Some(format!("{prefix}{JSON}{name}: {name}")),
         TypeKind::Scalar(_) | TypeKind::Enum => Some(format!("{alias}{name}")),
