@@ -74,6 +74,7 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
         failures: Vec::new(),
         schemas: Vec::new(),
         seen: vec![false; view.index.schema_count()],
+        places: vec![0; plan.field_count],
         arguments: (0..plan.argument_sets).map(|_| None).collect(),
         scratch: Vec::new(),
         until_look_up: LOOK_UP,
@@ -113,6 +114,8 @@ struct Executor<'a, S> {
     schemas: Vec<Box<str>>,
     /// Schemas of datafiles that are in the list.
     seen: Vec<bool>,
+    /// Per field of the plan: where its key was found in the last map.
+    places: Vec<usize>,
     /// Per number of arguments: their values, once they were needed.
     arguments: Vec<Option<std::rc::Rc<Arguments>>>,
     scratch: Vec<u8>,
@@ -211,7 +214,10 @@ impl<'a, S: Sink> Executor<'a, S> {
         let definition = &schema.type_(type_).fields[number];
         let internal = |message: String| Failure::new(Code::Internal, message);
         match &definition.resolver {
-            Resolver::Key => view.follow(view.raw(source, &definition.name)).map_err(internal),
+            Resolver::Key => {
+                let raw = view.raw_near(source, &definition.name, &mut self.places[field.number]);
+                view.follow(raw).map_err(internal)
+            }
             Resolver::SchemaKey => Ok(match view.raw(source, "$schema") {
                 Raw::Text(text) => Resolved::One(Source::Text(text)),
                 Raw::Value(Value::Null) | Raw::Absent | Raw::Backrefs(_) => Resolved::Null,

@@ -25,6 +25,8 @@ pub struct Plan {
     pub root: SelectionId,
     /// How many fields have arguments.
     pub argument_sets: usize,
+    /// How many fields there are in all selections.
+    pub field_count: usize,
     /// Whether it asks for nothing but the schema, so that the answer never changes.
     pub only_meta: bool,
     /// How many bytes the last answer had: about as many as the next one will.
@@ -43,6 +45,8 @@ pub struct Selection {
 /// One field to write.
 #[derive(Debug)]
 pub struct FieldPlan {
+    /// Its number among all fields of the plan.
+    pub number: usize,
     /// Its key in the answer.
     pub key: Box<str>,
     /// The key as JSON, with its colon.

@@ -121,6 +121,18 @@ impl<'a> View<'a> {
         found.map_or(Raw::Absent, Raw::Value)
     }
 
+    /// The same as [`View::raw`], looked for first where it was found before.
+    pub fn raw_near(&self, source: Source<'a>, key: &str, place: &mut usize) -> Raw<'a> {
+        let map = match source {
+            Source::File(file) if key != "path" => {
+                self.bundle.datafiles()[file as usize].document.value.as_map()
+            }
+            Source::Value(value) => value.as_map(),
+            _ => return self.raw(source, key),
+        };
+        map.and_then(|map| map.get_near(key, place)).map_or(Raw::Absent, Raw::Value)
+    }
+
     /// What a key holds, with references followed: one reference, or a list of nothing but references.
     pub fn follow(&self, raw: Raw<'a>) -> Result<Resolved<'a>, Fault> {
         let value = match raw {

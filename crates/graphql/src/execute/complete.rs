@@ -1,5 +1,7 @@
 //! Fits what a field holds into the type of the field, and writes it.
 
+use std::borrow::Cow;
+
 use super::trail::{Origin, Place};
 use super::{Executor, Stop, Written};
 use crate::failure::{Code, Failure};
@@ -183,13 +185,15 @@ impl<'a, S: Sink> Executor<'a, S> {
 }
 
 /// A value as the name of a key.
-fn text_of(raw: Raw<'_>) -> Option<String> {
+fn text_of(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     match raw {
-        Raw::Text(text) => Some(text.to_owned()),
-        Raw::Value(Value::Str(text)) => Some(text.to_string()),
-        Raw::Value(Value::Bool(value)) => Some(value.to_string()),
-        Raw::Value(Value::Null) => Some("null".to_owned()),
-        Raw::Value(value) => crate::input::as_number(value).map(crate::input::show_number),
+        Raw::Text(text) => Some(text.into()),
+        Raw::Value(Value::Str(text)) => Some((&**text).into()),
+        Raw::Value(Value::Bool(value)) => Some(value.to_string().into()),
+        Raw::Value(Value::Null) => Some("null".into()),
+        Raw::Value(value) => {
+            crate::input::as_number(value).map(|number| crate::input::show_number(number).into())
+        }
         Raw::Absent | Raw::Backrefs(_) => None,
     }
 }

@@ -34,8 +34,14 @@ impl Plan {
         let root = compiler.selection(schema.query(), &[&operation.selection_set])?;
         let Compiler { selections, argument_sets, .. } = compiler;
         let selections: Vec<Selection> = selections.into_iter().flatten().collect();
+        let mut selections = selections;
+        let mut field_count = 0;
+        for field in selections.iter_mut().flat_map(|selection| &mut selection.fields) {
+            field.number = field_count;
+            field_count += 1;
+        }
         let only_meta = selections[root].fields.iter().all(|field| !matches!(field.what, What::Field(_)));
-        Ok(Plan { selections, root, argument_sets, only_meta, usual_size: AtomicUsize::new(0) })
+        Ok(Plan { selections, root, argument_sets, field_count, only_meta, usual_size: AtomicUsize::new(0) })
     }
 }
 
@@ -173,6 +179,7 @@ impl<'c> Compiler<'c> {
         encoded.push(b':');
         let text = self.document.text();
         Ok(FieldPlan {
+            number: 0,
             key: key.into(),
             encoded_key: encoded.into(),
             what,
