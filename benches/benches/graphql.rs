@@ -113,7 +113,7 @@ fn cpu_milliseconds(engine: &Engine, query: &str) -> f64 {
         run();
         rounds += 1;
     }
-    (on_cpu() - before).as_secs_f64() * 1000.0 / f64::from(rounds)
+    on_cpu().saturating_sub(before).as_secs_f64() * 1000.0 / f64::from(rounds)
 }
 
 /// How long this thread was on a core.

@@ -47,8 +47,8 @@ pub enum Raw<'a> {
 pub enum Many<'a> {
     /// Values as they stand.
     Values(&'a [Value]),
-    /// References, to be followed one by one.
-    References(&'a [Value]),
+    /// What references lead to; nothing, if they lead nowhere.
+    Referred(Vec<Option<FileId>>),
     /// Datafiles.
     Files(&'a [FileId]),
     /// Some datafiles.
@@ -154,10 +154,8 @@ impl<'a> View<'a> {
                 if !references {
                     return Ok(Resolved::Many(Many::Values(items)));
                 }
-                for target in items.iter().filter_map(reference) {
-                    self.target(target)?;
-                }
-                Ok(Resolved::Many(Many::References(items)))
+                let targets = items.iter().filter_map(reference).map(|target| self.target(target));
+                Ok(Resolved::Many(Many::Referred(targets.collect::<Result<_, _>>()?)))
             }
             value => match reference(value) {
                 Some(target) => {
@@ -171,19 +169,20 @@ impl<'a> View<'a> {
     /// The datafile that a reference means. What stands behind a `$` would be a place in it: nobody can say which.
     fn target(&self, reference: &Value) -> Result<Option<FileId>, Fault> {
         let Value::Str(text) = reference else { return Ok(None) };
-        match text.split_once('$') {
-            None => Ok(self.index.file(text)),
-            Some((path, _)) => match self.index.file(path) {
-                None => Ok(None),
-                Some(_) => Err("Invalid JSON pointer.".to_owned()),
-            },
+        let Some(end) = text.as_bytes().iter().position(|byte| *byte == b'$') else {
+            return Ok(self.index.file(text));
+        };
+        match self.index.file(&text[..end]) {
+            None => Ok(None),
+            Some(_) => Err("Invalid JSON pointer.".to_owned()),
         }
     }
 
     /// How many elements a list has.
     pub fn len(many: &Many<'_>) -> usize {
         match many {
-            Many::Values(items) | Many::References(items) => items.len(),
+            Many::Values(items) => items.len(),
+            Many::Referred(files) => files.len(),
             Many::Files(files) => files.len(),
             Many::Chosen(files) | Many::Resources(files) => files.len(),
             Many::Missing => 1,
@@ -197,9 +196,7 @@ impl<'a> View<'a> {
     pub fn element(&self, many: &Many<'a>, index: usize) -> Option<Source<'a>> {
         match many {
             Many::Values(items) => Some(Source::Value(&items[index])),
-            Many::References(items) => {
-                reference(&items[index]).and_then(|target| self.target(target).ok()?).map(Source::File)
-            }
+            Many::Referred(files) => files[index].map(Source::File),
             Many::Files(files) => Some(Source::File(files[index])),
             Many::Chosen(files) => Some(Source::File(files[index])),
             Many::Resources(ids) => Some(Source::Resource(ids[index])),

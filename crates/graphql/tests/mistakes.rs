@@ -25,7 +25,8 @@ fn mistakes_have_the_code_and_the_places_that_graphql_js_tells() {
         assert_eq!(answer.status, 400, "{query}");
         let errors = body["errors"].as_array().unwrap().iter().map(|error| {
             let places = error["locations"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let places: Vec<Value> = places.iter().map(|place| json!([place["line"], place["column"]])).collect();
+            let places: Vec<Value> =
+                places.iter().map(|place| json!([place["line"], place["column"]])).collect();
             json!({"code": error["extensions"]["code"], "locations": places})
         });
         let expected = one["errors"].as_array().unwrap().iter();
