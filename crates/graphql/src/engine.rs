@@ -47,11 +47,18 @@ pub struct Request<'r> {
 /// What bundles with the same GraphQL types share: their schema and what was prepared for it.
 #[derive(Debug)]
 struct Prepared {
-    schema: Schema,
+    schema: Arc<Schema>,
     digest: Sha256,
     documents: Cache<Result<Document, Vec<Failure>>>,
     /// Answers to questions about the schema alone.
     introspections: Cache<Answer>,
+}
+
+impl Prepared {
+    fn new(schema: Arc<Schema>, digest: Sha256) -> Self {
+        let (documents, introspections) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
+        Self { schema, digest, documents, introspections }
+    }
 }
 
 /// A bundle that can be asked.
@@ -68,12 +75,7 @@ impl Engine {
     /// Makes `bundle` ready to be asked.
     pub fn new(bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         let graphql = bundle.graphql();
-        let prepared = Prepared {
-            schema: Schema::build(&graphql.value)?,
-            digest: graphql.digest,
-            documents: Cache::new(REMEMBERED),
-            introspections: Cache::new(REMEMBERED),
-        };
+        let prepared = Prepared::new(Arc::new(Schema::build(&graphql.value)?), graphql.digest);
         Ok(Self::of(bundle, Arc::new(prepared), Limits::default()))
     }
 
@@ -90,10 +92,11 @@ impl Engine {
         Self { bundle, prepared, index, limits, strays: OnceLock::new() }
     }
 
-    /// The same engine with other limits.
+    /// The same engine with other limits, and without memory of what other limits let through.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
+        let prepared = Prepared::new(Arc::clone(&self.prepared.schema), self.prepared.digest);
+        Self { limits, prepared: Arc::new(prepared), ..self }
     }
 
     /// The bundle.

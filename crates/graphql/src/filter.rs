@@ -116,8 +116,8 @@ impl Filter {
         for condition in conditions {
             match &condition.test {
                 Test::In(_) | Test::Not(_) | Test::Passes(_) | Test::Fault(_) => {
-                    for index in 0..View::len(many) {
-                        if !condition.holds(view, view.element(many, index))? {
+                    for index in 0..many.len() {
+                        if !condition.holds(view, many.element(index))? {
                             return Ok(false);
                         }
                     }

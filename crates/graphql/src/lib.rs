@@ -3,6 +3,27 @@
 //! The road of a request: its text becomes a document (parsed and checked once), the document and the
 //! values of its variables become a plan (compiled once), the plan is executed over the immutable bundle and writes
 //! the answer's bytes. Nothing here knows a network, a clock or a file.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use qontract_bundle::{Pool, load};
+//! use qontract_graphql::{Engine, Request};
+//!
+//! let bundle = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+//!     "graphql": [
+//!         {"name": "Query", "fields": [
+//!             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+//!         {"name": "Team", "fields": [{"name": "name", "type": "string", "isSearchable": true}]}],
+//!     "data": {"/a.yml": {"$schema": "/team.yml", "name": "core"}, "/b.yml": {"$schema": "/team.yml"}}}"#;
+//! let engine = Engine::new(Arc::new(load(bundle, &Pool::default())?))?;
+//! let answer = engine.answer(Request { query: "{ teams { name } }", ..Request::default() });
+//! assert_eq!(
+//!     String::from_utf8(answer.body)?,
+//!     "{\"data\":{\"teams\":[{\"name\":\"core\"},{\"name\":null}]},\"extensions\":{\"schemas\":[\"/team.yml\"]}}\n"
+//! );
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 mod answer;
 mod arguments;

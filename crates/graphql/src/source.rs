@@ -65,6 +65,37 @@ pub enum Many<'a> {
     Texts(&'a [Box<str>]),
 }
 
+impl<'a> Many<'a> {
+    /// How many elements a list has.
+    pub fn len(&self) -> usize {
+        match self {
+            Many::Values(items) => items.len(),
+            Many::Referred(files) => files.len(),
+            Many::Files(files) => files.len(),
+            Many::Chosen(files) | Many::Resources(files) => files.len(),
+            Many::Missing => 1,
+            Many::Backrefs(backrefs) => backrefs.len(),
+            Many::Metas(metas) => metas.len(),
+            Many::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// An element of a list; nothing if it points at nothing.
+    pub fn element(&self, index: usize) -> Option<Source<'a>> {
+        match self {
+            Many::Values(items) => Some(Source::Value(&items[index])),
+            Many::Referred(files) => files[index].map(Source::File),
+            Many::Files(files) => Some(Source::File(files[index])),
+            Many::Chosen(files) => Some(Source::File(files[index])),
+            Many::Resources(ids) => Some(Source::Resource(ids[index])),
+            Many::Missing => None,
+            Many::Backrefs(backrefs) => Some(Source::Backref(&backrefs[index])),
+            Many::Metas(metas) => Some(Source::Meta(metas[index])),
+            Many::Texts(texts) => Some(Source::Text(&texts[index])),
+        }
+    }
+}
+
 /// What a field holds, before it is fitted into the type of the field.
 #[derive(Clone, Debug)]
 pub enum Resolved<'a> {
@@ -178,35 +209,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many elements a list has.
-    pub fn len(many: &Many<'_>) -> usize {
-        match many {
-            Many::Values(items) => items.len(),
-            Many::Referred(files) => files.len(),
-            Many::Files(files) => files.len(),
-            Many::Chosen(files) | Many::Resources(files) => files.len(),
-            Many::Missing => 1,
-            Many::Backrefs(backrefs) => backrefs.len(),
-            Many::Metas(metas) => metas.len(),
-            Many::Texts(texts) => texts.len(),
-        }
-    }
-
-    /// An element of a list; nothing if it points at nothing.
-    pub fn element(&self, many: &Many<'a>, index: usize) -> Option<Source<'a>> {
-        match many {
-            Many::Values(items) => Some(Source::Value(&items[index])),
-            Many::Referred(files) => files[index].map(Source::File),
-            Many::Files(files) => Some(Source::File(files[index])),
-            Many::Chosen(files) => Some(Source::File(files[index])),
-            Many::Resources(ids) => Some(Source::Resource(ids[index])),
-            Many::Missing => None,
-            Many::Backrefs(backrefs) => Some(Source::Backref(&backrefs[index])),
-            Many::Metas(metas) => Some(Source::Meta(metas[index])),
-            Many::Texts(texts) => Some(Source::Text(&texts[index])),
-        }
-    }
-
     /// Appends JSON as JavaScript would write the thing.
     pub fn write_json(&self, resolved: &Resolved<'a>, out: &mut Vec<u8>) {
         match resolved {
@@ -214,11 +216,11 @@ impl<'a> View<'a> {
             Resolved::One(source) => self.write_source(*source, out),
             Resolved::Many(many) => {
                 out.push(b'[');
-                for index in 0..Self::len(many) {
+                for index in 0..many.len() {
                     if index > 0 {
                         out.push(b',');
                     }
-                    match self.element(many, index) {
+                    match many.element(index) {
                         Some(source) => self.write_source(source, out),
                         None => out.extend_from_slice(b"null"),
                     }
@@ -252,9 +254,8 @@ impl<'a> View<'a> {
             Resolved::Null => Input::Null,
             Resolved::One(source) => self.source_input(*source),
             Resolved::Many(many) => {
-                let element =
-                    |index| self.element(many, index).map_or(Input::Null, |one| self.source_input(one));
-                Input::List((0..Self::len(many)).map(element).collect())
+                let element = |index| many.element(index).map_or(Input::Null, |one| self.source_input(one));
+                Input::List((0..many.len()).map(element).collect())
             }
         }
     }

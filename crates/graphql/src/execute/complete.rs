@@ -8,7 +8,7 @@ use crate::failure::{Code, Failure};
 use crate::plan::{FieldPlan, Form, What};
 use crate::schema::{Dispatch, Kind, TypeId};
 use crate::sink::Sink;
-use crate::source::{Many, Raw, Resolved, Source, View};
+use crate::source::{Many, Raw, Resolved, Source};
 use qontract_bundle::Value;
 
 impl<'a, S: Sink> Executor<'a, S> {
@@ -51,12 +51,12 @@ impl<'a, S: Sink> Executor<'a, S> {
     ) -> Result<Written, Stop> {
         self.out.begin_list();
         let mut kept = 0;
-        for index in 0..View::len(many) {
+        for index in 0..many.len() {
             let mark = self.out.mark();
             let recorded = self.recorded();
             let path = place.path.map(|path| path.index(index, kept));
             let element = Place { path: path.as_ref(), origin: Origin::Index(&place.origin, index) };
-            let Some(source) = self.task.view.element(many, index) else {
+            let Some(source) = many.element(index) else {
                 return Err(self.null(type_, field, element));
             };
             self.out.element();
