@@ -36,6 +36,32 @@ pub fn bundle(seed: u64) -> Vec<u8> {
     serde_json::to_vec(&bundle).unwrap()
 }
 
+/// Changes one key of a datafile: another value that fits, one that does not, or none.
+#[allow(dead_code, reason = "only footprints are tested with it")]
+pub fn change(dice: &mut Dice, confs: &Value, file: &mut Value) {
+    let type_ = match file["$schema"].as_str() {
+        Some("/w/thing-1.yml") => "Thing_v1",
+        Some("/w/other-1.yml") => "Other_v1",
+        _ => "Square_v1",
+    };
+    let conf = confs.as_array().unwrap().iter().find(|conf| conf["name"] == type_).unwrap();
+    let fields: Vec<&Value> =
+        conf["fields"].as_array().unwrap().iter().filter(|field| field.get("synthetic").is_none()).collect();
+    let field = fields[dice.below(fields.len())];
+    let name = field["name"].as_str().unwrap();
+    if matches!(name, "schema" | "path") {
+        return;
+    }
+    let map = file.as_object_mut().unwrap();
+    let mut value = || fitting(dice, confs, field["type"].as_str().unwrap(), name, 1);
+    let value = if field["isList"] == true { json!([value(), value()]) } else { value() };
+    match dice.below(6) {
+        0 => drop(map.remove(name)),
+        1 => drop(map.insert(name.to_owned(), odd(dice))),
+        _ => drop(map.insert(name.to_owned(), value)),
+    }
+}
+
 fn object(dice: &mut Dice, confs: &Value, type_: &str, depth: usize) -> Value {
     let conf = confs.as_array().unwrap().iter().find(|conf| conf["name"] == type_).unwrap();
     let mut map = Map::new();
