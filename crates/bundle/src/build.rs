@@ -7,10 +7,10 @@
 mod convert;
 mod datafiles;
 mod encode;
+mod facts;
 mod graphql;
 mod resources;
 mod schemas;
-mod walk;
 
 use std::collections::BTreeSet;
 

@@ -15,6 +15,7 @@ pub mod repo;
 pub mod store;
 pub mod types;
 mod value;
+pub mod walk;
 
 pub use build::{Built, build};
 pub use digest::Sha256;
