@@ -25,10 +25,24 @@ struct Shortest {
 
 impl Shortest {
     fn of(value: f64) -> Self {
-        let text = format!("{value:e}");
+        let shortest = Self::parse(&format!("{value:e}"));
+        // Halfway between two shortest forms both languages take the even one, and the format above does not.
+        // Only numbers with nearly all digits can lie there.
+        if shortest.digits.len() >= 15 {
+            let text = format!("{value:.*e}", shortest.digits.len() - 1);
+            if text.parse() == Ok(value) {
+                return Self::parse(&text);
+            }
+        }
+        shortest
+    }
+
+    fn parse(text: &str) -> Self {
         let (mantissa, exponent) = text.split_once('e').expect("the format has an exponent");
         let negative = mantissa.starts_with('-');
-        let digits = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+        let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+        let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
+        digits.truncate(significant);
         Self { negative, digits, exponent: exponent.parse().expect("a small whole number") }
     }
 

@@ -6,8 +6,8 @@
 //! the disk, and only [`repo`] runs `git`.
 
 pub mod build;
+pub mod diff;
 mod digest;
-//pub mod diff;
 pub mod json;
 pub mod load;
 mod model;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use qontract_bundle::diff::Diff;
 use qontract_bundle::{Bundle, Layout, Pool, Repo, Sha256, Stamp, build, load};
 use qontract_testkit::vectors;
 
@@ -64,6 +65,39 @@ fn a_loaded_bundle_is_the_built_one_and_shares_its_documents() {
     for (ours, theirs) in bundle.resources().iter().zip(loaded.resources()) {
         assert!(std::sync::Arc::ptr_eq(ours, theirs), "{}", ours.path);
     }
+}
+
+#[test]
+fn a_bundle_of_another_layout_says_the_same() {
+    let pool = Pool::default();
+    let (bundle, bytes) = built("repo", FIRST, &pool);
+    let parsed: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+    let spread = serde_json::to_vec_pretty(&parsed).expect("JSON");
+    let loaded = load(&spread, &pool).expect("a bundle with blanks in it");
+    assert_ne!(loaded.sha(), bundle.sha(), "its name is that of its own bytes");
+    assert!(Diff::between(&bundle, &loaded).is_empty());
+}
+
+#[test]
+fn what_is_no_bundle_is_refused_with_the_part_that_is_wrong() {
+    let around = |data: &str, resources: &str| {
+        format!(
+            r#"{{"data":{data},"git_commit":"","git_commit_timestamp":"","graphql":[],"resources":{resources},"schemas":{{}}}}"#
+        )
+    };
+    let cases = [
+        ("[]".to_owned(), "the bundle is not valid JSON"),
+        (r#"{"data":{}}"#.to_owned(), "`git_commit` is missing in the bundle, or not a string"),
+        (around(r#"{"/a":1}"#, "{}"), "`/a` is missing in the bundle, or not an object"),
+        (around(r#"{"/a":{"x":NaN}}"#, "{}"), "`/a` in the bundle is not valid JSON"),
+        (around("{}", r#"{"/r":{}}"#), "`/r` is missing in the bundle, or not a resource"),
+    ];
+    for (text, expect) in cases {
+        let error = load(text.as_bytes(), &Pool::default()).expect_err(&text);
+        assert_eq!(error.to_string(), expect);
+    }
+    assert!(load(b"\xff", &Pool::default()).is_err());
+    assert!(load(around("{}", "{}").as_bytes(), &Pool::default()).is_ok());
 }
 
 #[test]

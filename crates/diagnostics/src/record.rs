@@ -98,3 +98,57 @@ fn place_record(place: &Place, sources: &dyn Sources) -> PlaceRecord {
         pointer: place.pointer.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::code;
+    use crate::place::Span;
+    use crate::report::NoSources;
+
+    struct One(&'static str);
+
+    impl Sources for One {
+        fn text(&self, _file: &str) -> Option<Cow<'_, str>> {
+            Some(Cow::Borrowed(self.0))
+        }
+    }
+
+    fn check(sources: &dyn Sources, expect: &str) {
+        let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is given twice")
+            .at(Span::new(5, 6))
+            .about("/a")
+            .note_at("first given here", Span::new(0, 1))
+            .in_file("data/a.yml")
+            .hint("remove one");
+        let report = Report::new(vec![finding]);
+        let json = serde_json::to_string(&records(&report, sources)).expect("records are JSON");
+        assert_eq!(json, expect);
+    }
+
+    #[test]
+    fn a_record_has_lines_and_columns() {
+        check(
+            &One("a: 1\na: 2\n"),
+            concat!(
+                r#"[{"code":"Q1010","severity":"warning","message":"the key `a` is given twice","file":"data/a.yml","#,
+                r#""line":2,"column":1,"end_line":2,"end_column":2,"pointer":"/a","#,
+                r#""notes":[{"text":"first given here","file":"data/a.yml","line":1,"column":1,"end_line":1,"end_column":2}],"#,
+                r#""hint":"remove one"}]"#
+            ),
+        );
+    }
+
+    #[test]
+    fn without_a_text_there_are_no_lines() {
+        check(
+            &NoSources,
+            concat!(
+                r#"[{"code":"Q1010","severity":"warning","message":"the key `a` is given twice","file":"data/a.yml","#,
+                r#""pointer":"/a","notes":[{"text":"first given here","file":"data/a.yml"}],"hint":"remove one"}]"#
+            ),
+        );
+    }
+}

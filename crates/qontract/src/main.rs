@@ -1,2 +1,48 @@
-//! x
-fn main() {}
+//! The binary: command line in, exit code out. Nothing is decided here.
+
+mod cli;
+mod commands;
+mod exit;
+mod input;
+mod printer;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Parser as _;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+fn main() -> std::process::ExitCode {
+    let arguments = as_peer(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to stdout and are no error; clap knows which is which.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
+        }
+    };
+    let printer = Printer::default();
+    let exit = commands::run(cli.command, &printer).unwrap_or_else(|error| {
+        if printer::is_broken_pipe(&error) {
+            return Exit::Ok;
+        }
+        printer.error(&error);
+        Exit::of(&error)
+    });
+    exit.into()
+}
+
+/// The command line with a peer's name in front (`qontract-bundler …`) turned into `qontract peer bundler …`.
+fn as_peer(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let name = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
+    let peer = match name.as_deref() {
+        Some("qontract-bundler") => "bundler",
+        _ => return arguments,
+    };
+    arguments.splice(..1, ["qontract", "peer", peer].map(OsString::from));
+    arguments
+}

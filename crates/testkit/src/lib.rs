@@ -26,3 +26,27 @@ pub fn public_schemas() -> Option<PathBuf> {
     );
     folder.join("graphql-schemas/schema.yml").is_file().then_some(folder)
 }
+
+/// Says loudly that a test did not test, and why.
+#[expect(clippy::print_stderr, reason = "whoever reads the run has to see it")]
+pub fn not_tested(why: &str) {
+    eprintln!("NOT TESTED: {why}");
+}
+
+/// Compares `actual` with the text kept in `file`; with `UPDATE=1` the file is rewritten instead.
+#[track_caller]
+pub fn snapshot(file: &std::path::Path, actual: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).expect("a folder for the snapshot");
+        }
+        std::fs::write(file, actual).expect("the snapshot can be written");
+        return;
+    }
+    let expected = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(
+        expected == actual,
+        "{} differs (UPDATE=1 accepts it)\n--- expected\n{expected}\n--- actual\n{actual}",
+        file.display()
+    );
+}

@@ -28,24 +28,23 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
 }
 
 fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
+    let escape = || format!("\\u{:04x}", u32::from(character));
     let span = Span::new(offset, offset + character.len_utf8());
-    let escape = format!("\\u{:04x}", u32::from(character));
     match character {
         '\r' if bytes.get(offset + 1) == Some(&b'\n') => None,
         '\r' => Some(ambiguous(span, "a carriage return that ends no line", "end lines with a line feed")),
         '\u{85}' | '\u{2028}' | '\u{2029}' => {
             let what = format!("U+{:04X}, which ends a line only in YAML 1.1", u32::from(character));
-            Some(ambiguous(span, &what, &format!("write it as \"{escape}\" in double quotes")))
+            Some(ambiguous(span, &what, &format!("write it as \"{}\" in double quotes", escape())))
         }
-        '\u{feff}' if offset > 0 => Some(ambiguous(
-            span,
-            "a byte order mark inside the file",
-            &format!("remove it, or write \"{escape}\""),
-        )),
+        '\u{feff}' if offset > 0 => {
+            let hint = format!("remove it, or write \"{}\"", escape());
+            Some(ambiguous(span, "a byte order mark inside the file", &hint))
+        }
         '\n' | '\t' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'.. => None,
         _ => {
             let message = format!("the character U+{:04X} is not allowed in YAML", u32::from(character));
-            let hint = format!("remove it, or write it as \"{escape}\" in double quotes");
+            let hint = format!("remove it, or write it as \"{}\" in double quotes", escape());
             Some(Diagnostic::new(code::YAML_ENCODING, message).at(span).hint(hint))
         }
     }

@@ -270,6 +270,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         .arg("-C")
         .arg(folder)
         .args(arguments)
+        .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .output()
         .map_err(GitError::Start)?;

@@ -1,0 +1,41 @@
+"""The least a bundler in Python does: read, parse, digest and dump every file, with PyYAML's C loader."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import yaml
+
+
+def documents(folder):
+    for path in sorted(Path(folder).rglob("*")):
+        if path.suffix in {".yml", ".yaml", ".json"}:
+            content = path.read_bytes()
+            document = yaml.load(content, Loader=yaml.CSafeLoader)
+            document["$file_sha256sum"] = hashlib.sha256(content).hexdigest()
+            yield str(path)[len(folder) :], document
+
+
+def resources(folder):
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            name = str(path)[len(folder) :]
+            digest = hashlib.sha256(content).hexdigest()
+            yield name, {"path": name, "content": content.decode(), "sha256sum": digest}
+
+
+def main():
+    repo, output = sys.argv[1:]
+    bundle = {
+        "data": dict(documents(f"{repo}/data")),
+        "resources": dict(resources(f"{repo}/resources")),
+        "schemas": dict(documents(f"{repo}/schemas")),
+    }
+    with open(output, "w", encoding="ascii") as file:
+        json.dump(bundle, file, sort_keys=True, separators=(",", ":"))
+
+
+if __name__ == "__main__":
+    main()

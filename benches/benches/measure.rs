@@ -1,0 +1,57 @@
+//! Whole commands, measured: wall time, CPU time, peak memory.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What one run cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Seconds on the clock.
+    pub wall: f64,
+    /// Seconds of all cores, user and system.
+    pub cpu: f64,
+    /// Most memory, in kilobytes; 0 where it cannot be told.
+    pub peak: u64,
+}
+
+/// Runs a command under `time`, which has to succeed.
+pub fn run(program: &str, arguments: &[&str]) -> Measured {
+    let output = Command::new("/usr/bin/time")
+        .args(["-f", "measured %e %U %S %M", program])
+        .args(arguments)
+        .output()
+        .expect("/usr/bin/time runs (Debian: the package `time`)");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    let line = said.lines().rev().find_map(|line| line.strip_prefix("measured ")).expect("a measured line");
+    let numbers: Vec<f64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
+    let [wall, user, system, peak] = numbers[..] else { panic!("four numbers, not {line}") };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "kilobytes are whole and positive"
+    )]
+    Measured { wall, cpu: user + system, peak: peak as u64 }
+}
+
+/// The run in the middle of three, by CPU time.
+pub fn median(run: impl Fn() -> Measured) -> Measured {
+    let mut runs = [run(), run(), run()];
+    runs.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
+    runs[1]
+}
+
+/// The optimised binary, beside this benchmark.
+pub fn binary(name: &str) -> String {
+    let mut path: PathBuf = std::env::current_exe().expect("this program has a path");
+    path.pop();
+    path.pop();
+    path.push(name);
+    path.display().to_string()
+}
+
+/// Prints a line of the table.
+#[expect(clippy::print_stdout, reason = "the table is the result")]
+pub fn say(line: &str) {
+    println!("{line}");
+}

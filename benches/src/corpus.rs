@@ -1,0 +1,54 @@
+//! A generated data repo: a believable mix of documents that refer to each other, the same bytes for the same seed on every machine.
+//!
+//! **Invariant:** the order in which documents are made does not matter: a document depends on the seed, the size of the corpus, its
+//! kind and its index. That is why each kind has a file of its own here and none of them keeps state.
+
+mod census;
+mod cloud;
+mod namespaces;
+mod page;
+mod people;
+mod places;
+mod products;
+mod prose;
+mod random;
+mod releases;
+mod resources;
+mod surroundings;
+mod tree;
+mod world;
+
+pub use census::{Census, MINIMUM};
+pub use tree::Tree;
+
+use world::World;
+
+/// The seed of the corpus that published figures refer to.
+pub const DEFAULT_SEED: u64 = 20_250;
+
+/// Makes a data repo with exactly `datafiles` documents and about four resources for every ten of them.
+///
+/// ```
+/// let tree = qontract_benches::corpus::generate(200, 1);
+/// assert_eq!(tree.under("data/").count(), 200);
+/// ```
+///
+/// # Panics
+///
+/// When `datafiles` is less than [`MINIMUM`]: there would not be one document of every kind.
+pub fn generate(datafiles: usize, seed: u64) -> Tree {
+    let world = World::new(Census::of(datafiles), seed);
+    let mut tree = Tree::default();
+    surroundings::write(&world, &mut tree);
+    products::write(&world, &mut tree);
+    places::write(&world, &mut tree);
+    cloud::write(&world, &mut tree);
+    people::write(&world, &mut tree);
+    namespaces::write(&world, &mut tree);
+    releases::write(&world, &mut tree);
+    resources::write(&world, &mut tree);
+    tree
+}
+
+#[cfg(test)]
+mod tests;

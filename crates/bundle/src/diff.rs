@@ -1,0 +1,165 @@
+//! Two bundles told apart: which datafiles and resources differ, and field by field how.
+
+mod fields;
+mod wire;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::model::{Bundle, Document, Resource};
+
+pub use fields::{FieldChange, fields};
+
+/// A thing before and after, at least one of the two.
+#[derive(Clone, Debug)]
+pub enum Change<T> {
+    /// Only after.
+    Added(T),
+    /// Only before.
+    Removed(T),
+    /// Before and after, different.
+    Changed(T, T),
+}
+
+impl<T> Change<T> {
+    /// Before, if it was there.
+    pub fn before(&self) -> Option<&T> {
+        match self {
+            Change::Added(_) => None,
+            Change::Removed(old) | Change::Changed(old, _) => Some(old),
+        }
+    }
+
+    /// After, or before if it is gone.
+    pub fn either(&self) -> &T {
+        match self {
+            Change::Added(either) | Change::Removed(either) | Change::Changed(_, either) => either,
+        }
+    }
+
+    /// The same change of something else.
+    pub fn map<U>(self, with: impl Fn(T) -> U) -> Change<U> {
+        match self {
+            Change::Added(new) => Change::Added(with(new)),
+            Change::Removed(old) => Change::Removed(with(old)),
+            Change::Changed(old, new) => Change::Changed(with(old), with(new)),
+        }
+    }
+
+    /// After, if it is there.
+    pub fn after(&self) -> Option<&T> {
+        match self {
+            Change::Removed(_) => None,
+            Change::Added(new) | Change::Changed(_, new) => Some(new),
+        }
+    }
+}
+
+/// A datafile that differs.
+#[derive(Clone, Debug)]
+pub struct DatafileChange {
+    /// Its path.
+    pub path: Arc<str>,
+    /// How.
+    pub change: Change<Arc<Document>>,
+}
+
+/// A resource that differs.
+#[derive(Clone, Debug)]
+pub struct ResourceChange {
+    /// Its path.
+    pub path: Box<str>,
+    /// How.
+    pub change: Change<Arc<Resource>>,
+}
+
+/// What differs between two bundles: first, by path, what changed or is gone, then what is new.
+#[derive(Clone, Debug, Default)]
+pub struct Diff {
+    /// Datafiles.
+    pub datafiles: Vec<DatafileChange>,
+    /// Resources. A resource named elsewhere is not a changed resource: only its content counts.
+    pub resources: Vec<ResourceChange>,
+}
+
+impl Diff {
+    /// What differs between `base` and `head`.
+    ///
+    /// Documents that the bundles share are not looked at, so the cost is that of what differs.
+    pub fn between(base: &Bundle, head: &Bundle) -> Self {
+        let datafiles = changes(
+            base.datafiles(),
+            head.datafiles(),
+            |datafile| &datafile.path,
+            |old, new| {
+                Arc::ptr_eq(&old.document, &new.document)
+                    || old.document.digest == new.document.digest
+                    || old.document.value == new.document.value
+            },
+        );
+        let resources = changes(
+            base.resources(),
+            head.resources(),
+            |resource| &resource.path,
+            |old, new| old.sha256sum == new.sha256sum,
+        );
+        Self {
+            datafiles: datafiles
+                .into_iter()
+                .map(|change| DatafileChange {
+                    path: Arc::clone(&change.either().path),
+                    change: change.map(|datafile| Arc::clone(&datafile.document)),
+                })
+                .collect(),
+            resources: resources
+                .into_iter()
+                .map(|change| ResourceChange {
+                    path: change.either().path.clone(),
+                    change: change.map(Arc::clone),
+                })
+                .collect(),
+        }
+    }
+
+    /// Whether the bundles say the same.
+    pub fn is_empty(&self) -> bool {
+        self.datafiles.is_empty() && self.resources.is_empty()
+    }
+}
+
+impl DatafileChange {
+    /// The schema of the datafile, after if it is there.
+    pub fn schema(&self) -> Option<&str> {
+        self.change.either().schema()
+    }
+}
+
+/// Walks two sorted lists at once.
+fn changes<'a, T>(
+    base: &'a [T],
+    head: &'a [T],
+    path: impl Fn(&T) -> &str,
+    same: impl Fn(&T, &T) -> bool,
+) -> Vec<Change<&'a T>> {
+    let mut found = Vec::new();
+    let mut added = Vec::new();
+    let (mut old, mut new) = (base.iter().peekable(), head.iter().peekable());
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => break,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(old), Some(new)) => path(old).cmp(path(new)),
+        };
+        let before = if order.is_le() { old.next() } else { None };
+        let after = if order.is_ge() { new.next() } else { None };
+        match (before, after) {
+            (Some(before), Some(after)) if !same(before, after) => found.push(Change::Changed(before, after)),
+            (Some(before), None) => found.push(Change::Removed(before)),
+            (None, Some(after)) => added.push(Change::Added(after)),
+            _ => {}
+        }
+    }
+    found.extend(added);
+    found
+}

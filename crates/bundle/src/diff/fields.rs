@@ -1,0 +1,201 @@
+//! Two documents compared field by field.
+
+use std::collections::HashMap;
+
+use super::Change;
+use crate::value::{Map, Value};
+
+/// A value that differs.
+#[derive(Clone, Debug)]
+pub struct FieldChange<'a> {
+    /// JSON pointer: in the new document, or in the old one for what is gone.
+    pub pointer: String,
+    /// How.
+    pub change: Change<&'a Value>,
+}
+
+/// Fields that bundling adds: they follow from the others.
+const DERIVED: [&str; 2] = ["$file_sha256sum", "__identifier"];
+
+/// Every field that differs between two documents, in the order of pointers.
+///
+/// Items of lists are paired by what identifies them (their identifier, the datafile they refer to, their name, or
+/// their own value), so that a new first item is not a change of all the others. An item that only changed places
+/// is shown at its new place, as a change from what stood there.
+pub fn fields<'a>(old: &'a Value, new: &'a Value) -> Vec<FieldChange<'a>> {
+    let mut comparison = Comparison { pointer: String::new(), changes: Vec::new() };
+    comparison.values(old, new);
+    comparison.changes
+}
+
+struct Comparison<'a> {
+    pointer: String,
+    changes: Vec<FieldChange<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    fn values(&mut self, old: &'a Value, new: &'a Value) {
+        match (old, new) {
+            (Value::Map(old), Value::Map(new)) => self.maps(old, new),
+            (Value::List(old), Value::List(new)) => self.lists(old, new),
+            _ if old == new => {}
+            _ => self.push(Change::Changed(old, new)),
+        }
+    }
+
+    fn maps(&mut self, old: &'a Map, new: &'a Map) {
+        let mut keys: Vec<&str> = old.iter().chain(new.iter()).map(|(key, _)| key.as_str()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys.into_iter().filter(|key| !DERIVED.contains(key)) {
+            let step = key.replace('~', "~0").replace('/', "~1");
+            self.below(&step, |comparison| comparison.maybe(old.get(key), new.get(key)));
+        }
+    }
+
+    fn lists(&mut self, old: &'a [Value], new: &'a [Value]) {
+        if old == new {
+            return;
+        }
+        let pairs = pair(old, new);
+        for (index, value) in old.iter().enumerate() {
+            if !pairs.contains(&Some(index)) {
+                self.below(&index.to_string(), |comparison| comparison.push(Change::Removed(value)));
+            }
+        }
+        let mut last = None;
+        for (index, (value, partner)) in new.iter().zip(&pairs).enumerate() {
+            self.below(&index.to_string(), |comparison| match partner {
+                None => comparison.push(Change::Added(value)),
+                Some(partner) => {
+                    comparison.values(&old[*partner], value);
+                    // Out of order among its old neighbours: the place itself changed.
+                    if last.is_some_and(|last| last > *partner) && old[*partner] == *value {
+                        comparison.push(Change::Changed(&old[index.min(old.len() - 1)], value));
+                    }
+                    last = last.max(Some(*partner));
+                }
+            });
+        }
+    }
+
+    fn maybe(&mut self, old: Option<&'a Value>, new: Option<&'a Value>) {
+        match (old, new) {
+            (Some(old), Some(new)) => self.values(old, new),
+            (Some(old), None) => self.push(Change::Removed(old)),
+            (None, Some(new)) => self.push(Change::Added(new)),
+            (None, None) => {}
+        }
+    }
+
+    fn below(&mut self, step: &str, compare: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(step);
+        compare(self);
+        self.pointer.truncate(length);
+    }
+
+    fn push(&mut self, change: Change<&'a Value>) {
+        self.changes.push(FieldChange { pointer: self.pointer.clone(), change });
+    }
+}
+
+/// For each new item the index of the old item it is, if it is one.
+fn pair(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
+    let mut by_identity: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, value) in old.iter().enumerate().rev() {
+        by_identity.entry(identity(value)).or_default().push(index);
+    }
+    let mut pairs: Vec<Option<usize>> =
+        new.iter().map(|value| by_identity.get_mut(&identity(value)).and_then(Vec::pop)).collect();
+    // Maps that nothing identifies, at the same place in both: the same item, changed.
+    for index in 0..new.len().min(old.len()) {
+        let free = pairs[index].is_none() && !pairs.contains(&Some(index));
+        if free
+            && matches!(
+                (&old[index], &new[index]),
+                (Value::Map(_), Value::Map(_)) | (Value::List(_), Value::List(_))
+            )
+        {
+            pairs[index] = Some(index);
+        }
+    }
+    pairs
+}
+
+/// What tells a list item from the others.
+fn identity(value: &Value) -> String {
+    for key in ["__identifier", "$ref", "name"] {
+        if let Some(text) = value.get(key).and_then(Value::as_str) {
+            return format!("{key} {text}");
+        }
+    }
+    let mut text = Vec::new();
+    crate::json::write_python(value, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::Reader;
+    use crate::value::Keys;
+
+    fn check(old: &str, new: &str, expect: &[&str]) {
+        let read = |text: &str| Reader::new(text).whole(&mut Keys::default()).expect("JSON");
+        let (old, new) = (read(old), read(new));
+        let shown = |value: &Value| {
+            let mut text = Vec::new();
+            crate::json::write_python(value, &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        let found: Vec<String> = fields(&old, &new)
+            .into_iter()
+            .map(|FieldChange { pointer, change }| match change {
+                Change::Added(new) => format!("+ {pointer} {}", shown(new)),
+                Change::Removed(old) => format!("- {pointer} {}", shown(old)),
+                Change::Changed(old, new) => format!("~ {pointer} {} {}", shown(old), shown(new)),
+            })
+            .collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn fields_are_named_by_pointers() {
+        check(
+            r#"{"a/b":1,"c":{"d":2},"e":3}"#,
+            r#"{"a/b":2,"c":{"f":2}}"#,
+            &["~ /a~1b 1 2", "- /c/d 2", "+ /c/f 2", "- /e 3"],
+        );
+    }
+
+    #[test]
+    fn an_item_that_is_gone_changes_no_other_item() {
+        check(
+            r#"[{"$ref":"/a"},{"$ref":"/b"},{"$ref":"/c"}]"#,
+            r#"[{"$ref":"/a"},{"$ref":"/c"}]"#,
+            &[r#"- /1 {"$ref":"/b"}"#],
+        );
+        check(r#"["x","y"]"#, r#"["w","x","y"]"#, &[r#"+ /0 "w""#]);
+    }
+
+    #[test]
+    fn an_item_is_found_again_by_its_name() {
+        check(
+            r#"[{"name":"a","n":1},{"name":"b","n":2}]"#,
+            r#"[{"name":"b","n":3},{"name":"a","n":1}]"#,
+            &["~ /0/n 2 3", r#"~ /1 {"n":2,"name":"b"} {"n":1,"name":"a"}"#],
+        );
+    }
+
+    #[test]
+    fn what_bundling_adds_is_not_a_change() {
+        check(r#"{"$file_sha256sum":"a","x":1}"#, r#"{"$file_sha256sum":"b","x":1}"#, &[]);
+    }
+
+    #[test]
+    fn a_whole_number_and_a_float_differ_as_written() {
+        check(r#"{"x":1}"#, r#"{"x":1.0}"#, &["~ /x 1 1.0"]);
+    }
+}

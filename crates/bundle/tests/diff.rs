@@ -1,0 +1,49 @@
+//! Diffs are byte for byte what the server's `/diff` endpoint answers.
+
+use std::fs;
+
+use qontract_bundle::diff::Diff;
+use qontract_bundle::json::JavaScript;
+use qontract_bundle::{Bundle, Pool, load};
+use qontract_testkit::vectors;
+
+fn bundle(name: &str) -> Bundle {
+    load(&fs::read(vectors().join(name)).expect("a vector"), &Pool::default()).expect("a bundle")
+}
+
+fn recorded(request: &str) -> String {
+    let answers = fs::read_to_string(vectors().join("answers.json")).expect("a vector");
+    let answers: serde_json::Value = serde_json::from_str(&answers).expect("JSON");
+    let endpoints = answers["endpoints"].as_array().expect("a list");
+    let found = endpoints.iter().find(|endpoint| endpoint["request"] == request).expect("a recorded request");
+    found["body"].as_str().expect("a body").to_owned()
+}
+
+#[test]
+fn the_whole_diff_is_the_recorded_one() {
+    let diff = Diff::between(&bundle("bundle.json"), &bundle("bundle2.json"));
+    let json = String::from_utf8(diff.to_json()).expect("UTF-8");
+    assert_eq!(json, recorded("GET /diff/{bundle}/{bundle2}"));
+}
+
+#[test]
+fn single_entries_are_the_recorded_ones() {
+    let diff = Diff::between(&bundle("bundle.json"), &bundle("bundle2.json"));
+    let mut out = Vec::new();
+    let datafile = diff.datafiles.iter().find(|change| &*change.path == "/apps/search.yml").expect("changed");
+    datafile.write(&mut JavaScript(&mut out));
+    let expected = recorded("GET /diff/{bundle}/{bundle2}/datafile/apps/search.yml");
+    assert_eq!(String::from_utf8_lossy(&out), expected);
+
+    out.clear();
+    let resource = diff.resources.iter().find(|change| &*change.path == "/rules/plain.txt").expect("changed");
+    resource.write(&mut JavaScript(&mut out));
+    let expected = recorded("GET /diff/{bundle}/{bundle2}/resourcefile/rules/plain.txt");
+    assert_eq!(String::from_utf8_lossy(&out), expected);
+}
+
+#[test]
+fn a_bundle_does_not_differ_from_itself() {
+    let (one, other) = (bundle("bundle.json"), bundle("bundle.json"));
+    assert!(Diff::between(&one, &other).is_empty());
+}

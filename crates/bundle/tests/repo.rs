@@ -1,0 +1,201 @@
+//! What is part of a data repo and what is not, in a folder and in a Git revision alike.
+
+use std::path::Path;
+
+use qontract_bundle::build::Outcome;
+use qontract_bundle::repo::Revision;
+use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_diagnostics::Report;
+use qontract_testkit::{Scratch, example, not_tested, public_schemas, vectors};
+
+fn folder(path: &Path) -> Outcome {
+    build(&Repo::directory(path, Layout::default()), Stamp::default(), &Pool::default()).expect("a data repo")
+}
+
+/// The committed state of the folder, read through Git.
+fn revision(scratch: &Scratch) -> Outcome {
+    let revision = Revision::open(scratch.path(), "HEAD").expect("a commit");
+    build(&Repo::revision(revision, Layout::default()), Stamp::default(), &Pool::default())
+        .expect("a data repo")
+}
+
+fn findings(outcome: &Outcome) -> Vec<String> {
+    let report = Report::new(outcome.findings.clone());
+    report.findings().iter().map(|finding| format!("{} {}", finding.code, finding.place.file)).collect()
+}
+
+fn bytes(outcome: &Outcome) -> String {
+    let built = outcome.built.as_ref().expect("no errors");
+    String::from_utf8(built.encoded.to_vec()).expect("ASCII")
+}
+
+/// The same findings, and the same bytes if there is no error, from the folder and from its commit.
+fn check(scratch: &Scratch, expect: &[&str]) -> Outcome {
+    let outcome = folder(scratch.path());
+    assert_eq!(findings(&outcome), expect);
+    scratch.commit_all("state");
+    let committed = revision(scratch);
+    assert_eq!(findings(&committed), expect, "through Git");
+    if outcome.built.is_some() {
+        assert_eq!(bytes(&outcome), bytes(&committed), "through Git");
+    }
+    outcome
+}
+
+fn repo() -> Scratch {
+    Scratch::copy_of(&vectors().join("repo"))
+}
+
+#[test]
+fn dot_files_and_dot_folders_are_passed_over() {
+    let scratch = repo();
+    let before = bytes(&folder(scratch.path()));
+    scratch.write("data/.hidden.yml", "not: [yaml");
+    scratch.write("data/.folder/x.yml", "not: [yaml");
+    scratch.write("resources/.folder/deep/x.txt", "x");
+    scratch.write("schemas/.x.yml", "x");
+    assert_eq!(bytes(&check(&scratch, &[])), before);
+}
+
+#[test]
+fn only_yaml_and_json_are_datafiles_but_every_file_is_a_resource() {
+    let scratch = repo();
+    let before = bytes(&folder(scratch.path()));
+    scratch.write("data/README.md", "# text");
+    scratch.write("schemas/notes.txt", "text");
+    assert_eq!(bytes(&check(&scratch, &[])), before);
+    scratch.write("resources/README.md", "# text");
+    assert!(bytes(&check(&scratch, &[])).contains("\"/README.md\""));
+}
+
+#[test]
+fn an_ending_in_capitals_is_a_warning() {
+    let scratch = repo();
+    scratch.write("data/x.YML", "a: 1");
+    check(&scratch, &["Q2010 data/x.YML"]);
+}
+
+#[test]
+fn empty_files_are_left_out_with_a_warning() {
+    let scratch = repo();
+    scratch.write("data/empty.yml", "");
+    scratch.write("data/comment.yml", "# nothing\n---\n");
+    check(&scratch, &["Q2002 data/comment.yml", "Q2002 data/empty.yml"]);
+}
+
+#[test]
+fn a_link_within_the_repo_is_the_file_it_leads_to() {
+    let scratch = repo();
+    scratch.link("resources/rules/linked.txt", "plain.txt");
+    scratch.link("data/teams/linked.yml", "../teams/core.yml");
+    let text = bytes(&check(&scratch, &[]));
+    assert!(text.contains("\"/rules/linked.txt\"") && text.contains("\"/teams/linked.yml\""));
+}
+
+#[test]
+fn links_that_leave_the_repo_or_lead_nowhere_are_refused() {
+    let scratch = repo();
+    scratch.link("data/outside.yml", "/etc/passwd");
+    scratch.link("data/nowhere.yml", "missing.yml");
+    scratch.link("data/folder.yml", "teams");
+    scratch.link("resources/circle", "circle");
+    check(
+        &scratch,
+        &[
+            "Q2004 data/folder.yml",
+            "Q2004 data/nowhere.yml",
+            "Q2003 data/outside.yml",
+            "Q2004 resources/circle",
+        ],
+    );
+}
+
+#[test]
+fn a_link_above_the_top_is_refused_in_a_revision() {
+    let scratch = repo();
+    scratch.link("data/up.yml", "../../up.yml");
+    scratch.commit_all("state");
+    assert_eq!(findings(&revision(&scratch)), ["Q2003 data/up.yml"]);
+}
+
+#[test]
+fn a_data_repo_may_be_a_folder_of_its_git_repository() {
+    let scratch = Scratch::copy_of(&vectors());
+    scratch.commit_all("state");
+    let inside = Revision::open(&scratch.path().join("repo"), "HEAD").expect("a commit");
+    let named = Revision::open(scratch.path(), "HEAD:repo").expect("a commit");
+    let pool = Pool::default();
+    for revision in [inside, named] {
+        let outcome =
+            build(&Repo::revision(revision, Layout::default()), Stamp::default(), &pool).expect("a repo");
+        assert_eq!(bytes(&outcome), bytes(&folder(&vectors().join("repo"))));
+    }
+}
+
+#[test]
+fn the_order_in_which_files_were_made_does_not_matter() {
+    let names = |scratch: &Scratch, reverse: bool| {
+        let mut numbers: Vec<u32> = (0..60).collect();
+        if reverse {
+            numbers.reverse();
+        }
+        for number in numbers {
+            let text = format!("$schema: /tiny/app-1.yml\nname: a{number}\nrules: /rules/plain.txt\n");
+            scratch.write(&format!("data/apps/{}/a{number}.yml", number % 7), text);
+        }
+    };
+    let (forward, backward) = (repo(), repo());
+    names(&forward, false);
+    names(&backward, true);
+    assert_eq!(bytes(&folder(forward.path())), bytes(&folder(backward.path())));
+}
+
+#[test]
+fn back_references_are_sorted_by_path_and_keep_the_order_of_the_file() {
+    let scratch = repo();
+    scratch.write("data/apps/a.yml", "$schema: /tiny/app-1.yml\nname: a\nrules: /rules/plain.txt\n");
+    scratch.write("data/apps/z.yml", "$schema: /tiny/app-1.yml\nname: z\nrules: /rules/plain.txt\n");
+    let outcome = folder(scratch.path());
+    let bundle = &outcome.built.as_ref().expect("no errors").bundle;
+    let resource = bundle.resource("/rules/plain.txt").expect("a resource");
+    let paths: Vec<&str> = resource.backrefs.iter().map(|backref| backref.path.as_str()).collect();
+    assert_eq!(paths, ["/apps/a.yml", "/apps/search.yml", "/apps/z.yml"]);
+}
+
+#[test]
+fn an_alias_gets_the_identifier_of_what_it_stands_for() {
+    let scratch = repo();
+    let text = "$schema: /tiny/app-1.yml\nname: x\nteam: {$ref: /teams/core.yml}\n\
+                parameters: {first: &e {name: api, provider: http}}\nendpoints:\n- *e\n";
+    scratch.write("data/apps/x.yml", text);
+    let outcome = folder(scratch.path());
+    let bundle = &outcome.built.as_ref().expect("no errors").bundle;
+    let document = &bundle.datafile("/apps/x.yml").expect("a datafile").value;
+    let identifier = document.pointer("/endpoints/0/__identifier");
+    assert!(identifier.is_some());
+    assert_eq!(document.pointer("/parameters/first/__identifier"), identifier);
+}
+
+#[test]
+fn the_example_is_bundled_without_findings() {
+    let outcome = folder(&example());
+    assert_eq!(findings(&outcome), [""; 0]);
+    assert!(outcome.built.expect("no errors").bundle.datafiles().len() > 100);
+}
+
+#[test]
+fn a_generated_corpus_is_bundled_under_the_public_schemas() {
+    let Some(schemas) = public_schemas() else {
+        return not_tested(
+            "the public schemas are not beside this checkout (QONTRACT_PUBLIC_SCHEMAS names them)",
+        );
+    };
+    let scratch = Scratch::copy_of(&schemas);
+    let corpus = qontract_benches::corpus::generate(1_200, qontract_benches::corpus::DEFAULT_SEED);
+    corpus.write(scratch.path()).expect("the corpus can be written");
+    let outcome = folder(scratch.path());
+    assert_eq!(findings(&outcome), [""; 0]);
+    let bundle = outcome.built.expect("no errors").bundle;
+    assert_eq!(bundle.datafiles().len(), 1_200);
+    assert_eq!(bundle.schemas().len(), 164);
+}

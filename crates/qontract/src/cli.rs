@@ -1,0 +1,145 @@
+//! The shape of the command line. Its doc comments are the reference.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Makes the world match one Git repository.
+#[derive(Debug, Parser)]
+#[command(name = "qontract", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
+    Bundle(Bundle),
+    /// Show what differs between two data repos, revisions or bundles
+    ///
+    /// Exit code: 0 nothing differs, 1 something differs, 2 it could not be done.
+    Diff(Diff),
+    /// Explain a code such as Q1007 at length; without one, list all codes
+    Explain(Explain),
+    /// Be one of the established tools, with its arguments
+    Peer(Peer),
+}
+
+/// Where the parts of a data repo are.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Layout of the data repo")]
+pub struct LayoutOptions {
+    /// Folder of datafiles
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub data_dir: String,
+    /// Folder of resources; may be absent
+    #[arg(long, value_name = "DIR", default_value = "resources")]
+    pub resources_dir: String,
+    /// Folder of JSON Schemas
+    #[arg(long, value_name = "DIR", default_value = "schemas")]
+    pub schemas_dir: String,
+    /// File that describes the GraphQL types
+    #[arg(long, value_name = "FILE", default_value = "graphql-schemas/schema.yml")]
+    pub graphql_file: String,
+}
+
+/// Arguments of `bundle`.
+#[derive(Args, Debug)]
+pub struct Bundle {
+    /// Folder of the data repo
+    #[arg(default_value = ".")]
+    pub repo: PathBuf,
+    /// File to write; without it, or with `-`, the bundle goes to stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Bundle this Git revision instead of the files in the folder
+    #[arg(long, value_name = "REVISION")]
+    pub rev: Option<String>,
+    /// Commit to write into the bundle; the default is the one Git knows
+    #[arg(long, value_name = "COMMIT", requires = "commit_timestamp")]
+    pub commit: Option<String>,
+    /// Time of that commit, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", requires = "commit")]
+    pub commit_timestamp: Option<String>,
+    /// Let warnings fail too
+    #[arg(long)]
+    pub strict: bool,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Arguments of `diff`.
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// Before: a bundle file, a folder, or a Git revision
+    pub base: String,
+    /// After: a bundle file, a folder, or a Git revision
+    pub head: String,
+    /// Folder of the data repo that Git revisions are of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: DiffFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Forms of a diff.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// For people
+    #[default]
+    Text,
+    /// As the server's `/diff` answers
+    Json,
+    /// Markdown, for a merge request
+    Md,
+}
+
+/// Arguments of `explain`.
+#[derive(Args, Debug)]
+pub struct Explain {
+    /// The code, for example Q1007
+    pub code: Option<String>,
+}
+
+/// Arguments of `peer`.
+#[derive(Args, Debug)]
+pub struct Peer {
+    /// Which tool.
+    #[command(subcommand)]
+    pub tool: PeerTool,
+}
+
+/// The established tools.
+#[derive(Debug, Subcommand)]
+pub enum PeerTool {
+    /// qontract-bundler: write the bundle of four places to stdout
+    Bundler(PeerBundler),
+}
+
+/// Arguments of `qontract-bundler`.
+#[derive(Args, Debug)]
+pub struct PeerBundler {
+    /// Accepted and not needed: all cores are used
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub thread_pool_size: u32,
+    /// Folder of JSON Schemas
+    pub schema_dir: String,
+    /// File that describes the GraphQL types
+    pub graphql_schema_file: String,
+    /// Folder of datafiles
+    pub data_dir: String,
+    /// Folder of resources
+    pub resource_dir: String,
+    /// Commit to write into the bundle
+    pub git_commit: String,
+    /// Time of that commit
+    pub git_commit_timestamp: String,
+}

@@ -1,0 +1,22 @@
+//! The commands, a file each.
+
+mod bundle;
+mod diff;
+mod explain;
+mod peer_bundler;
+
+use crate::cli::{Command, PeerTool};
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+/// Does what was asked.
+pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
+    match command {
+        Command::Bundle(arguments) => bundle::run(arguments, printer),
+        Command::Diff(arguments) => diff::run(arguments, printer),
+        Command::Explain(arguments) => explain::run(&arguments, printer),
+        Command::Peer(peer) => match peer.tool {
+            PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
+        },
+    }
+}

@@ -1,0 +1,55 @@
+//! `qontract diff`: two data repos, revisions or bundles told apart.
+
+mod lines;
+mod text;
+
+use qontract_bundle::diff::Diff as Difference;
+use qontract_bundle::{Layout, Pool};
+
+use crate::cli::{Diff, DiffFormat};
+use crate::exit::Exit;
+use crate::input;
+use crate::printer::Printer;
+
+/// What is compared with what: where the lines of both sides come from.
+struct Sides<'a> {
+    base: lines::Lines<'a>,
+    head: lines::Lines<'a>,
+    layout: &'a Layout,
+}
+
+pub fn run(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
+    match compare(arguments, printer) {
+        Ok(exit) => Ok(exit),
+        Err(error) if crate::printer::is_broken_pipe(&error) => Err(error),
+        // 1 means that something differs, so every failure is 2 here.
+        Err(error) => {
+            printer.error(&error);
+            Ok(Exit::Usage)
+        }
+    }
+}
+
+fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
+    let Diff { base, head, repo, output, layout } = arguments;
+    let layout = Layout::from(layout);
+    let pool = Pool::default();
+    let base = input::open(&base, &repo, &layout, &pool, printer)?;
+    let head = input::open(&head, &repo, &layout, &pool, printer)?;
+    let difference = Difference::between(&base.bundle, &head.bundle);
+    let sides = Sides {
+        base: lines::Lines::new(base.sources()),
+        head: lines::Lines::new(head.sources()),
+        layout: &layout,
+    };
+    match output {
+        DiffFormat::Json => {
+            let mut json = difference.to_json();
+            json.push(b'\n');
+            printer.data(&json)?;
+        }
+        DiffFormat::Text => printer.data(text::plain(&difference, &sides).as_bytes())?,
+        DiffFormat::Md => printer.data(text::markdown(&difference, &sides).as_bytes())?,
+    }
+    Ok(if difference.is_empty() { Exit::Ok } else { Exit::Failure })
+}

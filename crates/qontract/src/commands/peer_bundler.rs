@@ -1,0 +1,34 @@
+//! `qontract peer bundler`: the arguments of qontract-bundler, its bytes on stdout.
+
+use qontract_bundle::{Layout, Repo, Stamp};
+
+use crate::cli::PeerBundler;
+use crate::commands::bundle;
+use crate::exit::{Exit, UsageError};
+use crate::printer::Printer;
+
+pub fn run(arguments: PeerBundler, printer: &Printer) -> anyhow::Result<Exit> {
+    let PeerBundler {
+        schema_dir,
+        graphql_schema_file,
+        data_dir,
+        resource_dir,
+        git_commit,
+        git_commit_timestamp,
+        ..
+    } = arguments;
+    for path in [&schema_dir, &graphql_schema_file, &data_dir, &resource_dir] {
+        if !std::path::Path::new(path).exists() {
+            return Err(UsageError(format!("`{path}` does not exist")).into());
+        }
+    }
+    let folder = |path: String| if path == "/" { path } else { path.trim_end_matches('/').to_owned() };
+    let layout = Layout {
+        data: folder(data_dir),
+        resources: folder(resource_dir),
+        schemas: folder(schema_dir),
+        graphql: graphql_schema_file,
+    };
+    let stamp = Stamp { commit: git_commit, timestamp: git_commit_timestamp };
+    bundle::make(&Repo::places(layout), stamp, false, None, printer)
+}

@@ -1,0 +1,94 @@
+//! What a word on the command line means: a bundle file, a folder, or a Git revision.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use qontract_bundle::build::Outcome;
+use qontract_bundle::repo::{RepoError, Revision, head_stamp};
+use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, load};
+use qontract_diagnostics::{NoSources, Report, Sources};
+
+use crate::cli::LayoutOptions;
+use crate::exit::UsageError;
+use crate::printer::Printer;
+
+impl From<LayoutOptions> for Layout {
+    fn from(options: LayoutOptions) -> Self {
+        let LayoutOptions { data_dir, resources_dir, schemas_dir, graphql_file } = options;
+        let trimmed = |folder: String| folder.trim_end_matches('/').to_owned();
+        Layout {
+            data: trimmed(data_dir),
+            resources: trimmed(resources_dir),
+            schemas: trimmed(schemas_dir),
+            graphql: graphql_file,
+        }
+    }
+}
+
+/// A bundle and, unless it came as a file, the data repo it is of.
+pub struct Input {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// Where its lines can be found.
+    pub repo: Option<Repo>,
+}
+
+impl Input {
+    /// The texts of its files.
+    pub fn sources(&self) -> &dyn Sources {
+        match &self.repo {
+            Some(repo) => repo,
+            None => &NoSources,
+        }
+    }
+}
+
+/// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision of the repo at `folder`.
+pub fn open(
+    word: &str,
+    folder: &Path,
+    layout: &Layout,
+    pool: &Pool,
+    printer: &Printer,
+) -> anyhow::Result<Input> {
+    let path = PathBuf::from(word);
+    if path.is_file() {
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read `{word}`"))?;
+        let bundle = load(&bytes, pool).with_context(|| format!("`{word}` is not a bundle"))?;
+        return Ok(Input { bundle, repo: None });
+    }
+    let (repo, stamp) =
+        if path.is_dir() { directory(&path, layout.clone()) } else { revision(folder, word, layout)? };
+    let outcome = make(&repo, stamp, pool)?;
+    let report = Report::new(outcome.findings);
+    if let Some(built) = outcome.built {
+        return Ok(Input { bundle: built.bundle, repo: Some(repo) });
+    }
+    printer.report(&report, &repo);
+    anyhow::bail!("`{word}` cannot be bundled")
+}
+
+/// The data repo in a folder, at the commit that Git knows.
+pub fn directory(folder: &Path, layout: Layout) -> (Repo, Stamp) {
+    let stamp = head_stamp(folder).unwrap_or_default();
+    (Repo::directory(folder, layout), stamp)
+}
+
+/// The data repo in a Git revision.
+pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
+    let revision = Revision::open(folder, name)
+        .with_context(|| UsageError(format!("`{name}` is no file, no folder and no Git revision")))?;
+    let stamp = revision.stamp().clone();
+    Ok((Repo::revision(revision, layout.clone()), stamp))
+}
+
+/// Bundles a data repo; a part that is missing is the caller's mistake.
+pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool) -> anyhow::Result<Outcome> {
+    build(repo, stamp, pool).map_err(|error| match error {
+        RepoError::Missing { ref name, .. } => {
+            let message = format!("there is no `{name}` in the data repo");
+            anyhow::Error::new(UsageError(message))
+        }
+        other => other.into(),
+    })
+}
