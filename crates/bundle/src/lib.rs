@@ -17,7 +17,7 @@ pub mod types;
 mod value;
 pub mod walk;
 
-pub use build::{Built, build};
+pub use build::{Built, build, value_of};
 pub use digest::Sha256;
 pub use load::{LoadError, load};
 pub use model::{Backref, Bundle, Datafile, Document, Encoded, Pool, Resource, Stamp};

@@ -62,7 +62,9 @@ impl Subject<'_> {
             let finding = match &failure.wrong {
                 Wrong::Unknown(_) => continue,
                 // It is there, under a name with a typing error, which is told.
-                Wrong::Missing(field) if misspelt.contains(&(failure.pointer.clone(), field.clone())) => continue,
+                Wrong::Missing(field) if misspelt.contains(&(failure.pointer.clone(), field.clone())) => {
+                    continue;
+                }
                 _ => self.one(failure),
             };
             findings.push(noted(finding, note.as_deref()));
@@ -89,7 +91,8 @@ impl Subject<'_> {
 
     fn alternative(&self, failure: &Failure, index: usize, count: usize) -> Option<String> {
         let (path, pointer) = failure.keyword.as_ref()?;
-        let branch = self.bundle.schema(path)?.value.pointer(&keywords::below(pointer, &index.to_string()))?;
+        let branch =
+            self.bundle.schema(path)?.value.pointer(&keywords::below(pointer, &index.to_string()))?;
         let name = branch.get("$ref").or_else(|| branch.get("title")).and_then(Value::as_str);
         (count > 1).then(|| match name {
             Some(name) => format!("by the nearest of {count} alternatives, `{name}`"),
@@ -115,15 +118,25 @@ impl Subject<'_> {
     fn known_fields(&self, failure: &Failure) -> Vec<&str> {
         let Some((schema, _)) = self.rule(failure) else { return Vec::new() };
         let fields = schema.get("properties").and_then(Value::as_map).into_iter();
-        fields.flat_map(|fields| fields.iter().map(|(name, _)| name.as_str())).filter(|name| !is_added(name)).collect()
+        fields
+            .flat_map(|fields| fields.iter().map(|(name, _)| name.as_str()))
+            .filter(|name| !is_added(name))
+            .collect()
     }
 
-    fn meant_field(&self, failure: &Failure, field: &str, missing: &BTreeSet<(String, String)>) -> Option<String> {
+    fn meant_field(
+        &self,
+        failure: &Failure,
+        field: &str,
+        missing: &BTreeSet<(String, String)>,
+    ) -> Option<String> {
         let value = self.value(&failure.pointer);
         let known = self.known_fields(failure);
         let absent: Vec<&str> = known.into_iter().filter(|name| value.get(name).is_none()).collect();
-        let needed = absent.iter().filter(|name| missing.contains(&(failure.pointer.clone(), (**name).to_owned())));
-        let meant = suggest::nearest(field, needed.copied()).or_else(|| suggest::nearest(field, absent.iter().copied()));
+        let needed =
+            absent.iter().filter(|name| missing.contains(&(failure.pointer.clone(), (**name).to_owned())));
+        let meant = suggest::nearest(field, needed.copied())
+            .or_else(|| suggest::nearest(field, absent.iter().copied()));
         meant.map(str::to_owned)
     }
 
@@ -153,7 +166,10 @@ impl Subject<'_> {
             Wrong::Type(types) => self.wrong_type(pointer, value, types).label(because),
             Wrong::Enum(values) => self.not_allowed(pointer, value, values).label(because),
             Wrong::Pattern => {
-                let pattern = failure.keyword.as_ref().and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
+                let pattern = failure
+                    .keyword
+                    .as_ref()
+                    .and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
                 let pattern = pattern.and_then(Value::as_str).unwrap_or("of the schema");
                 let message = format!("`{shown}` does not match the pattern");
                 let finding = self.finding(code::PATTERN, pointer, message).label(because);
@@ -164,11 +180,15 @@ impl Subject<'_> {
                 let finding = self.finding(code::COSTLY_PATTERN, pointer, message).label(because);
                 finding.hint("write the pattern in the schema without nested repetitions")
             }
-            Wrong::Format(format) => {
-                self.finding(code::FORMAT, pointer, format!("`{shown}` is not of the format `{format}`")).label(because)
+            Wrong::Format(format) => self
+                .finding(code::FORMAT, pointer, format!("`{shown}` is not of the format `{format}`"))
+                .label(because),
+            Wrong::Range(how) => {
+                self.finding(code::RANGE, pointer, format!("{shown} is {how}")).label(because)
             }
-            Wrong::Range(how) => self.finding(code::RANGE, pointer, format!("{shown} is {how}")).label(because),
-            Wrong::Length(how) => self.finding(code::LENGTH, pointer, format!("the text is {how}")).label(because),
+            Wrong::Length(how) => {
+                self.finding(code::LENGTH, pointer, format!("the text is {how}")).label(because)
+            }
             Wrong::Count(how) => {
                 let what = kind(value);
                 self.finding(code::COUNT, pointer, format!("{what} with {how}")).label(because)
@@ -189,9 +209,9 @@ impl Subject<'_> {
                 };
                 self.finding(code::FIELD_NAME, pointer, message.to_owned()).label(because)
             }
-            Wrong::Forbidden => {
-                self.finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here")).label(because)
-            }
+            Wrong::Forbidden => self
+                .finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here"))
+                .label(because),
         }
     }
 
@@ -220,7 +240,9 @@ impl Subject<'_> {
         let shown = show(value);
         match value {
             Value::Null => finding.hint("give it a value, or remove the field"),
-            Value::Bool(_) if wants("string") => finding.hint("put it into quotes: unquoted `yes`, `no`, `on`, `off`, `true` and `false` are no text"),
+            Value::Bool(_) if wants("string") => finding.hint(
+                "put it into quotes: unquoted `yes`, `no`, `on`, `off`, `true` and `false` are no text",
+            ),
             Value::Int(_) | Value::BigInt(_) | Value::Float(_) if wants("string") => {
                 finding.hint("put it into quotes")
             }
@@ -245,7 +267,8 @@ impl Subject<'_> {
             _ => format!("`{}` is not one of the allowed values", show(value)),
         };
         let finding = self.finding(code::NOT_ALLOWED, pointer, message);
-        let meant = value.as_str().and_then(|written| suggest::nearest(written, allowed.iter().map(String::as_str)));
+        let meant =
+            value.as_str().and_then(|written| suggest::nearest(written, allowed.iter().map(String::as_str)));
         match meant {
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
             None if allowed.is_empty() => finding.hint("the schema allows no value at all"),

@@ -79,11 +79,7 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
     ) {
     }
 
-    fn leaf(
-        &mut self,
-        leaf: Visited<'_, 'b, 'b, &'b Value, &'b Value>,
-        parent: Option<At<'b, &'b Value>>,
-    ) {
+    fn leaf(&mut self, leaf: Visited<'_, 'b, 'b, &'b Value, &'b Value>, parent: Option<At<'b, &'b Value>>) {
         let Visited { path, value, at } = leaf;
         let before = self.found.len();
         if let Some(resource) = value.text().filter(|_| at.names_resource()) {

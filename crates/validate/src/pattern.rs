@@ -36,7 +36,7 @@ pub fn from_python(pattern: &str) -> String {
                 in_class = false;
                 out.push(']');
             }
-            '$' if !in_class => out.push_str(r"(?:\n?\z)"),
+            '$' if !in_class => out.push_str(r"(?:\n?$)"),
             '{' if !in_class => match repetition(&rest.clone().collect::<String>()) {
                 Some((written, length)) => {
                     out.push_str(&written);
@@ -59,7 +59,7 @@ fn escape(escaped: char, in_class: bool, out: &mut String) {
         'w' => out.push_str(r"[\p{L}\p{N}_]"),
         'D' if !in_class => out.push_str(r"\P{Nd}"),
         'W' if !in_class => out.push_str(r"[^\p{L}\p{N}_]"),
-        'Z' => out.push_str(r"\z"),
+        'Z' => out.push('$'),
         _ if escaped.is_alphanumeric() || KEEP_ESCAPED.contains(escaped) => out.extend(['\\', escaped]),
         _ => out.push(escaped),
     }
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn the_end_is_also_before_a_final_newline() {
-        check("^a$", r"^a(?:\n?\z)");
-        check(r"^[$]\$\Z", r"^[$]\$\z");
+        check("^a$", r"^a(?:\n?$)");
+        check(r"^[$]\$\Z", r"^[$]\$$");
     }
 
     #[test]

@@ -164,7 +164,9 @@ fn wrong(kind: &Kind) -> Wrong {
         }
         Kind::Required { property } => Wrong::Missing(text(property)),
         Kind::Type { kind: TypeKind::Single(one) } => Wrong::Type(vec![one.to_string()]),
-        Kind::Type { kind: TypeKind::Multiple(many) } => Wrong::Type(many.iter().map(|one| one.to_string()).collect()),
+        Kind::Type { kind: TypeKind::Multiple(many) } => {
+            Wrong::Type(many.iter().map(|one| one.to_string()).collect())
+        }
         Kind::Enum { options } => Wrong::Enum(options.as_array().cloned().unwrap_or_default()),
         Kind::Constant { expected_value } => Wrong::Enum(vec![expected_value.as_ref().clone()]),
         Kind::Pattern { .. } => Wrong::Pattern,
@@ -186,7 +188,10 @@ fn wrong(kind: &Kind) -> Wrong {
         Kind::UniqueItems => Wrong::Repeated,
         Kind::AnyOf { context } | Kind::OneOfNotValid { context } => Wrong::NoBranch(branches(context)),
         Kind::OneOfMultipleValid { context } => {
-            let fits = (0..).zip(context).filter(|(_, errors)| errors.is_empty()).map(|(index, _): (usize, _)| index);
+            let fits = (0..)
+                .zip(context)
+                .filter(|(_, errors)| errors.is_empty())
+                .map(|(index, _): (usize, _)| index);
             Wrong::ManyBranches(fits.collect())
         }
         Kind::PropertyNames { error } => Wrong::Name(Box::new(failure(error))),

@@ -152,7 +152,10 @@ impl JsonNumber for Number<'_> {
 
     fn as_f64(&self) -> Option<f64> {
         match self {
-            #[expect(clippy::cast_precision_loss, reason = "what does not fit is asked for as a whole number first")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "what does not fit is asked for as a whole number first"
+            )]
             Number::Int(value) => Some(*value as f64),
             Number::Big(digits) => digits.parse().ok(),
             Number::Float(value) => Some(*value),

@@ -82,7 +82,7 @@ fn united(base: &str, branches: &[Vec<Failure>]) -> Option<Failure> {
                     Wrong::Type(types) if failure.pointer == base => Some(types),
                     _ => None,
                 })?;
-                all.extend(types.iter().filter(|name| !all.contains(name)).cloned().collect::<Vec<_>>());
+                add_new(&mut all, types);
             }
             Some(Failure { wrong: Wrong::Type(all), ..candidate.clone() })
         }
@@ -93,12 +93,21 @@ fn united(base: &str, branches: &[Vec<Failure>]) -> Option<Failure> {
                     Wrong::Enum(values) if failure.pointer == candidate.pointer => Some(values),
                     _ => None,
                 })?;
-                all.extend(values.iter().filter(|value| !all.contains(value)).cloned().collect::<Vec<_>>());
+                add_new(&mut all, values);
             }
             Some(Failure { wrong: Wrong::Enum(all), ..candidate.clone() })
         }
         _ => None,
     })
+}
+
+/// Adds what is not there yet.
+fn add_new<T: Clone + PartialEq>(all: &mut Vec<T>, more: &[T]) {
+    for one in more {
+        if !all.contains(one) {
+            all.push(one.clone());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -114,14 +123,18 @@ mod tests {
     fn the_alternative_of_the_same_kind_is_meant() {
         let other = vec![failure("/a/provider", Wrong::Enum(vec![json!("http")]))];
         let meant = vec![failure("/a", Wrong::Missing("x".to_owned())), failure("/a/y", Wrong::Pattern)];
-        let Nearest::Meant(1, failures) = nearest("/a", &[other, meant.clone()]) else { panic!("the second") };
+        let Nearest::Meant(1, failures) = nearest("/a", &[other, meant.clone()]) else {
+            panic!("the second")
+        };
         assert_eq!(failures, meant);
     }
 
     #[test]
     fn a_kind_that_no_alternative_knows_is_one_failure() {
         let branch = |name: &str| vec![failure("/a/provider", Wrong::Enum(vec![json!(name)]))];
-        let Nearest::Meant(_, failures) = nearest("/a", &[branch("http"), branch("tcp")]) else { panic!("one") };
+        let Nearest::Meant(_, failures) = nearest("/a", &[branch("http"), branch("tcp")]) else {
+            panic!("one")
+        };
         assert_eq!(failures, [failure("/a/provider", Wrong::Enum(vec![json!("http"), json!("tcp")]))]);
     }
 

@@ -46,7 +46,8 @@ pub fn named<'a>(cx: &Context<'_>, document: &'a Value) -> Named<'a> {
 /// Checks all datafiles.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let chunks = cx.bundle.datafiles().par_chunks(CHUNK).map(|files| {
-        let findings = files.iter().flat_map(|file| document(cx, &cx.names.data(&file.path), &file.document.value));
+        let findings =
+            files.iter().flat_map(|file| document(cx, &cx.names.data(&file.path), &file.document.value));
         findings.collect::<Vec<_>>()
     });
     chunks.flatten_iter().collect()
@@ -69,13 +70,21 @@ pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
             let finding = finding.about("/$schema").label("never fetched");
             vec![finding.hint("put the schema into the schemas of the data repo, and name its path")]
         }
+        // A schema that could not be read is told by itself.
+        Named::Unknown(path) if cx.unread.contains(&cx.names.schema(&path)) => Vec::new(),
         Named::Unknown(path) => vec![unknown(cx, file, &path)],
         Named::Schema(path) => {
-            let Some(failures) = cx.checker.check(&path, root) else { return Vec::new() };
-            if failures.is_empty() {
-                return Vec::new();
+            let failures = cx.checker.check(&path, root).unwrap_or_default();
+            let mut findings = if failures.is_empty() {
+                Vec::new()
+            } else {
+                Subject { bundle: cx.bundle, names: cx.names, file, root }.explain(failures)
+            };
+            if root.get("$schema").and_then(Value::as_str) != Some(&*path) {
+                let finding = about(code::SCHEMA_WITHOUT_SLASH, "`$schema` has no leading slash".to_owned());
+                findings.push(finding.about("/$schema").hint(format!("write `{path}`")));
             }
-            Subject { bundle: cx.bundle, names: cx.names, file, root }.explain(failures)
+            findings
         }
     }
 }

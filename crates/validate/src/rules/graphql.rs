@@ -138,7 +138,8 @@ impl Checks<'_> {
                     self.meant(name);
                 }
                 Some(interface) if !interface.is_interface => {
-                    let finding = self.report(code::GRAPHQL_INTERFACE, &at, format!("`{name}` is no interface"));
+                    let finding =
+                        self.report(code::GRAPHQL_INTERFACE, &at, format!("`{name}` is no interface"));
                     finding.hint = Some(format!("add `isInterface: true` to `{name}`"));
                 }
                 Some(_) => {}
@@ -151,7 +152,8 @@ impl Checks<'_> {
         for (index, field) in fields.iter().enumerate() {
             let Some(name) = field.get("name").and_then(Value::as_str) else { continue };
             if !seen.insert(name) {
-                let message = format!("the field `{name}` is described twice, and the last description counts");
+                let message =
+                    format!("the field `{name}` is described twice, and the last description counts");
                 self.report(code::GRAPHQL_TWICE, &format!("{pointer}/fields/{index}/name"), message);
             }
         }
@@ -165,14 +167,17 @@ impl Checks<'_> {
             Some("fieldMap") => {
                 let types = resolve.get("fieldMap").and_then(Value::as_map).into_iter().flat_map(Map::iter);
                 for (value, name) in types {
-                    let Some(name) = name.as_str().filter(|name| self.cx.types.get(name).is_none()) else { continue };
+                    let Some(name) = name.as_str().filter(|name| self.cx.types.get(name).is_none()) else {
+                        continue;
+                    };
                     let at = crate::keywords::below(&format!("{at}/fieldMap"), value.as_str());
                     self.report(code::GRAPHQL_TYPE, &at, format!("there is no type `{name}`"));
                     self.meant(name);
                 }
             }
             other => {
-                let message = format!("`{}` is no way to find the type of an object", other.unwrap_or_default());
+                let message =
+                    format!("`{}` is no way to find the type of an object", other.unwrap_or_default());
                 let finding = self.report(code::GRAPHQL_INTERFACE, &format!("{at}/strategy"), message);
                 finding.hint = Some("write `fieldMap` or `schema`".to_owned());
             }
@@ -181,6 +186,9 @@ impl Checks<'_> {
 
     fn schema_of(&mut self, map: &Map, key: &str, pointer: &str) {
         let Some(path) = text(map, key).filter(|path| self.cx.bundle.schema(path).is_none()) else { return };
+        if self.cx.unread.contains(&self.cx.names.schema(path)) {
+            return;
+        }
         let message = format!("there is no schema `{path}`");
         let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
         let meant = suggest::nearest_path(path, paths).map(|meant| format!("did you mean `{meant}`?"));
@@ -202,14 +210,18 @@ impl Checks<'_> {
         for Misused { pointer, type_name, field, complex } in misused(graphql, self.cx.types) {
             match complex {
                 Some(own_type) => {
-                    let message = format!("`{type_name}.{field}` cannot be unique: `{own_type}` is not a simple type");
+                    let message =
+                        format!("`{type_name}.{field}` cannot be unique: `{own_type}` is not a simple type");
                     let finding = self.report(code::UNIQUE_COMPLEX, &pointer, message);
                     finding.hint = Some("mark a field of text or of a number".to_owned());
                 }
                 None => {
-                    let message = format!("`{type_name}.{field}` cannot be unique: no datafiles are of `{type_name}`");
+                    let message =
+                        format!("`{type_name}.{field}` cannot be unique: no datafiles are of `{type_name}`");
                     let finding = self.report(code::UNIQUE_BELOW, &pointer, message);
-                    let hint = format!("write `isContextUnique`, or add `datafile` to `{type_name}` if it has files");
+                    let hint = format!(
+                        "write `isContextUnique`, or add `datafile` to `{type_name}` if it has files"
+                    );
                     finding.hint = Some(hint);
                 }
             }

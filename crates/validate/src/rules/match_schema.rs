@@ -116,7 +116,8 @@ impl<'a> Matching<'a> {
     fn optional(&mut self, type_: &Type, field: &Field, path: &str) {
         let message = format!("`{}.{}` is required, but optional in `{path}`", type_.name, field.name);
         let finding = Diagnostic::new(code::REQUIRED_BUT_OPTIONAL, message);
-        let finding = finding.hint(format!("add `{}` to `required` of the schema, or drop `isRequired`", field.name));
+        let finding =
+            finding.hint(format!("add `{}` to `required` of the schema, or drop `isRequired`", field.name));
         self.report(type_, field, finding.label("a file without it makes queries fail"), "isRequired");
     }
 

@@ -19,8 +19,15 @@ pub enum Broken<'a> {
 }
 
 /// Checks one reference.
-pub fn broken<'b>(cx: &Context<'b>, to: &Value, expects: Option<&'b Value>, within: &str) -> Option<Broken<'b>> {
-    let Some(target) = to.as_str().and_then(|path| cx.bundle.datafile(path)) else { return Some(Broken::NotFound) };
+pub fn broken<'b>(
+    cx: &Context<'b>,
+    to: &Value,
+    expects: Option<&'b Value>,
+    within: &str,
+) -> Option<Broken<'b>> {
+    let Some(target) = to.as_str().and_then(|path| cx.bundle.datafile(path)) else {
+        return Some(Broken::NotFound);
+    };
     let schema = target.schema().filter(|schema| !schema.is_empty())?;
     match expects? {
         Value::Str(expected) if **expected == *schema => None,
@@ -28,13 +35,10 @@ pub fn broken<'b>(cx: &Context<'b>, to: &Value, expects: Option<&'b Value>, with
         inline => {
             let failures = cx.checker.check_inline(within, inline, &target.value)?;
             let first = failures.first()?;
-            let subject = crate::explain::Subject {
-                bundle: cx.bundle,
-                names: cx.names,
-                file: "",
-                root: &target.value,
-            };
-            let words = subject.explain(vec![first.clone()]).into_iter().next().map(|finding| finding.message);
+            let subject =
+                crate::explain::Subject { bundle: cx.bundle, names: cx.names, file: "", root: &target.value };
+            let words =
+                subject.explain(vec![first.clone()]).into_iter().next().map(|finding| finding.message);
             Some(Broken::Unfit(words.unwrap_or_default()))
         }
     }
@@ -71,7 +75,8 @@ fn reference<'b>(
             cx.bundle.schema(found)?;
             let message = format!("the reference leads to a file of `{found}`, not of `{expected}`");
             let finding = Diagnostic::new(code::OTHER_SCHEMA, message);
-            let of_kind = cx.bundle.datafiles().iter().filter(|file| file.document.schema() == Some(expected));
+            let of_kind =
+                cx.bundle.datafiles().iter().filter(|file| file.document.schema() == Some(expected));
             let written = to.as_str().unwrap_or_default();
             match suggest::nearest_path(written, of_kind.map(|file| &*file.path)) {
                 Some(meant) => Some(finding.hint(format!("did you mean `{meant}`?"))),
@@ -98,7 +103,8 @@ fn dangling(cx: &Context<'_>, to: &Value) -> Option<Diagnostic> {
     let finding = finding.label("no such file in the bundle");
     let paths = cx.bundle.datafiles().iter().map(|file| &*file.path);
     let whole = format!("/{}", written.trim_start_matches('/'));
-    let (whole, part) = whole.split_once(['#', '$']).map_or((whole.as_str(), false), |(path, _)| (path, true));
+    let (whole, part) =
+        whole.split_once(['#', '$']).map_or((whole.as_str(), false), |(path, _)| (path, true));
     if whole != written && cx.bundle.datafile(whole).is_some() {
         let hint = if part { "only whole files can be referred to" } else { "paths begin with a slash" };
         return Some(finding.hint(format!("{hint}: write `{whole}`")));

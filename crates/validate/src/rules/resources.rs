@@ -54,7 +54,6 @@ pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     });
     let mut used: HashSet<&str> = named_in_data.reduce(HashSet::new, union);
     used = union(used, named_in_resources.reduce(HashSet::new, union));
-    // What a folder holds is used if the folder is named.
     let unused = cx.bundle.resources().iter().filter(|resource| !used.contains(&*resource.path));
     let unused = unused.filter(|resource| resource.backrefs.is_empty());
     let finding = |resource: &std::sync::Arc<Resource>| {
@@ -82,6 +81,9 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
 /// The resources that a text mentions by their path.
 fn mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
+    if let Some(known) = paths.get(text) {
+        named.insert(known);
+    }
     for (start, _) in text.match_indices('/') {
         if text[..start].ends_with(is_path) {
             continue;

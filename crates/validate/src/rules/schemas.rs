@@ -43,7 +43,9 @@ pub fn meta<'a>(cx: &Context<'_>, schema: &'a Value) -> Meta<'a> {
 /// Checks all schemas.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let schemas = cx.bundle.schemas().par_iter();
-    schemas.flat_map_iter(|schema| One { cx, path: &schema.path, root: &schema.document.value }.check()).collect()
+    schemas
+        .flat_map_iter(|schema| One { cx, path: &schema.path, root: &schema.document.value }.check())
+        .collect()
 }
 
 struct One<'a> {
@@ -119,8 +121,10 @@ impl One<'_> {
                     let message = format!("`$ref` leads out of the data repo, to `{reference}`");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message).label("never fetched"))
                 }
+                Target::NoFile(file) if self.cx.unread.contains(&self.cx.names.schema(&file)) => None,
                 Target::NoFile(file) => {
-                    let finding = self.finding(code::SCHEMA_REFERENCE, &at, format!("there is no schema `{file}`"));
+                    let finding =
+                        self.finding(code::SCHEMA_REFERENCE, &at, format!("there is no schema `{file}`"));
                     Some(self.nearest_schema(finding, &file))
                 }
                 Target::NoPlace(file, place) => {
@@ -132,6 +136,7 @@ impl One<'_> {
         }
         if let Some(named) = map.get("$schemaRef").and_then(Value::as_str)
             && self.cx.bundle.schema(named).is_none()
+            && !self.cx.unread.contains(&self.cx.names.schema(named))
         {
             let message = format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");
             let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &below(pointer, "$schemaRef"), message);
@@ -200,7 +205,9 @@ impl One<'_> {
 
     fn repeated(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let values = map.get("enum").and_then(Value::as_list).unwrap_or_default();
-        for (index, value) in values.iter().enumerate().filter(|(index, value)| values[..*index].contains(value)) {
+        for (index, value) in
+            values.iter().enumerate().filter(|(index, value)| values[..*index].contains(value))
+        {
             let at = below(&below(pointer, "enum"), &index.to_string());
             let message = format!("`{}` is listed twice", crate::words::show(value));
             findings.push(self.finding(code::REPEATED_ENUM, &at, message).hint("remove one of them"));
@@ -232,7 +239,10 @@ fn odd(pattern: &str) -> Option<(&'static str, &'static str)> {
                 let is_word = |word: &str| word.len() > 2 && word.chars().all(char::is_alphabetic);
                 if inside.contains('|') && words.clone().count() > 1 && words.clone().all(is_word) {
                     let why = "the words between `[` and `]` are taken letter by letter";
-                    return Some((why, "for one of several words write `(one|other)`, for none of them `(?!one|other)`"));
+                    return Some((
+                        why,
+                        "for one of several words write `(one|other)`, for none of them `(?!one|other)`",
+                    ));
                 }
                 class = None;
             }

@@ -23,7 +23,13 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     findings
 }
 
-fn one(cx: &Context<'_>, type_: &Type, field: &Field, synthetic: &Synthetic, pointer: &str) -> Option<Diagnostic> {
+fn one(
+    cx: &Context<'_>,
+    type_: &Type,
+    field: &Field,
+    synthetic: &Synthetic,
+    pointer: &str,
+) -> Option<Diagnostic> {
     let Synthetic { schema, sub_attr } = synthetic;
     let shown = format!("{}.{}", type_.name, field.name);
     let Some(document) = cx.bundle.schema(schema) else {
@@ -40,7 +46,8 @@ fn one(cx: &Context<'_>, type_: &Type, field: &Field, synthetic: &Synthetic, poi
         let next: Vec<_> = places.iter().flat_map(|(path, at)| step_to(cx, path, at, step, 0)).collect();
         if next.is_empty() {
             let message = format!("`{shown}` is always empty: `{schema}` has no field `{sub_attr}`");
-            let finding = Diagnostic::new(code::SYNTHETIC, message).about(format!("{pointer}/synthetic/subAttr"));
+            let finding =
+                Diagnostic::new(code::SYNTHETIC, message).about(format!("{pointer}/synthetic/subAttr"));
             let fields = places.iter().flat_map(|(_, at)| at.get("properties").and_then(Value::as_map));
             let fields = fields.flat_map(|fields| fields.iter().map(|(name, _)| name.as_str()));
             return Some(match suggest::nearest(step, fields) {

@@ -51,7 +51,11 @@ fn join(path: &str, file: &str) -> String {
     let mut steps: Vec<&str> = if file.starts_with('/') {
         Vec::new()
     } else {
-        path.rsplit_once('/').map_or("", |(folder, _)| folder).split('/').filter(|step| !step.is_empty()).collect()
+        path.rsplit_once('/')
+            .map_or("", |(folder, _)| folder)
+            .split('/')
+            .filter(|step| !step.is_empty())
+            .collect()
     };
     for step in file.split('/') {
         match step {
@@ -125,7 +129,8 @@ impl Converter<'_> {
             }
             ("patternProperties", _, Value::Map(schemas)) => {
                 let good = schemas.iter().filter(|(name, _)| !self.bad_patterns.contains(name.as_str()));
-                let by_name = good.map(|(name, schema)| (pattern::from_python(name.as_str()), self.schema(schema)));
+                let by_name =
+                    good.map(|(name, schema)| (pattern::from_python(name.as_str()), self.schema(schema)));
                 Plain::Object(by_name.collect())
             }
             ("description" | "title" | "examples" | "default" | "$schemaRef" | "$id", _, _) => return,

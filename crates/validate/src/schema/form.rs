@@ -116,7 +116,9 @@ fn is_type(value: &Value) -> bool {
 }
 
 fn is_text_list(value: &Value) -> bool {
-    value.as_list().is_some_and(|items| items.iter().all(|item| item.as_str().is_some()) && are_different(items))
+    value
+        .as_list()
+        .is_some_and(|items| items.iter().all(|item| item.as_str().is_some()) && are_different(items))
 }
 
 fn are_different(items: &[Value]) -> bool {
