@@ -4,8 +4,11 @@ mod bundle;
 mod diff;
 mod explain;
 mod peer_bundler;
+mod peer_validator;
+mod schema;
+mod validate;
 
-use crate::cli::{Command, PeerTool};
+use crate::cli::{Command, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -17,6 +20,11 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
+            PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
+        Command::Schema(schema) => match schema.action {
+            SchemaAction::Export(arguments) => schema::export(arguments, printer),
+        },
+        Command::Validate(arguments) => validate::run(arguments, printer),
     }
 }

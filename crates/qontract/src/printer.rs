@@ -19,6 +19,15 @@ impl Printer {
         Ok(())
     }
 
+    /// Writes text to stdout, with its colours only where a terminal shows them.
+    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
+    pub fn text(&self, text: &str) -> anyhow::Result<()> {
+        let mut out = anstream::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
     /// Says a line on stderr.
     #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub fn note(&self, line: &str) {
