@@ -2,7 +2,39 @@
 //!
 //! Patterns in schemas are Python's, searched for anywhere in the text. The differences that matter: `$` also
 //! matches before a final newline, `\d` and `\w` know all scripts, any punctuation may be escaped, `\Z` is the end,
-//! a brace that is no repetition stands for itself.
+//! a brace that is no repetition stands for itself, and between brackets there are no sets within sets.
+//!
+//! Patterns without look-around take time in proportion to the text; the others are given up after a fixed number of
+//! steps, see [`Pattern::finds`].
+
+use fancy_regex::{Regex, RegexBuilder};
+
+/// How often an expression may turn back before it is given up: long enough for honest patterns, short for bombs.
+const MOST_BACKTRACKS: usize = 100_000;
+/// Most bytes that a compiled expression may take.
+const MOST_BYTES: usize = 4 << 20;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub struct Pattern(Regex);
+
+/// Whether a pattern is found could not be decided in reasonable time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooCostly;
+
+impl Pattern {
+    /// Compiles a Python pattern; `None` if it is none, or too large a one.
+    pub fn new(python: &str) -> Option<Self> {
+        let mut builder = RegexBuilder::new(&from_python(python));
+        builder.backtrack_limit(MOST_BACKTRACKS).delegate_size_limit(MOST_BYTES);
+        builder.build().ok().map(Self)
+    }
+
+    /// Whether the pattern is found in `text`.
+    pub fn finds(&self, text: &str) -> Result<bool, TooCostly> {
+        self.0.is_match(text).map_err(|_| TooCostly)
+    }
+}
 
 /// Characters that keep their escape; before others it has no meaning.
 const KEEP_ESCAPED: &str = r"\.+*?()|[]{}^$#&-~";
@@ -32,6 +64,8 @@ pub fn from_python(pattern: &str) -> String {
                 class_start = true;
             }
             ']' if in_class && at_start => out.push_str(r"\]"),
+            '[' | '&' | '~' if in_class => out.extend(['\\', character]),
+            '-' if in_class && rest.peek() == Some(&'-') => out.push_str(r"\-"),
             ']' if in_class => {
                 in_class = false;
                 out.push(']');
@@ -80,7 +114,7 @@ fn repetition(rest: &str) -> Option<(String, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::from_python;
+    use super::{Pattern, TooCostly, from_python};
 
     fn check(python: &str, expect: &str) {
         assert_eq!(from_python(python), expect, "{python}");
@@ -96,6 +130,19 @@ mod tests {
     fn escapes_without_meaning_are_dropped() {
         check(r#"\/\"\'\-\<\@"#, r#"/"'\-<@"#);
         check(r"[\w\-\/]\w\d", r"[\p{L}\p{N}_\-/][\p{L}\p{N}_]\p{Nd}");
+    }
+
+    #[test]
+    fn between_brackets_there_are_no_sets_within_sets() {
+        check("[[a&&b~]", r"[\[a\&\&b\~]");
+    }
+
+    #[test]
+    fn a_costly_pattern_is_given_up() {
+        let bomb = Pattern::new("^(x+x+(?!z))+y$").expect("a pattern");
+        assert_eq!(bomb.finds(&"x".repeat(60)), Err(TooCostly));
+        assert_eq!(bomb.finds("xxy"), Ok(true));
+        assert!(Pattern::new("((a{1000}){1000}){1000}").is_none());
     }
 
     #[test]

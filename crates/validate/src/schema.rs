@@ -10,19 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jsonschema::error::ValidationErrorKind as Kind;
-use jsonschema::{Draft, PatternOptions, Registry, Retrieve, Uri, ValidationError, Validator};
+use jsonschema::{Draft, Keyword, Registry, Retrieve, Uri, ValidationError, Validator};
 use qontract_bundle::{Bundle, Value};
 use serde_json::{Value as Plain, json};
 
 use crate::failure::{Failure, Wrong};
 use crate::keywords;
+use crate::pattern::{self, Pattern, TooCostly};
 use crate::tree::BundleTree;
 use compile::Converter;
-
-/// How often an expression may turn back before it is given up: long enough for honest patterns, short for bombs.
-const MOST_BACKTRACKS: usize = 100_000;
-/// Most bytes that a compiled expression may take.
-const MOST_PATTERN_BYTES: usize = 4 << 20;
 
 /// What is asked of values besides the draft's own rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +92,7 @@ impl<'b> Checker<'b> {
             .with_draft(Draft::Draft6)
             .with_base_uri(compile::uri(path, ""))
             .with_registry(self.registry.as_ref()?)
-            .with_pattern_options(patterns())
+            .with_keyword(compile::PATTERN, |_, written, _| Ok(Box::new(Searched::new(written))))
             .should_validate_formats(self.formats == Formats::Enforced)
             .should_ignore_unknown_formats(true)
             .with_retriever(Nothing);
@@ -108,8 +104,31 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn patterns() -> PatternOptions<jsonschema::FancyRegex> {
-    PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKS).size_limit(MOST_PATTERN_BYTES)
+/// `pattern`, as Python searches for it.
+struct Searched(Option<Pattern>);
+
+/// What is told of a pattern that could not be decided about.
+const TOO_COSTLY: &str = "too costly";
+
+impl Searched {
+    fn new(written: &Plain) -> Self {
+        Self(written.as_str().and_then(Pattern::new))
+    }
+}
+
+impl<'i> Keyword<'i, BundleTree> for Searched {
+    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
+        let (Some(pattern), Some(text)) = (&self.0, value.as_str()) else { return Ok(()) };
+        match pattern.finds(text) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ValidationError::custom("not found")),
+            Err(TooCostly) => Err(ValidationError::custom(TOO_COSTLY)),
+        }
+    }
+
+    fn is_valid(&self, value: &'i Value) -> bool {
+        self.validate(value).is_ok()
+    }
 }
 
 fn registry(bundle: &Bundle, bad_patterns: &BTreeSet<String>) -> Option<Registry<'static>> {
@@ -123,20 +142,21 @@ fn registry(bundle: &Bundle, bad_patterns: &BTreeSet<String>) -> Option<Registry
 
 /// All patterns of all schemas that do not compile.
 fn bad_patterns(bundle: &Bundle) -> BTreeSet<String> {
-    let mut all: BTreeSet<&str> = BTreeSet::new();
+    let (mut of_texts, mut of_names): (BTreeSet<&str>, BTreeSet<&str>) = Default::default();
     for schema in bundle.schemas() {
         keywords::each_schema(&schema.document.value, &mut String::new(), &mut |map, _| {
-            all.extend(map.get("pattern").and_then(Value::as_str));
+            of_texts.extend(map.get("pattern").and_then(Value::as_str));
             let names = map.get("patternProperties").and_then(Value::as_map).into_iter();
-            all.extend(names.flat_map(|names| names.iter().map(|(name, _)| name.as_str())));
+            of_names.extend(names.flat_map(|names| names.iter().map(|(name, _)| name.as_str())));
         });
     }
-    let is_bad = |written: &&str| {
-        let schema = json!({ "pattern": crate::pattern::from_python(written) });
-        let options = jsonschema::options().with_draft(Draft::Draft6).with_pattern_options(patterns());
-        options.build(&schema).is_err()
-    };
-    all.into_iter().filter(is_bad).map(str::to_owned).collect()
+    of_texts.retain(|written| Pattern::new(written).is_none());
+    // Names of fields are matched by the library itself, whose expressions are a little poorer.
+    of_names.retain(|written| {
+        let schema = json!({ "patternProperties": { pattern::from_python(written): {} } });
+        jsonschema::options().with_draft(Draft::Draft6).build(&schema).is_err()
+    });
+    of_texts.into_iter().chain(of_names).map(str::to_owned).collect()
 }
 
 fn failures(compiled: &Compiled, value: &Value) -> Vec<Failure> {
@@ -169,7 +189,8 @@ fn wrong(kind: &Kind) -> Wrong {
         }
         Kind::Enum { options } => Wrong::Enum(options.as_array().cloned().unwrap_or_default()),
         Kind::Constant { expected_value } => Wrong::Enum(vec![expected_value.as_ref().clone()]),
-        Kind::Pattern { .. } => Wrong::Pattern,
+        Kind::Custom { message, .. } if message == TOO_COSTLY => Wrong::CostlyPattern,
+        Kind::Custom { .. } | Kind::Pattern { .. } => Wrong::Pattern,
         Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => Wrong::CostlyPattern,
         Kind::Format { format } => Wrong::Format(format.clone()),
         Kind::Minimum { limit } => Wrong::Range(format!("less than {limit}")),
@@ -198,7 +219,6 @@ fn wrong(kind: &Kind) -> Wrong {
         Kind::Not { .. } | Kind::FalseSchema => Wrong::Forbidden,
         Kind::ContentEncoding { .. }
         | Kind::ContentMediaType { .. }
-        | Kind::Custom { .. }
         | Kind::FromUtf8 { .. }
         | Kind::UnevaluatedItems { .. }
         | Kind::Referencing(_) => Wrong::Forbidden,

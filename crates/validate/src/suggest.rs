@@ -2,7 +2,10 @@
 
 /// The candidate nearest to `written`, if one is near enough to be what was meant.
 pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let most = (written.chars().count() / 3).clamp(1, 6);
+    within((written.chars().count() / 3).clamp(1, 6), written, candidates)
+}
+
+fn within<'c>(most: usize, written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         if candidate == written || candidate.len().abs_diff(written.len()) > most * 4 {
@@ -19,7 +22,9 @@ pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>)
 /// The path nearest to `written`: by its text, or by its last step in another folder.
 pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
     let last = written.rsplit('/').next().unwrap_or(written);
-    nearest(written, paths.clone()).or_else(|| {
+    // Most of a path is its folders: only what is left may differ.
+    let most = (last.chars().count() / 5).clamp(1, 4);
+    within(most, written, paths.clone()).or_else(|| {
         let mut same = paths.filter(|path| path.rsplit('/').next() == Some(last) && !last.is_empty());
         same.next().filter(|_| same.next().is_none())
     })

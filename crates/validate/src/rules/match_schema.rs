@@ -41,27 +41,28 @@ impl<'a> Matching<'a> {
             }
             return;
         }
-        if !self.seen.insert((&type_.name, std::ptr::from_ref(schema).addr())) {
+        // The form of a reference, not of what it refers to.
+        let is_reference = map.get("properties").is_some_and(|fields| fields.get("$ref").is_some());
+        if is_reference || !self.seen.insert((&type_.name, std::ptr::from_ref(schema).addr())) {
             return;
         }
         if let Some(Value::List(branches)) = map.get("oneOf") {
             for branch in branches {
-                self.branch(type_, path, branch);
+                self.branch(type_, path, branch, map);
             }
             if map.get("properties").is_none() {
                 return;
             }
         }
-        if let Some((field, types)) = type_.field_map() {
-            // One schema for all types of an interface: each field is optional there.
-            let _ = (field, types);
+        // One schema for all types of an interface: most fields are optional there.
+        if type_.field_map().is_some() {
             return;
         }
-        self.fields(type_, path, map);
+        self.fields(type_, path, map, None);
     }
 
     /// An alternative: of an interface, compared with the type that it is the schema of.
-    fn branch(&mut self, type_: &'a Type, path: &str, branch: &'a Value) {
+    fn branch(&mut self, type_: &'a Type, path: &str, branch: &'a Value, whole: &Map) {
         let Some(map) = branch.as_map().filter(|map| map.get("$schemaRef").is_none()) else { return };
         let (path, branch, map) = match follow(self.cx, path, map) {
             Some((path, target)) => match target.as_map() {
@@ -77,12 +78,13 @@ impl<'a> Matching<'a> {
             if let Some(concrete) = concrete
                 && self.seen.insert((&concrete.name, std::ptr::from_ref(branch).addr()))
             {
-                self.fields(concrete, &path, map);
+                self.fields(concrete, &path, map, Some(whole));
             }
         }
     }
 
-    fn fields(&mut self, type_: &'a Type, path: &str, map: &'a Map) {
+    /// Compares the fields of a type with those of a schema, which may be an alternative of a `whole`.
+    fn fields(&mut self, type_: &'a Type, path: &str, map: &'a Map, whole: Option<&Map>) {
         let Some(properties) = map.get("properties").and_then(Value::as_map) else { return };
         let closed = matches!(map.get("additionalProperties"), Some(Value::Bool(false)));
         for field in &type_.fields {
@@ -95,7 +97,9 @@ impl<'a> Matching<'a> {
                 }
                 continue;
             };
-            if field.is_required && !is_required(map, &field.name) {
+            let demanded =
+                is_required(map, &field.name) || whole.is_some_and(|whole| is_required(whole, &field.name));
+            if field.is_required && !demanded {
                 self.optional(type_, field, path);
             }
             if SCALARS.contains(&&*field.type_name) {

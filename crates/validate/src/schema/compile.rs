@@ -16,6 +16,9 @@ use crate::tree::plain;
 /// What every schema's path is put after; never looked up anywhere.
 pub const BASE: &str = "bundle://schemas";
 
+/// What `pattern` is called when it is compiled: the library's own keyword knows other expressions than Python's.
+pub const PATTERN: &str = "pythonPattern";
+
 /// Where a `$ref` leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
@@ -112,8 +115,12 @@ impl Converter<'_> {
     fn keyword(&self, key: &str, value: &Value, converted: &mut PlainMap<String, Plain>) {
         let Some(holds) = keywords::holds(key).filter(|_| form::fault(key, value).is_none()) else { return };
         let plain_value = match (key, holds, value) {
-            ("pattern", _, Value::Str(text)) if self.bad_patterns.contains(&**text) => return,
-            ("pattern", _, Value::Str(text)) => Plain::String(pattern::from_python(text)),
+            ("pattern", _, Value::Str(text)) => {
+                if !self.bad_patterns.contains(&**text) {
+                    converted.insert(PATTERN.to_owned(), Plain::String(text.to_string()));
+                }
+                return;
+            }
             ("enum", _, Value::List(values)) => {
                 let mut different: Vec<Plain> = Vec::new();
                 for value in values.iter().map(plain) {
@@ -183,7 +190,12 @@ fn encode(text: &str) -> String {
 /// The path and the pointer of a made-up address.
 pub fn place(uri: &str) -> Option<(String, String)> {
     let (path, pointer) = uri.strip_prefix(BASE)?.split_once('#')?;
-    Some((decode(path), decode(pointer)))
+    let pointer = decode(pointer);
+    let pointer = match pointer.strip_suffix(PATTERN) {
+        Some(parent) => format!("{parent}pattern"),
+        None => pointer,
+    };
+    Some((decode(path), pointer))
 }
 
 fn decode(text: &str) -> String {
