@@ -32,7 +32,12 @@ fn the_example_of_every_code_reports_that_code() {
             .filter_map(|rest| rest.split(']').next())
             .collect();
         reported.dedup();
-        assert_eq!(reported, [code.to_string()], "{code}: {stdout}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            reported,
+            [code.to_string()],
+            "{code}: {stdout}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 

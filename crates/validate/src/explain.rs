@@ -216,10 +216,10 @@ impl Subject<'_> {
     }
 
     fn missing(&self, failure: &Failure, field: &str) -> Diagnostic {
+        // `…/dependencies/NAME/0`: the field that is given, and the first of those that it needs.
         let asks = failure.keyword.as_ref().and_then(|(_, at)| {
-            let mut steps = at.rsplit('/');
-            let name = steps.next()?;
-            (steps.next()? == "dependencies").then(|| name.replace("~1", "/").replace("~0", "~"))
+            let (_, name) = at.rsplit_once("/dependencies/")?;
+            Some(name.split('/').next().unwrap_or(name).replace("~1", "/").replace("~0", "~"))
         });
         let message = match asks {
             Some(other) => format!("missing field `{field}`, which `{other}` needs beside it"),
@@ -319,13 +319,12 @@ fn without_echoes(told: Vec<Told>) -> Vec<Told> {
         .filter(|told| matches!(told.failure.wrong, Wrong::Type(_)))
         .map(|told| told.failure.pointer.clone())
         .collect();
+    let mut known: BTreeSet<(String, String)> = BTreeSet::new();
     let mut kept: Vec<Told> = Vec::new();
     for one in told {
-        let echo = typed.contains(&one.failure.pointer) && !matches!(one.failure.wrong, Wrong::Type(_));
-        let again = kept.iter().any(|other| {
-            other.failure.pointer == one.failure.pointer && other.failure.wrong == one.failure.wrong
-        });
-        if !echo && !again {
+        let Failure { pointer, wrong, .. } = &one.failure;
+        let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_));
+        if !echo && known.insert((pointer.clone(), format!("{wrong:?}"))) {
             kept.push(one);
         }
     }

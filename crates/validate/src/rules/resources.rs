@@ -38,7 +38,8 @@ fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
 /// Resources that no datafile and no other resource names.
 pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     let paths: HashSet<&str> = cx.bundle.resources().iter().map(|resource| &*resource.path).collect();
-    if paths.is_empty() {
+    // A file that could not be read may name any of them.
+    if paths.is_empty() || !cx.unread.is_empty() {
         return Vec::new();
     }
     let named_in_data = cx.bundle.datafiles().par_iter().map(|file| {
