@@ -30,7 +30,7 @@ fn scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
     let mut files: Vec<File> = repo.list(data, false)?.files;
     files.extend(repo.list(schemas, false)?.files);
     files.push(repo.file(graphql)?);
-    let is_yaml = |file: &&File| file.path.ends_with(".yml") || file.path.ends_with(".yaml");
+    let is_yaml = |file: &&File| matches!(file.path.rsplit_once('.'), Some((_, "yml" | "yaml")));
     let found = files.par_iter().filter(is_yaml).flat_map_iter(|file| {
         let Ok(Bytes::Whole(bytes)) = file.read() else { return Vec::new() };
         let Ok(text) = str::from_utf8(&bytes) else { return Vec::new() };

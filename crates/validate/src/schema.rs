@@ -216,8 +216,9 @@ fn wrong(kind: &Kind) -> Wrong {
             Wrong::ManyBranches(fits.collect())
         }
         Kind::PropertyNames { error } => Wrong::Name(Box::new(failure(error))),
-        Kind::Not { .. } | Kind::FalseSchema => Wrong::Forbidden,
-        Kind::ContentEncoding { .. }
+        Kind::Not { .. }
+        | Kind::FalseSchema
+        | Kind::ContentEncoding { .. }
         | Kind::ContentMediaType { .. }
         | Kind::FromUtf8 { .. }
         | Kind::UnevaluatedItems { .. }

@@ -74,10 +74,7 @@ fn a_scalar_of_seven_megabytes_is_checked() {
 #[test]
 fn a_pattern_that_never_ends_is_given_up() {
     check(&[schema("{type: string, pattern: \"^(x+x+(?!z))+y$\"}"), thing(&"x".repeat(5_000))], &["Q3006"]);
-    check(
-        &[schema(r#"{type: string, pattern: '^(.*)\1\1\1\1\1$'}"#), thing(&"x".repeat(200_000))],
-        &["Q3006"],
-    );
+    check(&[schema(r"{type: string, pattern: '^(.*)\1\1\1\1\1$'}"), thing(&"x".repeat(200_000))], &["Q3006"]);
     // Without look-around there is nothing to try: any text takes time in proportion to its length.
     check(&[schema("{type: string, pattern: \"^(x+)+y$\"}"), thing(&"x".repeat(500_000))], &["Q3005"]);
 }
@@ -107,8 +104,7 @@ fn a_schema_that_refers_to_itself_ends() {
 
 #[test]
 fn many_failures_of_one_file_are_told_and_end() {
-    let many: String =
-        (0..20_000).map(|index| format!("  - {{name: 1, provider: tcp, port: x{index}}}\n")).collect();
+    let many = "  - {name: 1, provider: tcp, port: x}\n".repeat(20_000);
     let app =
         format!("$schema: /tiny/app-1.yml\nname: many\nteam: {{$ref: /teams/core.yml}}\nendpoints:\n{many}");
     let found = codes(&[("data/apps/many.yml", app)]);

@@ -36,7 +36,7 @@ pub struct SchemaId {
     node: NodeId,
 }
 
-impl<'s> Schema<'s> {
+impl Schema<'_> {
     /// Its name.
     pub fn id(self) -> SchemaId {
         SchemaId { file: self.file, node: self.node.id() }

@@ -94,7 +94,8 @@ pub fn each_field<'a>(graphql: &'a Value, visit: &mut impl FnMut(&'a Map, &'a Ma
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let graphql = &cx.bundle.graphql().value;
     let mut checks = Checks { cx, file: cx.names.graphql(), findings: Vec::new() };
-    if graphql.as_map().is_some() {
+    // What bundling has against its form is told already.
+    if graphql.as_map().is_some() && !cx.unread.contains(&checks.file) {
         checks.findings = files::document(cx, &checks.file, graphql);
     }
     let mut seen: BTreeSet<&str> = BTreeSet::new();
@@ -208,23 +209,20 @@ impl Checks<'_> {
 
     fn unique(&mut self, graphql: &Value) {
         for Misused { pointer, type_name, field, complex } in misused(graphql, self.cx.types) {
-            match complex {
-                Some(own_type) => {
-                    let message =
-                        format!("`{type_name}.{field}` cannot be unique: `{own_type}` is not a simple type");
-                    let finding = self.report(code::UNIQUE_COMPLEX, &pointer, message);
-                    finding.hint = Some("mark a field of text or of a number".to_owned());
-                }
-                None => {
-                    let message =
-                        format!("`{type_name}.{field}` cannot be unique: no datafiles are of `{type_name}`");
-                    let finding = self.report(code::UNIQUE_BELOW, &pointer, message);
-                    let hint = format!(
-                        "write `isContextUnique`, or add `datafile` to `{type_name}` if it has files"
-                    );
-                    finding.hint = Some(hint);
-                }
-            }
+            let (code, why, hint) = match complex {
+                Some(own_type) => (
+                    code::UNIQUE_COMPLEX,
+                    format!("`{own_type}` is not a simple type"),
+                    "mark a field of text or of a number".to_owned(),
+                ),
+                None => (
+                    code::UNIQUE_BELOW,
+                    format!("no datafiles are of `{type_name}`"),
+                    format!("write `isContextUnique`, or add `datafile` to `{type_name}` if it has files"),
+                ),
+            };
+            let message = format!("`{type_name}.{field}` cannot be unique: {why}");
+            self.report(code, &pointer, message).hint = Some(hint);
         }
     }
 }

@@ -25,14 +25,12 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
 
 fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
     let file = cx.names.resource(&resource.path);
-    match document(resource) {
-        Some(value) => files::document(cx, &file, &value),
-        None => {
-            let message = "the resource names a schema, but is not plain YAML, and is not checked".to_owned();
-            let finding = Diagnostic::new(code::RESOURCE_NOT_CHECKED, message).in_file(file);
-            vec![finding.hint("remove `$schema` if the file is a template")]
-        }
+    if let Some(value) = document(resource) {
+        return files::document(cx, &file, &value);
     }
+    let message = "the resource names a schema, but is not plain YAML, and is not checked";
+    let finding = Diagnostic::new(code::RESOURCE_NOT_CHECKED, message).in_file(file);
+    vec![finding.hint("remove `$schema` if the file is a template")]
 }
 
 /// Resources that no datafile and no other resource names.

@@ -88,6 +88,8 @@ impl One<'_> {
     /// What the schema's own schema has against it.
     fn kept(&self, well_formed: bool) -> Vec<Diagnostic> {
         match meta(self.cx, self.root) {
+            // What bundling has against it is told already.
+            _ if self.cx.unread.contains(&self.cx.names.schema(self.path)) => Vec::new(),
             Meta::Missing => {
                 let finding = self.finding(code::SCHEMA_WITHOUT_SCHEMA, "", "the schema has no `$schema`");
                 vec![finding.hint("add `$schema: /metaschema-1.json`")]

@@ -48,7 +48,7 @@ fn one(
             let message = format!("`{shown}` is always empty: `{schema}` has no field `{sub_attr}`");
             let finding =
                 Diagnostic::new(code::SYNTHETIC, message).about(format!("{pointer}/synthetic/subAttr"));
-            let fields = places.iter().flat_map(|(_, at)| at.get("properties").and_then(Value::as_map));
+            let fields = places.iter().filter_map(|(_, at)| at.get("properties").and_then(Value::as_map));
             let fields = fields.flat_map(|fields| fields.iter().map(|(name, _)| name.as_str()));
             return Some(match suggest::nearest(step, fields) {
                 Some(meant) => finding.hint(format!("did you mean `{meant}`?")),

@@ -203,15 +203,12 @@ fn decode(text: &str) -> String {
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
         let hex = after.get(..2).and_then(|hex| u8::from_str_radix(str::from_utf8(hex).ok()?, 16).ok());
-        match (byte, hex) {
-            (b'%', Some(decoded)) => {
-                bytes.push(decoded);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*byte);
-                rest = after;
-            }
+        if let (b'%', Some(decoded)) = (byte, hex) {
+            bytes.push(decoded);
+            rest = &after[2..];
+        } else {
+            bytes.push(*byte);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
