@@ -14,11 +14,12 @@ mod schemas;
 
 use std::collections::BTreeSet;
 
-use qontract_diagnostics::{Diagnostic, code};
-use qontract_yaml::{Document as YamlDocument, Limits, Node, Value as Yaml};
+use qontract_diagnostics::{Diagnostic, Span, code};
+use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Value as Yaml};
 
+use crate::json;
 use crate::model::{Bundle, Encoded, Pool, Stamp};
-use crate::repo::{Bytes, File, MOST_BYTES, Repo, RepoError};
+use crate::repo::{self, Bytes, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::types::Types;
 use crate::value::{Keys, Value};
 
@@ -49,13 +50,23 @@ pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoErro
     let layout = repo.layout();
     let mut findings = Vec::new();
 
-    let graphql = graphql::read(&repo.file(&layout.graphql)?, &mut findings);
+    let graphql = match repo.file(&layout.graphql)? {
+        Ok(file) => graphql::read(&file, &mut findings),
+        Err(finding) => {
+            findings.push(*finding);
+            None
+        }
+    };
     let types = graphql.as_ref().map(Types::read).unwrap_or_default();
-    let schema_files = repo.list(&layout.schemas, false)?;
-    let schemas = schemas::read(schema_files, &mut findings);
+    let schemas = schemas::read(repo.list(&layout.schemas, Names::Documents)?, &mut findings);
 
-    let data = datafiles::read(repo.list(&layout.data, false)?, &schemas, &types, &mut findings);
-    let resources = resources::read(repo.list(&layout.resources, true)?, &data.backrefs, &mut findings);
+    let data = datafiles::read(repo.list(&layout.data, Names::Documents)?, &schemas, &types, &mut findings);
+    let resources = match repo.list(&layout.resources, Names::All) {
+        // The one part that a data repo may do without.
+        Err(RepoError::Missing { .. }) => Listing::default(),
+        other => other?,
+    };
+    let resources = resources::read(resources, &data.backrefs, &mut findings);
 
     let Some(graphql) = graphql else {
         return Ok(Outcome { built: None, partial: None, findings });
@@ -91,11 +102,11 @@ fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, V
             return None;
         }
         Err(error) => {
-            findings.push(unreadable(file, &error));
+            findings.push(repo::unreadable(&file.name, &error.to_string()));
             return None;
         }
     };
-    let parsed = qontract_yaml::parse(&bytes, &Limits::default());
+    let parsed = read(file, &bytes);
     let empty = match &parsed.document {
         Some(document) => document.root().value() == Yaml::Null,
         None => !parsed.findings.iter().any(Diagnostic::is_error),
@@ -109,8 +120,22 @@ fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, V
     Some((parsed.document?, bytes))
 }
 
-fn unreadable(file: &File, error: &std::io::Error) -> Diagnostic {
-    Diagnostic::new(code::UNREADABLE, format!("the file cannot be read: {error}")).in_file(&file.name)
+/// YAML, or strictly JSON if the file's name says so.
+fn read(file: &File, bytes: &[u8]) -> Parsed {
+    let limits = Limits::default();
+    if repo::document_ending(&file.path) != Some("json") {
+        return qontract_yaml::parse(bytes, &limits);
+    }
+    let text = str::from_utf8(bytes).unwrap_or_default();
+    let blank = text.trim().is_empty();
+    if let Err(fault) = json::Reader::new(text).whole(&mut Keys::default())
+        && !blank
+    {
+        let finding = Diagnostic::new(code::YAML_SYNTAX, format!("the file is not JSON: {}", fault.what));
+        let finding = finding.at(Span::new(fault.offset, fault.offset + 1));
+        return Parsed { document: None, findings: vec![finding] };
+    }
+    qontract_yaml::parse_as(Syntax::Json, bytes, &limits)
 }
 
 /// Reports a document whose top level is not a map.
@@ -122,22 +147,19 @@ fn not_a_map(file: &File, document: &YamlDocument) -> Diagnostic {
     };
     let start = document.root().span().start as usize;
     Diagnostic::new(code::NOT_A_MAP, format!("the top level is {what}, not a map"))
-        .at(qontract_diagnostics::Span::new(start, start + 1))
+        .at(Span::new(start, start + 1))
         .in_file(&file.name)
 }
 
 /// Whether a file is a datafile or schema by its name; a name that is almost one is reported.
 fn is_document(file: &File, findings: &mut Vec<Diagnostic>) -> bool {
-    const ENDINGS: [&str; 3] = ["yml", "yaml", "json"];
-    let Some((_, ending)) = file.path.rsplit_once('.') else { return false };
-    if ENDINGS.contains(&ending) {
+    let Some(ending) = repo::document_ending(&file.path) else { return false };
+    if ending == ending.to_ascii_lowercase() {
         return true;
     }
-    if ENDINGS.contains(&ending.to_ascii_lowercase().as_str()) {
-        let message = format!("files that end in `.{ending}` are left out");
-        let finding = Diagnostic::new(code::NAME_IGNORED, message).in_file(&file.name);
-        findings.push(finding.hint(format!("rename it to end in `.{}`", ending.to_ascii_lowercase())));
-    }
+    let message = format!("files that end in `.{ending}` are left out");
+    let finding = Diagnostic::new(code::NAME_IGNORED, message).in_file(&file.name);
+    findings.push(finding.hint(format!("rename it to end in `.{}`", ending.to_ascii_lowercase())));
     false
 }
 

@@ -6,7 +6,7 @@ mod wire;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::model::{Bundle, Document, Resource};
+use crate::model::{Bundle, Datafile, Document, Resource};
 
 pub use fields::{FieldChange, fields};
 
@@ -80,6 +80,10 @@ pub struct Diff {
     pub datafiles: Vec<DatafileChange>,
     /// Resources. A resource named elsewhere is not a changed resource: only its content counts.
     pub resources: Vec<ResourceChange>,
+    /// Schemas.
+    pub schemas: Vec<DatafileChange>,
+    /// The description of the GraphQL types.
+    pub graphql: Option<Change<Arc<Document>>>,
 }
 
 impl Diff {
@@ -87,30 +91,17 @@ impl Diff {
     ///
     /// Documents that the bundles share are not looked at, so the cost is that of what differs.
     pub fn between(base: &Bundle, head: &Bundle) -> Self {
-        let datafiles = changes(
-            base.datafiles(),
-            head.datafiles(),
-            |datafile| &datafile.path,
-            |old, new| {
-                Arc::ptr_eq(&old.document, &new.document)
-                    || old.document.digest == new.document.digest
-                    || old.document.value == new.document.value
-            },
-        );
         let resources = changes(
             base.resources(),
             head.resources(),
             |resource| &resource.path,
             |old, new| old.sha256sum == new.sha256sum,
         );
+        let (old, new) = (base.graphql(), head.graphql());
         Self {
-            datafiles: datafiles
-                .into_iter()
-                .map(|change| DatafileChange {
-                    path: Arc::clone(&change.either().path),
-                    change: change.map(|datafile| Arc::clone(&datafile.document)),
-                })
-                .collect(),
+            datafiles: document_changes(base.datafiles(), head.datafiles()),
+            schemas: document_changes(base.schemas(), head.schemas()),
+            graphql: (!same(old, new)).then(|| Change::Changed(Arc::clone(old), Arc::clone(new))),
             resources: resources
                 .into_iter()
                 .map(|change| ResourceChange {
@@ -123,7 +114,8 @@ impl Diff {
 
     /// Whether the bundles say the same.
     pub fn is_empty(&self) -> bool {
-        self.datafiles.is_empty() && self.resources.is_empty()
+        let Self { datafiles, resources, schemas, graphql } = self;
+        datafiles.is_empty() && resources.is_empty() && schemas.is_empty() && graphql.is_none()
     }
 }
 
@@ -132,6 +124,22 @@ impl DatafileChange {
     pub fn schema(&self) -> Option<&str> {
         self.change.either().schema()
     }
+}
+
+/// Whether two documents say the same, looking at their values only if nothing quicker tells.
+fn same(old: &Arc<Document>, new: &Arc<Document>) -> bool {
+    Arc::ptr_eq(old, new) || old.digest == new.digest || old.value == new.value
+}
+
+fn document_changes(base: &[Datafile], head: &[Datafile]) -> Vec<DatafileChange> {
+    let found = changes(base, head, |datafile| &datafile.path, |old, new| same(&old.document, &new.document));
+    found
+        .into_iter()
+        .map(|change| DatafileChange {
+            path: Arc::clone(&change.either().path),
+            change: change.map(|datafile| Arc::clone(&datafile.document)),
+        })
+        .collect()
 }
 
 /// Walks two sorted lists at once.

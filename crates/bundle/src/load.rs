@@ -51,19 +51,22 @@ pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
     Ok(Bundle {
         sha: Sha256::of(bytes),
         stamp,
-        datafiles: documents(&skimmed.data, pool)?,
+        datafiles: documents(there(skimmed.data.as_ref(), "data")?, pool)?,
         graphql,
-        resources: resources(&skimmed.resources, pool)?,
-        schemas: documents(&skimmed.schemas, pool)?,
+        resources: resources(there(skimmed.resources.as_ref(), "resources")?, pool)?,
+        schemas: documents(there(skimmed.schemas.as_ref(), "schemas")?, pool)?,
     })
 }
+
+/// Texts by path.
+type Texts<'a> = Vec<(String, &'a str)>;
 
 /// The texts of a bundle's parts, found without reading them.
 #[derive(Default)]
 struct Skimmed<'a> {
-    data: Vec<(String, &'a str)>,
-    resources: Vec<(String, &'a str)>,
-    schemas: Vec<(String, &'a str)>,
+    data: Option<Texts<'a>>,
+    resources: Option<Texts<'a>>,
+    schemas: Option<Texts<'a>>,
     rest: Vec<(String, &'a str)>,
 }
 
@@ -80,17 +83,21 @@ fn skim(text: &str) -> Result<Skimmed<'_>, Fault> {
                 return Ok(());
             }
         };
-        documents.clear();
+        let documents = documents.insert(Texts::new());
         reader.object(|reader, path| {
             documents.push((path, reader.skip()?));
             Ok(())
         })
     })?;
     reader.end()?;
-    for documents in [&mut skimmed.data, &mut skimmed.resources, &mut skimmed.schemas] {
+    for documents in [&mut skimmed.data, &mut skimmed.resources, &mut skimmed.schemas].into_iter().flatten() {
         sort(documents);
     }
     Ok(skimmed)
+}
+
+fn there<'t, 'a>(documents: Option<&'t Texts<'a>>, part: &str) -> Result<&'t Texts<'a>, LoadError> {
+    documents.ok_or_else(|| LoadError::Form { part: part.to_owned(), form: "an object" })
 }
 
 /// By path; of equal paths the last one stays, as in every reader of JSON.

@@ -38,6 +38,24 @@ impl Default for Layout {
     }
 }
 
+impl Layout {
+    /// The layout with its paths as Git writes them: no `./` in front, no slash behind.
+    #[must_use]
+    pub fn normal(self) -> Self {
+        let normal = |path: String| {
+            let path = path.trim_start_matches("./");
+            if path.len() > 1 { path.trim_end_matches('/').to_owned() } else { path.to_owned() }
+        };
+        let Self { data, resources, schemas, graphql } = self;
+        Self {
+            data: normal(data),
+            resources: normal(resources),
+            schemas: normal(schemas),
+            graphql: normal(graphql),
+        }
+    }
+}
+
 /// A data repo, wherever it is.
 #[derive(Clone, Debug)]
 pub struct Repo {
@@ -80,6 +98,27 @@ pub enum Bytes<'a> {
     TooLarge(u64),
 }
 
+/// Which files of a folder are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// YAML and JSON; what is wrong with other files is not reported.
+    Documents,
+    /// Every file.
+    All,
+}
+
+impl Names {
+    fn wants(self, name: &str) -> bool {
+        self == Names::All || document_ending(name).is_some()
+    }
+}
+
+/// The ending of a YAML or JSON file, in whatever case.
+pub(crate) fn document_ending(name: &str) -> Option<&str> {
+    let (_, ending) = name.rsplit_once('.')?;
+    ["yml", "yaml", "json"].iter().any(|known| known.eq_ignore_ascii_case(ending)).then_some(ending)
+}
+
 /// The files of a folder, by path, and what was wrong with the others.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -97,9 +136,6 @@ pub enum RepoError {
     Missing {
         /// Which one.
         name: String,
-        /// What the operating system said, if it was asked.
-        #[source]
-        source: Option<io::Error>,
     },
     /// A folder cannot be listed.
     #[error("cannot list `{name}`")]
@@ -118,7 +154,7 @@ pub enum RepoError {
 impl Repo {
     /// The data repo in a directory.
     pub fn directory(root: impl Into<PathBuf>, layout: Layout) -> Self {
-        Self { tree: Tree::Directory(root.into()), layout }
+        Self { tree: Tree::Directory(root.into()), layout: layout.normal() }
     }
 
     /// A data repo whose parts are at any four places.
@@ -128,7 +164,7 @@ impl Repo {
 
     /// The data repo in a Git revision.
     pub fn revision(revision: Revision, layout: Layout) -> Self {
-        Self { tree: Tree::Revision(revision), layout }
+        Self { tree: Tree::Revision(revision), layout: layout.normal() }
     }
 
     /// Where its parts are.
@@ -136,42 +172,31 @@ impl Repo {
         &self.layout
     }
 
-    /// The files of the folder `name`. A missing folder is an error, unless it `may_be_missing`.
-    pub fn list(&self, name: &str, may_be_missing: bool) -> Result<Listing, RepoError> {
-        let listing = match &self.tree {
-            Tree::Directory(root) => directory::list(&root.join(name), root, name),
-            Tree::Places => directory::list(Path::new(name), Path::new(name), name),
-            Tree::Revision(revision) => revision.list(name),
-        };
-        let mut listing = match listing {
-            Err(RepoError::Missing { .. }) if may_be_missing => Listing::default(),
-            other => other?,
+    /// The files of the folder `name`.
+    pub fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
+        let mut listing = match &self.tree {
+            Tree::Directory(root) => directory::list(&root.join(name), Some(root), name, names)?,
+            Tree::Places => directory::list(Path::new(name), None, name, names)?,
+            Tree::Revision(revision) => revision.list(name, names)?,
         };
         listing.files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
     }
 
-    /// The single file `name`.
-    pub fn file(&self, name: &str) -> Result<File, RepoError> {
+    /// The single file `name`; a link that must not be followed is a finding.
+    pub fn file(&self, name: &str) -> Result<Result<File, Box<Diagnostic>>, RepoError> {
         let content = match &self.tree {
-            Tree::Directory(root) => Content::OnDisk(root.join(name)),
-            Tree::Places => Content::OnDisk(PathBuf::from(name)),
-            Tree::Revision(revision) => {
-                let missing = || RepoError::Missing { name: name.to_owned(), source: None };
-                Content::InMemory(revision.read(name)?.ok_or_else(missing)?)
-            }
+            Tree::Directory(root) => directory::file(&root.join(name), Some(root), name)?,
+            Tree::Places => directory::file(Path::new(name), None, name)?,
+            Tree::Revision(revision) => revision.file(name)?,
         };
-        if let Content::OnDisk(path) = &content {
-            path.metadata()
-                .map_err(|source| RepoError::Missing { name: name.to_owned(), source: Some(source) })?;
-        }
-        Ok(File { path: format!("/{name}"), name: name.to_owned(), content })
+        Ok(content.map(|content| File { path: format!("/{name}"), name: name.to_owned(), content }))
     }
 }
 
 impl Sources for Repo {
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
-        match self.file(file).ok()?.read().ok()? {
+        match self.file(file).ok()?.ok()?.read().ok()? {
             Bytes::Whole(bytes) => Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),
             Bytes::TooLarge(_) => None,
         }
@@ -207,8 +232,13 @@ fn is_hidden(name: &str) -> bool {
     name.starts_with('.')
 }
 
+/// Whether a path of the data repo has a part that is passed over.
+fn has_hidden_part(path: &str) -> bool {
+    path.split('/').any(is_hidden)
+}
+
 fn link_outside(name: &str, target: &str) -> Diagnostic {
-    let message = format!("the link leads out of the data repo, to `{target}`");
+    let message = format!("the link leads to `{target}`, which is not part of the data repo");
     Diagnostic::new(code::LINK_OUTSIDE, message).in_file(name)
 }
 
@@ -216,6 +246,7 @@ fn link_broken(name: &str, target: &str, why: &str) -> Diagnostic {
     Diagnostic::new(code::LINK_BROKEN, format!("the link leads to `{target}`, {why}")).in_file(name)
 }
 
-fn unreadable(name: &str, why: &str) -> Diagnostic {
+/// A file that cannot be read.
+pub(crate) fn unreadable(name: &str, why: &str) -> Diagnostic {
     Diagnostic::new(code::UNREADABLE, format!("the file cannot be read: {why}")).in_file(name)
 }

@@ -6,7 +6,14 @@ use std::path::Path;
 use crate::model::Encoded;
 
 /// Writes a bundle so that `path` has either all of it or what it had before.
+///
+/// A link stays a link: what it leads to is replaced. What is no file, such as a pipe, is written to.
 pub fn write(encoded: &Encoded, path: &Path) -> io::Result<()> {
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+        return encoded.write_to(&mut file);
+    }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

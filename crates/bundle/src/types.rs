@@ -93,16 +93,14 @@ impl Types {
     /// What does not have the form of a type or field is passed over: [`crate::build`] reports it.
     pub fn read(graphql: &Value) -> Self {
         let mut types = BTreeMap::new();
-        for conf in confs(graphql).unwrap_or_default() {
-            if let Some(type_) = conf.as_map().and_then(Type::read) {
-                types.insert(type_.name.clone(), type_);
-            }
-        }
         let mut by_schema = BTreeMap::new();
-        for type_ in types.values() {
+        // In the order of the file: of two types for one schema the last one counts.
+        for conf in confs(graphql).unwrap_or_default() {
+            let Some(type_) = conf.as_map().and_then(Type::read) else { continue };
             if let Some(datafile) = &type_.datafile {
                 by_schema.insert(datafile.clone(), type_.name.clone());
             }
+            types.insert(type_.name.clone(), type_);
         }
         if let Some(query) = types.get("Query") {
             for field in &query.fields {

@@ -119,6 +119,99 @@ fn a_link_above_the_top_is_refused_in_a_revision() {
 }
 
 #[test]
+fn a_link_into_a_hidden_folder_is_refused() {
+    let scratch = repo();
+    scratch.write("resources/.secret/key", "x");
+    scratch.link("resources/key", ".secret/key");
+    scratch.commit_all("state");
+    scratch.link("resources/config", "../.git/config");
+    check(&scratch, &["Q2003 resources/config", "Q2003 resources/key"]);
+}
+
+#[test]
+fn the_parts_themselves_may_not_be_links_out_of_the_repo() {
+    let (scratch, outside) = (repo(), repo());
+    for part in ["data", "graphql-schemas/schema.yml"] {
+        let inside = scratch.path().join(part);
+        if inside.is_dir() { std::fs::remove_dir_all(&inside) } else { std::fs::remove_file(&inside) }
+            .expect("gone");
+        scratch.link(part, outside.path().join(part).to_str().expect("UTF-8"));
+    }
+    check(&scratch, &["Q2003 data", "Q2003 graphql-schemas/schema.yml"]);
+}
+
+#[test]
+fn a_part_may_be_a_link_within_the_repo() {
+    let scratch = repo();
+    let before = bytes(&folder(scratch.path()));
+    std::fs::rename(scratch.path().join("data"), scratch.path().join("real")).expect("renamed");
+    scratch.link("data", "real");
+    assert_eq!(bytes(&check(&scratch, &[])), before);
+}
+
+#[test]
+fn links_and_odd_files_that_are_no_documents_are_passed_over_among_datafiles() {
+    let scratch = repo();
+    scratch.link("data/teams-of-old", "teams");
+    scratch.link("data/broken", "nowhere");
+    check(&scratch, &[]);
+}
+
+#[test]
+fn a_pipe_for_a_file_is_a_finding_and_not_a_wait() {
+    let scratch = repo();
+    scratch.remove("graphql-schemas/schema.yml");
+    for name in ["graphql-schemas/schema.yml", "data/pipe.yml"] {
+        let made = std::process::Command::new("mkfifo").arg(scratch.path().join(name)).status();
+        assert!(made.expect("mkfifo runs").success());
+    }
+    let outcome = folder(scratch.path());
+    assert_eq!(findings(&outcome), ["Q2007 data/pipe.yml", "Q2007 graphql-schemas/schema.yml"]);
+}
+
+#[test]
+fn names_that_are_no_text_are_reported_by_folder_and_revision_alike() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let scratch = repo();
+    for name in [b"data/x\xff.yml", b"data/x\xfe.yml"] {
+        let path = scratch.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::write(path, "a: 1\n").expect("an odd name");
+    }
+    check(&scratch, &["Q2007 data/x\u{fffd}.yml"]);
+}
+
+#[test]
+fn json_files_are_json() {
+    let scratch = repo();
+    scratch.write(
+        "data/n.json",
+        "{\"$schema\": \"/x\", \"a\": 1e3, \"b\": 12345e7, \"c\": -0, \"d\": \"\\ud83d\\ude00\"}\n",
+    );
+    let text = bytes(&check(&scratch, &[]));
+    assert!(text.contains(r#""a":1000.0,"b":123450000000.0,"c":0,"d":"\ud83d\ude00"}"#), "{text}");
+    scratch.write("data/n.json", "{\"a\": yes} # comment\n");
+    check(&scratch, &["Q1001 data/n.json"]);
+}
+
+#[test]
+fn merge_keys_are_counted_before_they_are_copied() {
+    let scratch = repo();
+    let keys = (0..20_000).map(|key| format!("  k{key}: 0\n")).collect::<Vec<_>>().concat();
+    let merges = "- {<<: *a}\n".repeat(10_000);
+    scratch.write("data/bomb.yml", format!("a: &a\n{keys}b:\n{merges}"));
+    assert_eq!(findings(&folder(scratch.path())), ["Q1005 data/bomb.yml"]);
+}
+
+#[test]
+fn the_time_of_a_commit_does_not_depend_on_the_users_settings() {
+    let scratch = repo();
+    scratch.commit_all("state");
+    scratch.git(&["config", "log.showSignature", "true"]);
+    let revision = Revision::open(scratch.path(), "HEAD").expect("a commit");
+    assert_eq!(revision.stamp().timestamp, "1700000000");
+}
+
+#[test]
 fn a_data_repo_may_be_a_folder_of_its_git_repository() {
     let scratch = Scratch::copy_of(&vectors());
     scratch.commit_all("state");

@@ -12,8 +12,10 @@ mod place;
 pub mod record;
 pub mod render;
 mod report;
+mod shown;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Note, Severity};
 pub use place::{Place, Position, Span, position};
-pub use report::{NoSources, Report, Sources};
+pub use report::{NoSources, Report, Sources, counted};
+pub use shown::shown;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::diagnostic::Diagnostic;
 use crate::place::{Place, position};
-use crate::report::{Report, Sources};
+use crate::report::{Remembered, Report, Sources};
 
 /// A finding with its lines worked out.
 #[derive(Debug, Serialize)]
@@ -64,10 +64,11 @@ pub struct NoteRecord {
 
 /// All findings of a report as records.
 pub fn records(report: &Report, sources: &dyn Sources) -> Vec<Record> {
-    report.findings().iter().map(|finding| record(finding, sources)).collect()
+    let sources = Remembered::new(sources);
+    report.findings().iter().map(|finding| record(finding, &sources)).collect()
 }
 
-fn record(finding: &Diagnostic, sources: &dyn Sources) -> Record {
+fn record(finding: &Diagnostic, sources: &Remembered<'_>) -> Record {
     let Diagnostic { code, severity, message, label, place, notes, hint } = finding;
     let notes = notes.iter().map(|note| NoteRecord {
         text: note.text.clone(),
@@ -84,7 +85,7 @@ fn record(finding: &Diagnostic, sources: &dyn Sources) -> Record {
     }
 }
 
-fn place_record(place: &Place, sources: &dyn Sources) -> PlaceRecord {
+fn place_record(place: &Place, sources: &Remembered<'_>) -> PlaceRecord {
     let lines = place.span.and_then(|span| {
         let text = sources.text(&place.file)?;
         Some((position(&text, span.start as usize), position(&text, span.end as usize)))

@@ -7,7 +7,8 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::place::{Place, Span};
-use crate::report::{Report, Sources};
+use crate::report::{Remembered, Report, Sources};
+use crate::shown::shown;
 
 /// Lines longer than this are not shown in a frame: they would bury the message.
 const LONGEST_LINE: usize = 1_000;
@@ -23,28 +24,42 @@ pub enum Colour {
     Plain,
 }
 
-/// All findings, an empty line after each.
+/// Most findings of one file that are shown.
+const MOST_OF_A_FILE: usize = 100;
+
+/// All findings, an empty line after each; of a file with very many, the first ones.
 pub fn text(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
+    let sources = Remembered::new(sources);
     let mut out = String::new();
-    for finding in report.findings() {
-        out.push_str(&one(finding, sources, colour));
-        out.push_str("\n\n");
+    for findings in report.by_file() {
+        for finding in findings.iter().take(MOST_OF_A_FILE) {
+            out.push_str(&render(finding, &sources, colour));
+            out.push_str("\n\n");
+        }
+        if findings.len() > MOST_OF_A_FILE {
+            let more = findings.len() - MOST_OF_A_FILE;
+            let _ = write!(out, "… and {more} more in {}\n\n", shown(&findings[0].place.file));
+        }
     }
     out
 }
 
 /// One finding, without a final newline.
 pub fn one(finding: &Diagnostic, sources: &dyn Sources, colour: Colour) -> String {
+    render(finding, &Remembered::new(sources), colour)
+}
+
+fn render(finding: &Diagnostic, sources: &Remembered<'_>, colour: Colour) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
     let code = finding.code.to_string();
-    let title = level.primary_title(finding.message.as_str()).id(code.as_str());
+    let title = level.primary_title(shown(&finding.message)).id(code.as_str());
     let mut group =
         framed(Group::with_title(title), &finding.place, &finding.label, sources, AnnotationKind::Primary);
     for note in &finding.notes {
-        group = group.element(Level::NOTE.message(note.text.as_str()));
+        group = group.element(Level::NOTE.message(shown(&note.text)));
         if let Some(place) = &note.place {
             group = framed(group, place, "", sources, AnnotationKind::Context);
         }
@@ -55,7 +70,7 @@ pub fn one(finding: &Diagnostic, sources: &dyn Sources, colour: Colour) -> Strin
     };
     let mut out = renderer.render(&[group]);
     if let Some(hint) = &finding.hint {
-        let _ = write!(out, "\nhint: {hint}");
+        let _ = write!(out, "\nhint: {}", shown(hint));
     }
     out
 }
@@ -65,28 +80,29 @@ fn framed<'a>(
     group: Group<'a>,
     place: &'a Place,
     label: &'a str,
-    sources: &'a dyn Sources,
+    sources: &Remembered<'_>,
     kind: AnnotationKind,
 ) -> Group<'a> {
     if place.file.is_empty() {
         return group;
     }
+    let file = shown(&place.file);
     let text = place.span.and_then(|_| sources.text(&place.file));
     let (Some(span), Some(text)) = (place.span, text) else {
         let path = match &place.pointer {
-            Some(pointer) if !pointer.is_empty() => format!("{} at {pointer}", place.file),
-            _ => place.file.clone(),
+            Some(pointer) if !pointer.is_empty() => Cow::Owned(format!("{file} at {}", shown(pointer))),
+            _ => file,
         };
         return group.element(Origin::path(path));
     };
     let Some(frame) = Frame::cut(&text, span) else {
         let at = crate::position(&text, span.start as usize);
-        let origin = Origin::path(place.file.as_str());
-        return group.element(origin.line(at.line as usize).char_column(at.column as usize));
+        return group.element(Origin::path(file).line(at.line as usize).char_column(at.column as usize));
     };
-    let annotation = kind.span(frame.mark).label(Some(label).filter(|label| !label.is_empty()));
+    let label = Some(label).filter(|label| !label.is_empty()).map(shown);
+    let annotation = kind.span(frame.mark).label(label);
     let snippet = Snippet::source(Cow::Owned(frame.text)).line_start(frame.first_line);
-    group.element(snippet.path(place.file.as_str()).annotation(annotation))
+    group.element(snippet.path(file).annotation(annotation))
 }
 
 /// The few lines of a file that a frame shows.

@@ -1,6 +1,8 @@
 //! Findings collected and put in order.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -8,6 +10,26 @@ use crate::diagnostic::{Diagnostic, Severity};
 pub trait Sources {
     /// The text of `file`, if it can still be had.
     fn text(&self, file: &str) -> Option<Cow<'_, str>>;
+}
+
+/// The texts of other sources, kept as long as the same file is asked for.
+pub(crate) struct Remembered<'a> {
+    sources: &'a dyn Sources,
+    last: RefCell<Option<(String, Option<Rc<str>>)>>,
+}
+
+impl<'a> Remembered<'a> {
+    pub(crate) fn new(sources: &'a dyn Sources) -> Self {
+        Self { sources, last: RefCell::new(None) }
+    }
+
+    pub(crate) fn text(&self, file: &str) -> Option<Rc<str>> {
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|(known, _)| known != file) {
+            *last = Some((file.to_owned(), self.sources.text(file).map(|text| Rc::from(&*text))));
+        }
+        last.as_ref().and_then(|(_, text)| text.clone())
+    }
 }
 
 /// No texts at all: findings are shown without lines and frames.
@@ -55,6 +77,11 @@ impl Report {
         self.findings.is_empty()
     }
 
+    /// The findings, file by file.
+    pub fn by_file(&self) -> impl Iterator<Item = &[Diagnostic]> {
+        self.findings.chunk_by(|a, b| a.place.file == b.place.file)
+    }
+
     /// One line that counts: `2 errors, 1 warning in 3 files`.
     pub fn summary(&self) -> String {
         let mut files: Vec<&str> = self.findings.iter().map(|finding| finding.place.file.as_str()).collect();
@@ -74,7 +101,7 @@ impl Report {
 }
 
 /// `1 file`, `2 files`.
-fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use qontract_bundle::build::Outcome;
-use qontract_bundle::repo::{Bytes, File};
+use qontract_bundle::repo::{Bytes, File, Names};
 use qontract_bundle::{Layout, Repo};
 use qontract_diagnostics::Diagnostic;
 use qontract_validate::schema::Formats;
@@ -27,9 +27,9 @@ pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::R
 /// Scalars that readers of YAML take differently, in all files that are YAML.
 fn scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
     let Layout { data, schemas, graphql, .. } = repo.layout();
-    let mut files: Vec<File> = repo.list(data, false)?.files;
-    files.extend(repo.list(schemas, false)?.files);
-    files.push(repo.file(graphql)?);
+    let mut files: Vec<File> = repo.list(data, Names::Documents)?.files;
+    files.extend(repo.list(schemas, Names::Documents)?.files);
+    files.extend(repo.file(graphql)?);
     let is_yaml = |file: &&File| matches!(file.path.rsplit_once('.'), Some((_, "yml" | "yaml")));
     let found = files.par_iter().filter(is_yaml).flat_map_iter(|file| {
         let Ok(Bytes::Whole(bytes)) = file.read() else { return Vec::new() };

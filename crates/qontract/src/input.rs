@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
-use qontract_bundle::repo::{RepoError, Revision, head_stamp};
+use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
 use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, load};
 use qontract_diagnostics::{NoSources, Report, Sources};
 
@@ -15,13 +15,8 @@ use crate::printer::Printer;
 impl From<LayoutOptions> for Layout {
     fn from(options: LayoutOptions) -> Self {
         let LayoutOptions { data_dir, resources_dir, schemas_dir, graphql_file } = options;
-        let trimmed = |folder: String| folder.trim_end_matches('/').to_owned();
-        Layout {
-            data: trimmed(data_dir),
-            resources: trimmed(resources_dir),
-            schemas: trimmed(schemas_dir),
-            graphql: graphql_file,
-        }
+        Layout { data: data_dir, resources: resources_dir, schemas: schemas_dir, graphql: graphql_file }
+            .normal()
     }
 }
 
@@ -76,8 +71,12 @@ pub fn directory(folder: &Path, layout: Layout) -> (Repo, Stamp) {
 
 /// The data repo in a Git revision.
 pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
-    let revision = Revision::open(folder, name)
-        .with_context(|| UsageError(format!("`{name}` is no file, no folder and no Git revision")))?;
+    let revision = Revision::open(folder, name).map_err(|error| match error {
+        GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
+        other => {
+            anyhow::Error::new(other).context(UsageError(format!("cannot find the Git revision `{name}`")))
+        }
+    })?;
     let stamp = revision.stamp().clone();
     Ok((Repo::revision(revision, layout.clone()), stamp))
 }
@@ -85,10 +84,7 @@ pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(R
 /// Bundles a data repo; a part that is missing is the caller's mistake.
 pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool) -> anyhow::Result<Outcome> {
     build(repo, stamp, pool).map_err(|error| match error {
-        RepoError::Missing { ref name, .. } => {
-            let message = format!("there is no `{name}` in the data repo");
-            anyhow::Error::new(UsageError(message))
-        }
+        RepoError::Missing { .. } => UsageError(error.to_string()).into(),
         other => other.into(),
     })
 }

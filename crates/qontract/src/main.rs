@@ -16,6 +16,10 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
+/// Many small values are made by many threads: this allocator takes a third of the CPU time off a bundle.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     let arguments = as_peer(std::env::args_os().collect());
     let cli = match Cli::try_parse_from(arguments) {

@@ -2,51 +2,58 @@
 
 use std::io::{self, Write as _};
 
+use anstream::AutoStream;
 use qontract_diagnostics::render::{self, Colour};
-use qontract_diagnostics::{Report, Sources};
+use qontract_diagnostics::{Report, Sources, shown};
 
-/// Prints; colours only where a terminal shows them (`NO_COLOR` is honoured).
-#[derive(Debug, Default)]
-pub struct Printer {}
+/// Both streams of the process.
+#[derive(Debug)]
+pub struct Printer {
+    out: io::Stdout,
+    err: io::Stderr,
+}
+
+impl Default for Printer {
+    fn default() -> Self {
+        Self { out: io::stdout(), err: io::stderr() }
+    }
+}
 
 impl Printer {
     /// Writes data to stdout.
-    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub fn data(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = self.out.lock();
         out.write_all(bytes)?;
         out.flush()?;
         Ok(())
     }
 
-    /// Writes text to stdout, with its colours only where a terminal shows them.
-    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
+    /// Writes text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
-        let mut out = anstream::stdout().lock();
+        let mut out = AutoStream::auto(self.out.lock());
         out.write_all(text.as_bytes())?;
         out.flush()?;
         Ok(())
     }
 
-    /// Says a line on stderr.
-    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
+    /// Says a line on stderr; colours stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn note(&self, line: &str) {
-        let _ = writeln!(anstream::stderr().lock(), "{line}");
+        // Nobody to talk to is no reason to fail.
+        let _ = writeln!(AutoStream::auto(self.err.lock()), "{line}");
     }
 
     /// Says why a command ended.
     pub fn error(&self, error: &anyhow::Error) {
-        self.note(&format!("error: {error:#}"));
+        self.note(&format!("error: {}", shown(&format!("{error:#}"))));
     }
 
     /// Shows findings on stderr, with their lines where `sources` has them, and a line that counts them.
-    #[expect(clippy::unused_self, reason = "whoever prints has a printer")]
     pub fn report(&self, report: &Report, sources: &dyn Sources) {
         if report.is_empty() {
             return;
         }
         let text = render::text(report, sources, Colour::Styled);
-        let _ = writeln!(anstream::stderr().lock(), "{text}{}", report.summary());
+        self.note(&format!("{text}{}", report.summary()));
     }
 }
 

@@ -93,6 +93,9 @@ fn what_is_missing_is_the_callers_mistake() {
     check("bundle-no-folder", scratch.path(), &["bundle", "nowhere"]);
     check("bundle-no-data", scratch.path(), &["bundle", "kube"]);
     check("bundle-no-revision", scratch.path(), &["bundle", "repo", "--rev", "nowhere"]);
+    check("bundle-no-revision-folder", scratch.path(), &["bundle", "repo", "--rev", "HEAD:nothing"]);
+    let outside = Scratch::copy_of(&vectors().join("repo"));
+    check("bundle-no-git", outside.path(), &["bundle", ".", "-o", "out.json"]);
 }
 
 #[test]
@@ -122,6 +125,50 @@ fn diff_takes_bundles_and_revisions() {
     );
     check("diff-revisions", scratch.path(), &["diff", "HEAD~1", "HEAD"]);
     check("diff-work-tree", scratch.path(), &["diff", "HEAD", "."]);
+}
+
+#[test]
+fn a_changed_schema_is_a_difference() {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    scratch.commit_all("before");
+    let schema = scratch
+        .read("schemas/tiny/team-1.yml")
+        .replace("contact: {type: string}", "contact: {type: integer}");
+    scratch.write("schemas/tiny/team-1.yml", schema);
+    let types = scratch
+        .read("graphql-schemas/schema.yml")
+        .replace("name: contact, type: string", "name: contact, type: int");
+    scratch.write("graphql-schemas/schema.yml", types);
+    check("diff-schemas", scratch.path(), &["diff", "HEAD", "."]);
+}
+
+#[test]
+fn names_and_keys_cannot_command_the_terminal_or_the_merge_request() {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    scratch.commit_all("before");
+    scratch.write("data/x\u{1b}[31m.yml", "a: [1\n");
+    check("escape-name", scratch.path(), &["bundle", "."]);
+    scratch.remove("data/x\u{1b}[31m.yml");
+    let text = scratch.read("data/teams/core.yml") + "\"k\\e[31m``\\n- **x**\": \"`a`\"\n";
+    scratch.write("data/teams/core.yml", text);
+    check("escape-key", scratch.path(), &["diff", "HEAD", "."]);
+    check("escape-key-md", scratch.path(), &["diff", "HEAD", ".", "-o", "md"]);
+}
+
+#[test]
+fn very_many_findings_of_a_file_are_cut_short() {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    scratch.write("data/many.yml", "1: x\n".repeat(100_000));
+    let seen = command::seen(scratch.path(), &["bundle", "."]);
+    assert!(seen.contains("… and 900 more in data/many.yml"), "{}", &seen[seen.len() - 400..]);
+}
+
+#[test]
+fn both_sides_of_a_diff_are_reported() {
+    let scratch = repos();
+    scratch.write("repo/data/a.yml", "a: [1\n");
+    scratch.write("repo2/data/b.yml", "b: [1\n");
+    check("diff-broken", scratch.path(), &["diff", "repo", "repo2"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use qontract_diagnostics::{Code, Diagnostic, Place, Sources, Span, code};
-use qontract_yaml::{Document, Limits, Node, Value as Yaml, parse};
+use qontract_yaml::{Document, Limits, Node, Syntax, Value as Yaml, parse_as};
 
 /// Findings about the name of a field rather than its value.
 const ABOUT_KEYS: [Code; 4] =
@@ -22,7 +22,10 @@ pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {
     }
     for (file, places) in files {
         let Some(text) = sources.text(&file) else { continue };
-        let Some(document) = parse(text.as_bytes(), &Limits::default()).document else { continue };
+        let is_json = matches!(file.rsplit_once('.'), Some((_, "json")));
+        let syntax = if is_json { Syntax::Json } else { Syntax::Yaml };
+        let parsed = parse_as(syntax, text.as_bytes(), &Limits::default());
+        let Some(document) = parsed.document else { continue };
         for (code, place) in places {
             let pointer = place.pointer.as_deref().unwrap_or_default();
             place.span = Some(span(&document, pointer, ABOUT_KEYS.contains(&code)));

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use mistakes::table::{EDITS, FILES, TYPES, WHOLE};
+use qontract_bundle::repo::Names;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_diagnostics::render::{self, Colour};
 use qontract_diagnostics::{Diagnostic, Report, Sources as _, position};
@@ -26,7 +27,7 @@ fn findings(repo: &Repo) -> Vec<Diagnostic> {
     let mut found = validate(bundle.expect("what could be read"), &options);
     locate(&mut found, repo);
     found.extend(outcome.findings);
-    for file in repo.list("data", false).expect("datafiles").files {
+    for file in repo.list("data", Names::Documents).expect("datafiles").files {
         let text = repo.text(&file.name).expect("a text");
         found.extend(
             qontract_yaml::lint::dialect(&text).into_iter().map(|finding| finding.in_file(&file.name)),

@@ -13,7 +13,8 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let message = format!("byte {at} is not UTF-8");
-        Box::new(Diagnostic::new(code::YAML_ENCODING, message).hint("save the file as UTF-8"))
+        let finding = Diagnostic::new(code::YAML_ENCODING, message).at(Span::new(at, at + 1));
+        Box::new(finding.hint("save the file as UTF-8"))
     })?;
     // Almost all files are printable ASCII: decided without looking at characters.
     if bytes.iter().all(|byte| matches!(byte, b'\n' | b' '..=b'~')) {
@@ -50,6 +51,7 @@ fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
     }
 }
 
-fn ambiguous(span: Span, what: &str, hint: &str) -> Diagnostic {
+/// What readers of YAML take differently.
+pub(crate) fn ambiguous(span: Span, what: &str, hint: &str) -> Diagnostic {
     Diagnostic::new(code::YAML_AMBIGUOUS, what).at(span).hint(hint)
 }

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
-use crate::Parsed;
 use crate::dialect::{self, Watch};
 use crate::events::{AnchorId, Event, EventSource, Properties, Style};
 use crate::limits::Limits;
 use crate::merge::{self, Key, RawEntry};
 use crate::scalar::{self, Scalar};
 use crate::tree::{Document, NodeId, Slot, Stretch};
+use crate::{Parsed, Syntax};
 
 /// Builds the tree of the one document in `events`.
-pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, limits: &Limits) -> Parsed {
-    let mut composer = Composer::new(text, limits);
+pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, syntax: Syntax, limits: &Limits) -> Parsed {
+    let mut composer = Composer::new(text, syntax, limits);
     let end = loop {
         match events.next_event() {
             Ok((Event::End, _)) => break composer.watch.end(),
@@ -29,10 +29,19 @@ pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, limits: &Limits
     if let Err(finding) = end {
         composer.findings.push(*finding);
     }
-    let Composer { document, findings, .. } = composer;
+    let Composer { document, mut findings, .. } = composer;
+    // One mistake made everywhere is shown often enough; a hostile file does not fill the memory.
+    let first_error = findings.iter().position(Diagnostic::is_error);
+    if let Some(error) = first_error.filter(|error| *error >= MOST_FINDINGS) {
+        findings.swap(error, MOST_FINDINGS - 1);
+    }
+    findings.truncate(MOST_FINDINGS);
     let whole = document.root.is_some() && !findings.iter().any(Diagnostic::is_error);
     Parsed { document: whole.then_some(document), findings }
 }
+
+/// Most findings about one file.
+const MOST_FINDINGS: usize = 1_000;
 
 /// What a value costs once every alias in it is expanded.
 #[derive(Clone, Copy, Default)]
@@ -66,6 +75,7 @@ enum Anchored {
 struct Composer<'t> {
     source: &'t str,
     watch: Watch<'t>,
+    syntax: Syntax,
     limits: &'t Limits,
     document: Document,
     weights: Vec<Weight>,
@@ -82,13 +92,24 @@ struct Composer<'t> {
 type Fatal = Box<Diagnostic>;
 
 impl<'t> Composer<'t> {
-    fn new(source: &'t str, limits: &'t Limits) -> Self {
+    fn new(source: &'t str, syntax: Syntax, limits: &'t Limits) -> Self {
+        // About a value for every twenty bytes: most files then grow nothing while they are read.
+        let values = source.len() / 20 + 8;
+        let document = Document {
+            slots: Vec::with_capacity(values),
+            spans: Vec::with_capacity(values),
+            items: Vec::with_capacity(values / 8),
+            entries: Vec::with_capacity(values),
+            text: String::with_capacity(source.len()),
+            root: None,
+        };
         Self {
             source,
-            watch: Watch::new(source),
+            watch: Watch::new(source, syntax),
+            syntax,
             limits,
-            document: Document::default(),
-            weights: Vec::new(),
+            document,
+            weights: Vec::with_capacity(values),
             findings: Vec::new(),
             frames: Vec::new(),
             items: Vec::new(),
@@ -192,7 +213,12 @@ impl<'t> Composer<'t> {
         let text = if style == Style::Block { dialect::block_text(text, span, self.source)? } else { text };
         let span = self.watch.scalar(span, style)?;
         self.refuse_tag(properties, span);
-        let scalar = if style == Style::Plain { scalar::resolve(text) } else { Scalar::Str };
+        let scalar = match (style, self.syntax) {
+            (Style::Plain, Syntax::Yaml) => scalar::resolve(text),
+            (Style::Plain, Syntax::Json) => scalar::resolve_json(text)
+                .ok_or_else(|| Box::new(Diagnostic::new(code::YAML_SYNTAX, "this is no JSON").at(span)))?,
+            (Style::Quoted | Style::Block, _) => Scalar::Str,
+        };
         if self.expects_key() {
             let key = match scalar {
                 Scalar::Str | Scalar::Default => Key::Str(self.keep(text)),
@@ -274,7 +300,10 @@ impl<'t> Composer<'t> {
         let frame = self.frames.pop().expect("the parser closes what it opened");
         let (slot, weight, last) = match frame.kind {
             FrameKind::List => self.close_list(frame.base),
-            FrameKind::Map(_) => self.close_map(frame.base),
+            FrameKind::Map(_) => {
+                self.check_merge(frame.base, frame.start)?;
+                self.close_map(frame.base)
+            }
         };
         // A flow collection ends with its bracket; a block collection with its last value.
         let stop = if end.end > end.start { end.end } else { last.map_or(frame.start.end, |last| last.end) };
@@ -296,6 +325,17 @@ impl<'t> Composer<'t> {
         let start = narrow(self.document.items.len());
         self.document.items.extend(self.items.drain(base..));
         (Slot::List(Stretch { start, end: narrow(self.document.items.len()) }), weight, last)
+    }
+
+    /// What merge keys copy counts too, before it is copied: a few lines can ask for billions of entries.
+    fn check_merge(&self, base: usize, span: Span) -> Result<(), Fatal> {
+        let raw = &self.entries[base..];
+        if !raw.iter().any(|entry| matches!(entry.key, Key::Merge)) {
+            return Ok(());
+        }
+        let copied: u64 = raw.iter().map(|entry| merge::size(entry, &self.document)).sum();
+        let values = copied.saturating_add(self.document.entries.len() as u64);
+        self.check_weight(Weight { values, ..Weight::default() }, span)
     }
 
     fn close_map(&mut self, base: usize) -> (Slot, Weight, Option<Span>) {

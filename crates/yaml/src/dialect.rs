@@ -3,13 +3,16 @@
 //! The parser reports no such place; this watch follows its scalars through the source and looks at what lies
 //! between them. It either mends the difference or refuses the construct.
 
-use qontract_diagnostics::{Diagnostic, Span, code};
+use qontract_diagnostics::{Diagnostic, Span};
 
+use crate::Syntax;
+use crate::characters;
 use crate::events::Style;
 
 /// Follows the scalars of one text, in order.
 pub struct Watch<'t> {
     source: &'t str,
+    syntax: Syntax,
     /// Up to here the source was looked at.
     seen: usize,
     /// The scalar before `seen`: how it is written, and whether on several lines.
@@ -29,9 +32,9 @@ struct Gap {
 
 impl<'t> Watch<'t> {
     /// A watch at the start of `source`.
-    pub fn new(source: &'t str) -> Self {
+    pub fn new(source: &'t str, syntax: Syntax) -> Self {
         let byte_order_mark = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Self { source, seen: byte_order_mark, last: None, flow_depth: 0, content: false }
+        Self { source, syntax, seen: byte_order_mark, last: None, flow_depth: 0, content: false }
     }
 
     /// Looks at a scalar and at what stood before it; returns the bytes it is written in, header included.
@@ -52,9 +55,10 @@ impl<'t> Watch<'t> {
                         "between brackets this begins a key or a value in YAML 1.1, and text in YAML 1.2";
                     return Err(ambiguous(span, what, "put the text into quotes"));
                 }
+                self.tab_after_line_break(start, end)?;
                 Ok(span)
             }
-            Style::Quoted => Ok(span),
+            Style::Quoted => self.surrogates(span).map(|()| span),
             Style::Block => {
                 let header = gap.block_header.unwrap_or(start);
                 self.block(header, end)?;
@@ -74,14 +78,27 @@ impl<'t> Watch<'t> {
         let mut found = Gap::default();
         let Some(gap) = self.source.get(self.seen..to) else { return Ok(found) };
         self.key_in_brackets(gap)?;
+        if matches!(self.last, Some((Style::Plain, _))) {
+            let blanks = gap.len() - gap.trim_start().len();
+            self.tab_after_line_break(self.seen, self.seen + blanks)?;
+        }
         let mut comment = false;
+        let mut anchor = None;
         for (at, byte) in gap.bytes().enumerate() {
             let offset = self.seen + at;
             if comment && byte != b'\n' {
                 continue;
             }
             match byte {
-                b'\n' => comment = false,
+                b'\n' => {
+                    comment = false;
+                    if let Some(anchor) = anchor.filter(|_| self.flow_depth > 0) {
+                        let span = Span::new(anchor, anchor + 1);
+                        let what = "between brackets an anchor stands on the line of its value";
+                        return Err(ambiguous(span, what, "put them on one line"));
+                    }
+                }
+                b'&' => anchor = Some(offset),
                 b'#' => {
                     comment = true;
                     continue;
@@ -107,14 +124,67 @@ impl<'t> Watch<'t> {
     /// Between brackets, the colon of a key stands on the key's line and is followed by a blank.
     fn key_in_brackets(&self, gap: &str) -> Result<(), Box<Diagnostic>> {
         let (1.., Some((style, several_lines))) = (self.flow_depth, self.last) else { return Ok(()) };
-        let colon = gap.find(|character: char| !character.is_ascii_whitespace());
-        let Some(colon) = colon.filter(|colon| gap[*colon..].starts_with(':')) else { return Ok(()) };
+        let mut colon = 0;
+        loop {
+            colon += gap[colon..].len() - gap[colon..].trim_start().len();
+            if !gap[colon..].starts_with('#') {
+                break;
+            }
+            colon += gap[colon..].find('\n').unwrap_or(gap.len() - colon);
+        }
+        if !gap[colon..].starts_with(':') {
+            return Ok(());
+        }
         let at = Span::new(self.seen + colon, self.seen + colon + 1);
         if several_lines || gap[..colon].contains('\n') {
             return Err(ambiguous(at, "the key and its colon are not on one line", "put them on one line"));
         }
         if style == Style::Plain && gap[colon + 1..].starts_with([',', '[', ']', '{', '}']) {
             return Err(ambiguous(at, "a colon between brackets needs a blank after it", "write `: `"));
+        }
+        Ok(())
+    }
+
+    /// A tab that begins a line within or after plain text.
+    fn tab_after_line_break(&self, start: usize, end: usize) -> Result<(), Box<Diagnostic>> {
+        let text = &self.source[start..end];
+        for (newline, _) in text.match_indices('\n') {
+            let line = &text[newline + 1..];
+            let spaces = line.len() - line.trim_start_matches(' ').len();
+            if line[spaces..].starts_with('\t') {
+                let offset = start + newline + 1 + spaces;
+                return Err(ambiguous(
+                    Span::new(offset, offset + 1),
+                    "a tab where YAML 1.1 wants spaces",
+                    "use spaces",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Half characters written as escapes, which only JSON puts together.
+    fn surrogates(&self, span: Span) -> Result<(), Box<Diagnostic>> {
+        let written = &self.source[span.range()];
+        if self.syntax == Syntax::Json || !written.starts_with('"') {
+            return Ok(());
+        }
+        let mut bytes = written.bytes().enumerate();
+        while let Some((at, byte)) = bytes.next() {
+            if byte != b'\\' {
+                continue;
+            }
+            let escape = written.as_bytes().get(at + 1..at + 4);
+            if matches!(escape, Some([b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])) {
+                let at = span.start as usize + at;
+                let what = "half a character, which YAML 1.1 refuses";
+                return Err(ambiguous(
+                    Span::new(at, at + 6),
+                    what,
+                    "write the character itself, or `\\U` and eight digits",
+                ));
+            }
+            bytes.next();
         }
         Ok(())
     }
@@ -178,5 +248,5 @@ pub fn block_text<'a>(text: &'a str, span: Span, source: &str) -> Result<&'a str
 }
 
 fn ambiguous(span: Span, what: &str, hint: &str) -> Box<Diagnostic> {
-    Box::new(Diagnostic::new(code::YAML_AMBIGUOUS, what).at(span).hint(hint))
+    Box::new(characters::ambiguous(span, what, hint))
 }

@@ -1,6 +1,8 @@
 //! The parser in use: granit, a YAML 1.2 event parser that can be as lenient about indentation as libyaml.
 
-use granit_parser::{Event as GranitEvent, Parser, ScalarStyle, Span as GranitSpan, StrInput, Tag};
+use granit_parser::{
+    ErrorKind, Event as GranitEvent, Parser, ScalarStyle, Span as GranitSpan, StrInput, Tag,
+};
 use qontract_diagnostics::{Diagnostic, Span, code};
 
 use crate::events::{AnchorId, Event, EventSource, Properties, Style};
@@ -32,7 +34,11 @@ impl<'a> EventSource<'a> for Granit<'a> {
             };
             let (event, span) = next.map_err(|error| {
                 let at = error.marker().byte_offset().unwrap_or(self.length).min(self.length);
-                Box::new(Diagnostic::new(code::YAML_SYNTAX, error.info()).at(Span::new(at, at + 1)))
+                let code = match error.kind() {
+                    ErrorKind::RecursionLimitExceeded => code::YAML_DEPTH,
+                    _ => code::YAML_SYNTAX,
+                };
+                Box::new(Diagnostic::new(code, error.info()).at(Span::new(at, at + 1)))
             })?;
             if let Some(event) = translate(event) {
                 return Ok((event, bytes(span)));

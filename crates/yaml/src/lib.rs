@@ -42,13 +42,29 @@ pub struct Parsed {
     pub findings: Vec<Diagnostic>,
 }
 
+/// The language a file is written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Syntax {
+    /// YAML 1.1.
+    #[default]
+    Yaml,
+    /// JSON, which is read as YAML but for its bare scalars: `1e3` is a number, `yes` is nothing. That the text is
+    /// strictly JSON is for the caller to check.
+    Json,
+}
+
 /// Parses one file that holds one YAML document.
 ///
 /// **Invariant:** a document is returned only if no error was found.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
+    parse_as(Syntax::Yaml, bytes, limits)
+}
+
+/// Parses one file that holds one document in the given language.
+pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
     let text = match characters::check(bytes, limits) {
         Ok(text) => text,
         Err(finding) => return Parsed { document: None, findings: vec![*finding] },
     };
-    compose::compose(granit::Granit::new(text), text, limits)
+    compose::compose(granit::Granit::new(text), text, syntax, limits)
 }

@@ -109,6 +109,21 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
     gathered.entries
 }
 
+/// How many entries `entry` will have copied into its map.
+pub fn size(entry: &RawEntry, document: &Document) -> u64 {
+    let of_map = |id: NodeId| match document.slots[id.0 as usize] {
+        Slot::Map(stretch) => u64::from(stretch.end - stretch.start),
+        _ => 0,
+    };
+    match (entry.key, document.slots[entry.value.0 as usize]) {
+        (Key::Merge, Slot::List(stretch)) => {
+            document.items[stretch.range()].iter().map(|id| of_map(*id)).sum()
+        }
+        (Key::Merge, _) => of_map(entry.value),
+        _ => 1,
+    }
+}
+
 /// The entries that a merge key takes from its value, weakest first; `None` if it is no map or list of maps.
 fn merged(value: NodeId, document: &Document) -> Option<Vec<EntrySlot>> {
     let of_map = |id: NodeId| match document.slots[id.0 as usize] {

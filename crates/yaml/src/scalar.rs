@@ -53,6 +53,44 @@ pub fn resolve(text: &str) -> Scalar {
     }
 }
 
+/// Resolves the text of a bare scalar in a JSON file; `None` if JSON has no such scalar.
+///
+/// ```
+/// use qontract_yaml::scalar::{Scalar, resolve_json};
+/// assert_eq!(resolve_json("1e3"), Some(Scalar::Float(1000.0)));
+/// assert_eq!(resolve_json("yes"), None);
+/// ```
+pub fn resolve_json(text: &str) -> Option<Scalar> {
+    match text {
+        "null" => return Some(Scalar::Null),
+        "true" => return Some(Scalar::Bool(true)),
+        "false" => return Some(Scalar::Bool(false)),
+        _ => {}
+    }
+    let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |unsigned| (true, unsigned));
+    let bytes = unsigned.as_bytes();
+    let whole = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if whole == 0 || (whole > 1 && bytes[0] == b'0') {
+        return None;
+    }
+    if whole == bytes.len() {
+        return Some(decimal(unsigned, negative && unsigned != "0"));
+    }
+    let fraction = match &bytes[whole..] {
+        [b'.', rest @ ..] => 1 + rest.iter().take_while(|byte| byte.is_ascii_digit()).count(),
+        _ => 0,
+    };
+    let exponent = match &bytes[whole + fraction..] {
+        [] => true,
+        [b'e' | b'E', b'+' | b'-', digits @ ..] | [b'e' | b'E', digits @ ..] => {
+            all(digits, |byte| byte.is_ascii_digit())
+        }
+        _ => false,
+    };
+    (fraction != 1 && exponent)
+        .then(|| unsigned.parse().map_or(Scalar::NoValue, |value: f64| float(value, negative)))
+}
+
 fn word(text: &str) -> Scalar {
     match text {
         "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Bool(true),
@@ -209,8 +247,10 @@ fn whole_in_base(digits: &str, base: u32, negative: bool) -> Scalar {
         return Scalar::NoValue;
     }
     let mut whole = Decimal::zero();
-    // Sixteen is the largest base, so a number with this many digits is surely too long.
-    if digits.len() > MOST_DIGITS * 4 {
+    let digits = digits.trim_start_matches('0');
+    // A decimal digit is a little over 3.32 bits: longer numbers surely have too many of them.
+    let bits = digits.len() * base.ilog2() as usize;
+    if bits * 100 > (MOST_DIGITS + 2) * 333 {
         return Scalar::NoValue;
     }
     for digit in digits.chars() {
@@ -253,12 +293,11 @@ fn sexagesimal_point(digits: &str, negative: bool) -> Scalar {
 
 /// `2024-01-02`, or a date with a time.
 fn is_date(bytes: &[u8]) -> bool {
-    let Some((year, rest)) = take(bytes, 4, 4) else { return false };
+    let Some((_, rest)) = take(bytes, 4, 4) else { return false };
     let [b'-', rest @ ..] = rest else { return false };
     let Some((month, rest)) = take(rest, 1, 2) else { return false };
     let [b'-', rest @ ..] = rest else { return false };
     let Some((day, rest)) = take(rest, 1, 2) else { return false };
-    debug_assert_eq!(year, 4);
     if rest.is_empty() {
         return month == 2 && day == 2;
     }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::digest::Sha256;
 use crate::model::Backref;
-use crate::repo::{Bytes, File, Listing, MOST_BYTES};
+use crate::repo::{Bytes, File, Listing, MOST_BYTES, unreadable};
 
 /// A resource before it is encoded.
 pub struct RawResource {
@@ -43,7 +43,7 @@ fn one(file: &File, backrefs: &BTreeMap<String, Vec<Backref>>) -> Result<RawReso
             let message = format!("the resource has {size} bytes, more than the {MOST_BYTES} allowed");
             return Err(Box::new(Diagnostic::new(code::RESOURCE_SIZE, message).in_file(&file.name)));
         }
-        Err(error) => return Err(Box::new(super::unreadable(file, &error))),
+        Err(error) => return Err(Box::new(unreadable(&file.name, &error.to_string()))),
     };
     let sha256sum = Sha256::of(&bytes).to_string();
     let content = String::from_utf8(bytes).map_err(|error| {

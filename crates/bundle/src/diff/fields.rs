@@ -17,11 +17,11 @@ pub struct FieldChange<'a> {
 /// Fields that bundling adds: they follow from the others.
 const DERIVED: [&str; 2] = ["$file_sha256sum", "__identifier"];
 
-/// Every field that differs between two documents, in the order of pointers.
+/// Every field that differs between two documents, in the order of keys and places.
 ///
 /// Items of lists are paired by what identifies them (their identifier, the datafile they refer to, their name, or
-/// their own value), so that a new first item is not a change of all the others. An item that only changed places
-/// is shown at its new place, as a change from what stood there.
+/// their own value), so that a new first item is not a change of all the others. Where paired items changed their
+/// order, the list is compared place by place.
 pub fn fields<'a>(old: &'a Value, new: &'a Value) -> Vec<FieldChange<'a>> {
     let mut comparison = Comparison { pointer: String::new(), changes: Vec::new() };
     comparison.values(old, new);
@@ -57,23 +57,20 @@ impl<'a> Comparison<'a> {
         if old == new {
             return;
         }
-        let pairs = pair(old, new);
-        for (index, value) in old.iter().enumerate() {
-            if !pairs.contains(&Some(index)) {
-                self.below(&index.to_string(), |comparison| comparison.push(Change::Removed(value)));
-            }
+        let partners = pair(old, new);
+        let mut kept = vec![false; old.len()];
+        for partner in partners.iter().flatten() {
+            kept[*partner] = true;
         }
-        let mut last = None;
-        for (index, (value, partner)) in new.iter().zip(&pairs).enumerate() {
-            self.below(&index.to_string(), |comparison| match partner {
-                None => comparison.push(Change::Added(value)),
-                Some(partner) => {
-                    comparison.values(&old[*partner], value);
-                    // Out of order among its old neighbours: the place itself changed.
-                    if last.is_some_and(|last| last > *partner) && old[*partner] == *value {
-                        comparison.push(Change::Changed(&old[index.min(old.len() - 1)], value));
-                    }
-                    last = last.max(Some(*partner));
+        for index in 0..old.len().max(new.len()) {
+            self.below(&index.to_string(), |comparison| {
+                if kept.get(index) == Some(&false) {
+                    comparison.push(Change::Removed(&old[index]));
+                }
+                match partners.get(index) {
+                    Some(Some(partner)) => comparison.values(&old[*partner], &new[index]),
+                    Some(None) => comparison.push(Change::Added(&new[index])),
+                    None => {}
                 }
             });
         }
@@ -101,27 +98,32 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// For each new item the index of the old item it is, if it is one.
+/// For each new item the index of the old item it is, if it is one; always in the order of the old items.
 fn pair(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
     let mut by_identity: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, value) in old.iter().enumerate().rev() {
         by_identity.entry(identity(value)).or_default().push(index);
     }
-    let mut pairs: Vec<Option<usize>> =
+    let mut partners: Vec<Option<usize>> =
         new.iter().map(|value| by_identity.get_mut(&identity(value)).and_then(Vec::pop)).collect();
+    if !partners.iter().flatten().is_sorted() {
+        return (0..new.len()).map(|index| (index < old.len()).then_some(index)).collect();
+    }
     // Maps that nothing identifies, at the same place in both: the same item, changed.
+    let mut taken = vec![false; old.len()];
+    for partner in partners.iter().flatten() {
+        taken[*partner] = true;
+    }
     for index in 0..new.len().min(old.len()) {
-        let free = pairs[index].is_none() && !pairs.contains(&Some(index));
-        if free
-            && matches!(
-                (&old[index], &new[index]),
-                (Value::Map(_), Value::Map(_)) | (Value::List(_), Value::List(_))
-            )
-        {
-            pairs[index] = Some(index);
+        let nested = matches!(
+            (&old[index], &new[index]),
+            (Value::Map(_), Value::Map(_)) | (Value::List(_), Value::List(_))
+        );
+        if nested && partners[index].is_none() && !taken[index] {
+            partners[index] = Some(index);
         }
     }
-    pairs
+    partners
 }
 
 /// What tells a list item from the others.
@@ -184,9 +186,29 @@ mod tests {
     fn an_item_is_found_again_by_its_name() {
         check(
             r#"[{"name":"a","n":1},{"name":"b","n":2}]"#,
-            r#"[{"name":"b","n":3},{"name":"a","n":1}]"#,
-            &["~ /0/n 2 3", r#"~ /1 {"n":2,"name":"b"} {"n":1,"name":"a"}"#],
+            r#"[{"name":"new","n":0},{"name":"a","n":1},{"name":"b","n":3}]"#,
+            &[r#"+ /0 {"n":0,"name":"new"}"#, "~ /2/n 2 3"],
         );
+    }
+
+    #[test]
+    fn a_list_in_another_order_is_compared_place_by_place() {
+        check("[1,2,3]", "[3,1,2]", &["~ /0 1 3", "~ /1 2 1", "~ /2 3 2"]);
+        check(
+            r#"[{"name":"a","n":1},{"name":"b","n":2}]"#,
+            r#"[{"name":"b","n":3},{"name":"a","n":9}]"#,
+            &["~ /0/n 1 3", r#"~ /0/name "a" "b""#, "~ /1/n 2 9", r#"~ /1/name "b" "a""#],
+        );
+    }
+
+    #[test]
+    fn a_long_list_of_changed_texts_takes_no_time() {
+        let list = |word: &str| {
+            format!("[{}]", (0..60_000).map(|n| format!("\"{word}{n}\"")).collect::<Vec<_>>().join(","))
+        };
+        let read = |text: String| Reader::new(&text).whole(&mut Keys::default()).expect("JSON");
+        let (old, new) = (read(list("a")), read(list("b")));
+        assert_eq!(fields(&old, &new).len(), 120_000);
     }
 
     #[test]

@@ -1,33 +1,20 @@
 //! A revision of a Git repository, read through `git` without a checkout.
 
+mod git;
+
 use std::collections::BTreeMap;
-use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
+
+use qontract_diagnostics::Diagnostic;
 
 use super::{
-    Content, File, Listing, MOST_BYTES, RepoError, is_hidden, link_broken, link_outside, unreadable,
+    Content, File, Listing, MOST_BYTES, Names, RepoError, has_hidden_part, link_broken, link_outside,
+    unreadable,
 };
 use crate::model::Stamp;
 
-/// What went wrong with `git`.
-#[derive(Debug, thiserror::Error)]
-pub enum GitError {
-    /// It could not be started.
-    #[error("cannot run `git`")]
-    Start(#[source] io::Error),
-    /// It refused.
-    #[error("`git {command}` failed: {message}")]
-    Failed {
-        /// What was asked.
-        command: String,
-        /// What it said.
-        message: String,
-    },
-    /// It answered something that is no answer.
-    #[error("`git {0}` answered something unexpected")]
-    Answer(&'static str),
-}
+pub use git::GitError;
 
 /// A commit, and the folder of it that is the data repo.
 #[derive(Clone, Debug)]
@@ -35,8 +22,23 @@ pub struct Revision {
     /// Where `git` is run.
     folder: PathBuf,
     stamp: Stamp,
-    /// Path of the data repo within the repository, empty or with a slash at its end.
-    prefix: String,
+    /// The commit, or the folder of it that is the data repo.
+    tree: String,
+    entries: Arc<OnceLock<Entries>>,
+}
+
+/// Every file of the data repo, by its path within it.
+#[derive(Debug, Default)]
+struct Entries {
+    files: BTreeMap<String, git::Entry>,
+    /// Names that are no text, as well as they can be shown.
+    odd: Vec<String>,
+}
+
+/// What an entry leads to.
+enum Resolved<'a> {
+    File(&'a git::Entry),
+    Refused(Diagnostic),
 }
 
 /// Longest chain of links that is followed.
@@ -51,25 +53,18 @@ impl Revision {
             Some((revision, path)) => (revision, Some(path.trim_matches('/').to_owned())),
             None => (name, None),
         };
-        if revision.starts_with('-') {
-            let message = "a revision does not begin with `-`".to_owned();
-            return Err(GitError::Failed { command: format!("rev-parse {revision}"), message });
-        }
-        let commit =
-            git_line(folder, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
-                .map_err(|error| match error {
-                    GitError::Failed { command, message } if message.is_empty() => {
-                        GitError::Failed { command, message: format!("there is no revision `{revision}`") }
-                    }
-                    other => other,
-                })?;
-        let prefix = match path {
-            Some(path) if path.is_empty() => path,
-            Some(path) => format!("{path}/"),
-            None => git_line(folder, &["rev-parse", "--show-prefix"])?,
+        let commit = git::commit(folder, revision)?;
+        let path = match path {
+            Some(path) => path,
+            None => git::line(folder, &["rev-parse", "--show-prefix"])?.trim_end_matches('/').to_owned(),
         };
-        let timestamp = git_line(folder, &["show", "-s", "--format=%ct", &commit])?;
-        Ok(Self { folder: folder.to_owned(), stamp: Stamp { commit, timestamp }, prefix })
+        let tree = if path.is_empty() { commit.clone() } else { format!("{commit}:{path}") };
+        let kind = git::line(folder, &["cat-file", "-t", &tree]);
+        if !matches!(kind.as_deref(), Ok("commit" | "tree")) {
+            return Err(GitError::NoFolder { revision: revision.to_owned(), path });
+        }
+        let stamp = git::stamp(folder, commit)?;
+        Ok(Self { folder: folder.to_owned(), stamp, tree, entries: Arc::default() })
     }
 
     /// The commit and its time.
@@ -78,138 +73,146 @@ impl Revision {
     }
 
     /// The files of the folder `name` of the data repo.
-    pub(super) fn list(&self, name: &str) -> Result<Listing, RepoError> {
+    pub(super) fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
         let entries = self.entries()?;
-        let inside = format!("{name}/");
         let mut listing = Listing::default();
+        let real = match self.folder_of(entries, name)? {
+            Ok(real) => format!("{real}/"),
+            Err(finding) => {
+                listing.findings.push(finding);
+                return Ok(listing);
+            }
+        };
+        for odd in entries.odd.iter().filter_map(|odd| odd.strip_prefix(&real)) {
+            if names.wants(odd) && !has_hidden_part(odd) {
+                listing.findings.push(unreadable(&format!("{name}/{odd}"), "its name is not UTF-8"));
+            }
+        }
         let mut wanted = Vec::new();
-        for (full, entry) in &entries {
-            let Some(below) = full.strip_prefix(&inside) else { continue };
-            if below.split('/').any(is_hidden) {
+        for (full, entry) in
+            entries.files.range(real.clone()..).take_while(|(full, _)| full.starts_with(&real))
+        {
+            let below = &full[real.len()..];
+            if has_hidden_part(below) || !names.wants(below) {
                 continue;
             }
-            match self.resolve(&entries, full, entry)? {
-                Ok(entry) => wanted.push((below, full, entry)),
-                Err(finding) => listing.findings.push(*finding),
+            let shown = format!("{name}/{below}");
+            match self.resolve(entries, full, &shown, entry)? {
+                Resolved::File(entry) => wanted.push((below, shown, entry)),
+                Resolved::Refused(finding) => listing.findings.push(finding),
             }
         }
-        if wanted.is_empty() && !entries.keys().any(|full| full.starts_with(&inside)) {
-            return Err(RepoError::Missing { name: name.to_owned(), source: None });
-        }
-        let small: Vec<&str> = wanted
-            .iter()
-            .filter(|(.., entry)| entry.size <= MOST_BYTES)
-            .map(|(.., entry)| entry.oid.as_str())
-            .collect();
-        let mut blobs = self.blobs(&small)?.into_iter();
-        for (below, full, entry) in wanted {
+        let small = wanted.iter().filter(|(.., entry)| entry.size <= MOST_BYTES);
+        let small: Vec<&str> = small.map(|(.., entry)| entry.oid.as_str()).collect();
+        let mut blobs = git::blobs(&self.folder, &small)?.into_iter();
+        for (below, name, entry) in wanted {
             let content = if entry.size <= MOST_BYTES {
                 Content::InMemory(blobs.next().ok_or(GitError::Answer("cat-file"))?)
             } else {
                 Content::TooLarge(entry.size)
             };
-            listing.files.push(File { path: format!("/{below}"), name: full.clone(), content });
+            listing.files.push(File { path: format!("/{below}"), name, content });
         }
         Ok(listing)
     }
 
-    /// The file `name` of the data repo, if there is one.
-    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, RepoError> {
+    /// The content of the file `name` of the data repo.
+    pub(super) fn file(&self, name: &str) -> Result<Result<Content, Box<Diagnostic>>, RepoError> {
         let entries = self.entries()?;
-        let Some(entry) = entries.get(name) else { return Ok(None) };
-        match self.resolve(&entries, name, entry)? {
-            Ok(entry) if entry.size <= MOST_BYTES => Ok(self.blobs(&[&entry.oid])?.pop()),
-            _ => Ok(None),
+        let entry = entries.files.get(name).ok_or_else(|| RepoError::Missing { name: name.to_owned() })?;
+        match self.resolve(entries, name, name, entry)? {
+            Resolved::File(entry) if entry.size > MOST_BYTES => Ok(Ok(Content::TooLarge(entry.size))),
+            Resolved::File(entry) => {
+                let blob =
+                    git::blobs(&self.folder, &[&entry.oid])?.pop().ok_or(GitError::Answer("cat-file"))?;
+                Ok(Ok(Content::InMemory(blob)))
+            }
+            Resolved::Refused(finding) => Ok(Err(Box::new(finding))),
         }
     }
 
-    /// Every file of the data repo, by its path within it.
-    fn entries(&self) -> Result<BTreeMap<String, Entry>, GitError> {
-        let tree = if self.prefix.is_empty() {
-            self.stamp.commit.clone()
-        } else {
-            format!("{}:{}", self.stamp.commit, self.prefix.trim_end_matches('/'))
-        };
-        let listed = git(&self.folder, &["ls-tree", "-r", "-z", "-l", "--full-tree", &tree])?;
-        let mut entries = BTreeMap::new();
-        for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
-            let (path, entry) = Entry::parse(line).ok_or(GitError::Answer("ls-tree"))?;
-            entries.insert(path, entry);
+    /// Listed once, however often it is asked for.
+    fn entries(&self) -> Result<&Entries, GitError> {
+        if let Some(entries) = self.entries.get() {
+            return Ok(entries);
         }
-        Ok(entries)
+        let mut entries = Entries::default();
+        for (path, entry) in git::list(&self.folder, &self.tree)? {
+            match path {
+                Ok(path) => drop(entries.files.insert(path, entry)),
+                Err(odd) => entries.odd.push(odd),
+            }
+        }
+        Ok(self.entries.get_or_init(|| entries))
+    }
+
+    /// The path of the folder that `name` leads to: itself, or the target of a link.
+    fn folder_of(&self, entries: &Entries, name: &str) -> Result<Result<String, Diagnostic>, RepoError> {
+        let mut at = name.to_owned();
+        for _ in 0..MOST_LINKS {
+            if entries.has_folder(&at) {
+                return Ok(Ok(at));
+            }
+            let Some(entry) = entries.files.get(&at).filter(|entry| entry.kind == git::Kind::Link) else {
+                break;
+            };
+            let target = self.link_target(entry)?;
+            match join(&at, &target) {
+                Some(next) if !has_hidden_part(&next) => at = next,
+                _ => return Ok(Err(link_outside(name, &target))),
+            }
+        }
+        if at == name {
+            return Err(RepoError::Missing { name: name.to_owned() });
+        }
+        Ok(Err(link_broken(name, &at, "which does not exist")))
     }
 
     /// The file that `entry` stands for: itself, or what its link leads to.
     fn resolve<'a>(
         &self,
-        entries: &'a BTreeMap<String, Entry>,
-        name: &str,
-        entry: &'a Entry,
-    ) -> Result<Result<&'a Entry, Box<qontract_diagnostics::Diagnostic>>, GitError> {
-        let (mut at, mut entry) = (name.to_owned(), entry);
-        let mut shown = String::new();
+        entries: &'a Entries,
+        full: &str,
+        shown: &str,
+        entry: &'a git::Entry,
+    ) -> Result<Resolved<'a>, GitError> {
+        let (mut at, mut entry) = (full.to_owned(), entry);
+        let mut first_target = None;
         for _ in 0..MOST_LINKS {
             match entry.kind {
-                Kind::File => return Ok(Ok(entry)),
-                Kind::Other => return Ok(Err(Box::new(unreadable(name, "it is not a regular file")))),
-                Kind::Link => {}
+                git::Kind::File => return Ok(Resolved::File(entry)),
+                git::Kind::Other => {
+                    return Ok(Resolved::Refused(unreadable(shown, "it is not a regular file")));
+                }
+                git::Kind::Link => {}
             }
-            let target = self.blobs(&[&entry.oid])?.pop().unwrap_or_default();
-            let target = String::from_utf8_lossy(&target).into_owned();
-            if shown.is_empty() {
-                shown.clone_from(&target);
-            }
-            let Some(next) = join(&at, &target) else {
-                return Ok(Err(Box::new(link_outside(name, &shown))));
+            let target = self.link_target(entry)?;
+            let first = first_target.get_or_insert_with(|| target.clone()).clone();
+            let Some(next) = join(&at, &target).filter(|next| !has_hidden_part(next)) else {
+                return Ok(Resolved::Refused(link_outside(shown, &first)));
             };
-            let Some(found) = entries.get(&next) else {
-                let is_folder = entries.keys().any(|path| path.starts_with(&format!("{next}/")));
-                let why = if is_folder { "which is not a file" } else { "which does not exist" };
-                return Ok(Err(Box::new(link_broken(name, &shown, why))));
+            let Some(found) = entries.files.get(&next) else {
+                let why =
+                    if entries.has_folder(&next) { "which is a folder" } else { "which does not exist" };
+                let target = if entries.has_folder(&next) { next } else { first };
+                return Ok(Resolved::Refused(link_broken(shown, &target, why)));
             };
             (at, entry) = (next, found);
         }
-        Ok(Err(Box::new(link_broken(name, &shown, "in a circle"))))
+        Ok(Resolved::Refused(link_broken(shown, &first_target.unwrap_or_default(), "which does not exist")))
     }
 
-    /// The contents of blobs, in order, through one process.
-    fn blobs(&self, oids: &[&str]) -> Result<Vec<Vec<u8>>, GitError> {
-        if oids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut child = Command::new("git")
-            .arg("-C")
-            .arg(&self.folder)
-            .args(["cat-file", "--batch"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(GitError::Start)?;
-        let mut input = child.stdin.take().ok_or(GitError::Answer("cat-file"))?;
-        let mut output = BufReader::new(child.stdout.take().ok_or(GitError::Answer("cat-file"))?);
-        let request: String = oids.iter().flat_map(|oid| [*oid, "\n"]).collect();
-        let writer = std::thread::spawn(move || input.write_all(request.as_bytes()));
-        let blobs = oids.iter().map(|_| read_blob(&mut output).ok_or(GitError::Answer("cat-file"))).collect();
-        drop(output);
-        let _ = writer.join();
-        child.wait().map_err(GitError::Start)?;
-        blobs
+    fn link_target(&self, entry: &git::Entry) -> Result<String, GitError> {
+        let target = git::blobs(&self.folder, &[&entry.oid])?.pop().unwrap_or_default();
+        Ok(String::from_utf8_lossy(&target).into_owned())
     }
 }
 
-/// One answer of `git cat-file --batch`: a line with the size, the bytes, a newline.
-fn read_blob(output: &mut impl io::BufRead) -> Option<Vec<u8>> {
-    let mut header = String::new();
-    output.read_line(&mut header).ok()?;
-    let mut words = header.split_whitespace().skip(1);
-    if words.next() != Some("blob") {
-        return None;
+impl Entries {
+    fn has_folder(&self, path: &str) -> bool {
+        let inside = format!("{path}/");
+        self.files.range(inside.clone()..).next().is_some_and(|(full, _)| full.starts_with(&inside))
     }
-    let mut blob = vec![0; words.next()?.parse().ok()?];
-    output.read_exact(&mut blob).ok()?;
-    output.read_exact(&mut [0]).ok()?;
-    Some(blob)
 }
 
 /// `target` seen from the folder of `link`, if that is within the tree.
@@ -229,58 +232,7 @@ fn join(link: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A line of `git ls-tree -l`.
-struct Entry {
-    kind: Kind,
-    oid: String,
-    size: u64,
-}
-
-enum Kind {
-    File,
-    Link,
-    /// A submodule.
-    Other,
-}
-
-impl Entry {
-    fn parse(line: &[u8]) -> Option<(String, Self)> {
-        let line = String::from_utf8_lossy(line);
-        let (meta, path) = line.split_once('\t')?;
-        let mut words = meta.split_whitespace();
-        let (mode, _, oid, size) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let kind = match mode {
-            "100644" | "100755" | "100664" => Kind::File,
-            "120000" => Kind::Link,
-            _ => Kind::Other,
-        };
-        Some((path.to_owned(), Self { kind, oid: oid.to_owned(), size: size.parse().unwrap_or(0) }))
-    }
-}
-
 /// The commit that the work tree around `folder` is at; nothing if it is no work tree.
 pub fn head_stamp(folder: &Path) -> Option<Stamp> {
-    let commit = git_line(folder, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).ok()?;
-    let timestamp = git_line(folder, &["show", "-s", "--format=%ct", &commit]).ok()?;
-    Some(Stamp { commit, timestamp })
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(GitError::Start)?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(GitError::Failed { command: arguments.join(" "), message })
-}
-
-fn git_line(folder: &Path, arguments: &[&str]) -> Result<String, GitError> {
-    Ok(String::from_utf8_lossy(&git(folder, arguments)?).trim().to_owned())
+    git::stamp(folder, git::commit(folder, "HEAD").ok()?).ok()
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::{Built, Layout, Pool, Repo, Stamp, store};
-use qontract_diagnostics::{Report, Severity};
+use qontract_diagnostics::{Report, Severity, counted};
 use qontract_validate::schema::Formats;
 
 use crate::check;
@@ -28,6 +28,10 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
         (Some(commit), Some(timestamp)) => Stamp { commit, timestamp },
         _ => known,
     };
+    if stamp.commit.is_empty() {
+        printer
+            .note("note: this is no Git work tree, so the bundle names no commit; `--commit` gives it one");
+    }
     let output = output.filter(|path| path.as_os_str() != "-");
     make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref() }, printer)
 }
@@ -75,10 +79,10 @@ fn write(built: &Built, output: Option<&Path>, printer: &Printer) -> anyhow::Res
     };
     store::write(encoded, &path).with_context(|| format!("cannot write `{}`", path.display()))?;
     printer.note(&format!(
-        "{} datafiles, {} resources, {} schemas in {}",
-        bundle.datafiles().len(),
-        bundle.resources().len(),
-        bundle.schemas().len(),
+        "{}, {}, {} in {}",
+        counted(bundle.datafiles().len(), "datafile"),
+        counted(bundle.resources().len(), "resource"),
+        counted(bundle.schemas().len(), "schema"),
         path.display()
     ));
     printer.data(format!("{}\n", bundle.sha()).as_bytes())

@@ -34,8 +34,17 @@ fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
     let Diff { base, head, repo, output, layout } = arguments;
     let layout = Layout::from(layout);
     let pool = Pool::default();
-    let base = input::open(&base, &repo, &layout, &pool, printer)?;
-    let head = input::open(&head, &repo, &layout, &pool, printer)?;
+    // Both before either fails: all that is wrong is said at once.
+    let base = input::open(&base, &repo, &layout, &pool, printer);
+    let head = input::open(&head, &repo, &layout, &pool, printer);
+    let (base, head) = match (base, head) {
+        (Ok(base), Ok(head)) => (base, head),
+        (Err(error), Err(other)) => {
+            printer.error(&error);
+            return Err(other);
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
     let difference = Difference::between(&base.bundle, &head.bundle);
     let sides = Sides {
         base: lines::Lines::new(base.sources()),

@@ -77,6 +77,8 @@ const BLOCK_SCALARS: &[&str] = &[
     "\"a \\\n  b\"",
     "a\n  b",
     "a\n\n  b",
+    "a\n\t\n  b",
+    "a\n  # c\n  b",
     "a # comment",
     "'a' # comment",
     "''''",
@@ -105,6 +107,10 @@ const FLOW_SCALARS: &[&str] = &[
     "a: b",
     "\"a\":b",
     "a:",
+    "&b\n x",
+    "&c y",
+    "\"\" # c\n  : z",
+    "\"\\ud83d\\ude00\"",
     "? a",
     "?a",
     "a?b",
@@ -230,7 +236,8 @@ impl Grower<'_> {
             let key = if open == "{" { format!("k{}: ", items.len()) } else { String::new() };
             items.push(format!("{key}{item}"));
         }
-        let comma = *self.dice.pick(&[", ", ",", " , ", ",\n      ", ", # c\n      "]);
+        let comma =
+            *self.dice.pick(&[", ", ",", " , ", ",\n      ", ", # c\n      ", "\n\t\n,", "\n      , "]);
         let trailing = *self.dice.pick(&["", "", "", ",", " "]);
         format!("{open}{}{trailing}{close}", items.join(comma))
     }

@@ -1,7 +1,10 @@
 //! A diff for people: plain, and as Markdown.
 
-use qontract_bundle::diff::{Change, DatafileChange, Diff, FieldChange, ResourceChange, fields};
-use qontract_bundle::{Resource, Value, json};
+use std::sync::Arc;
+
+use qontract_bundle::diff::{Change, Diff, FieldChange, ResourceChange, fields};
+use qontract_bundle::{Document, Layout, Resource, Value, json};
+use qontract_diagnostics::shown;
 
 use super::Sides;
 
@@ -26,12 +29,12 @@ struct Line {
 /// The diff as plain text.
 pub fn plain(diff: &Diff, sides: &Sides<'_>) -> String {
     let mut out = String::new();
-    for Shown { sign, name, schema, lines } in shown(diff, sides) {
-        let schema = schema.map(|schema| format!("  ({schema})")).unwrap_or_default();
-        out.push_str(&format!("{sign} {name}{schema}\n"));
+    for Shown { sign, name, schema, lines } in files(diff, sides) {
+        let schema = schema.map(|schema| format!("  ({})", shown(&schema))).unwrap_or_default();
+        out.push_str(&format!("{sign} {}{schema}\n", shown(&name)));
         for Line { sign, pointer, text, place } in lines {
-            let pointer = if pointer.is_empty() { String::new() } else { format!("{pointer}  ") };
-            out.push_str(&format!("    {sign} {pointer}{text}  [{place}]\n"));
+            let pointer = if pointer.is_empty() { String::new() } else { format!("{}  ", shown(&pointer)) };
+            out.push_str(&format!("    {sign} {pointer}{}  [{}]\n", shown(&text), shown(&place)));
         }
     }
     out.push_str(&summary(diff));
@@ -41,19 +44,17 @@ pub fn plain(diff: &Diff, sides: &Sides<'_>) -> String {
 /// The diff as Markdown.
 pub fn markdown(diff: &Diff, sides: &Sides<'_>) -> String {
     let mut out = String::new();
-    for Shown { sign, name, schema, lines } in shown(diff, sides) {
-        let schema = schema.map(|schema| format!(" ({schema})")).unwrap_or_default();
+    for Shown { sign, name, schema, lines } in files(diff, sides) {
+        let schema = schema.map(|schema| format!(" {}", code(&schema))).unwrap_or_default();
         let word = match sign {
             '+' => "added",
             '-' => "removed",
             _ => "changed",
         };
-        out.push_str(&format!("- **{word}** `{name}`{schema}\n"));
+        out.push_str(&format!("- **{word}** {}{schema}\n", code(&name)));
         for Line { sign, pointer, text, place } in lines {
-            let pointer = if pointer.is_empty() { String::new() } else { format!("`{pointer}` ") };
-            // A code span may hold backticks if its fence is longer.
-            let fence = if text.contains('`') { "``" } else { "`" };
-            out.push_str(&format!("  - {sign} {pointer}{fence}{text}{fence} ({place})\n"));
+            let pointer = if pointer.is_empty() { String::new() } else { format!("{} ", code(&pointer)) };
+            out.push_str(&format!("  - {sign} {pointer}{} in {}\n", code(&text), code(&place)));
         }
     }
     if !diff.is_empty() {
@@ -63,13 +64,23 @@ pub fn markdown(diff: &Diff, sides: &Sides<'_>) -> String {
     out
 }
 
+/// A code span: its fence is longer than any run of backticks in the text.
+fn code(text: &str) -> String {
+    let text = shown(text);
+    let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
 fn summary(diff: &Diff) -> String {
     if diff.is_empty() {
         return "no difference\n".to_owned();
     }
     let mut counts = [0; 3];
-    let datafiles = diff.datafiles.iter().map(|file| kind(&file.change));
-    for kind in datafiles.chain(diff.resources.iter().map(|file| kind(&file.change))) {
+    let documents = diff.datafiles.iter().chain(&diff.schemas).map(|file| kind(&file.change));
+    let resources = diff.resources.iter().map(|file| kind(&file.change));
+    for kind in documents.chain(resources).chain(diff.graphql.iter().map(kind)) {
         counts[kind] += 1;
     }
     let [changed, added, removed] = counts;
@@ -88,23 +99,27 @@ fn sign<T>(change: &Change<T>) -> char {
     ['~', '+', '-'][kind(change)]
 }
 
-fn shown(diff: &Diff, sides: &Sides<'_>) -> Vec<Shown> {
-    let datafiles = diff.datafiles.iter().map(|change| datafile(change, sides));
+fn files(diff: &Diff, sides: &Sides<'_>) -> Vec<Shown> {
+    let Layout { data, schemas, graphql, .. } = sides.layout;
+    let datafiles =
+        diff.datafiles.iter().map(|file| document(format!("{data}{}", file.path), &file.change, sides));
     let resources = diff.resources.iter().map(|change| resource(change, sides));
-    datafiles.chain(resources).collect()
+    let schemas =
+        diff.schemas.iter().map(|file| document(format!("{schemas}{}", file.path), &file.change, sides));
+    let types = diff.graphql.iter().map(|change| document(graphql.clone(), change, sides));
+    datafiles.chain(resources).chain(schemas).chain(types).collect()
 }
 
-fn datafile(change: &DatafileChange, sides: &Sides<'_>) -> Shown {
-    let name = format!("{}{}", sides.layout.data, change.path);
+fn document(name: String, change: &Change<Arc<Document>>, sides: &Sides<'_>) -> Shown {
     let mut lines = Vec::new();
-    if let Change::Changed(old, new) = &change.change {
+    if let Change::Changed(old, new) = change {
         lines.extend(fields(&old.value, &new.value).iter().map(|field| line(&name, field, sides)));
         if lines.is_empty() {
             let text = "only comments or layout".to_owned();
             lines.push(Line { sign: '~', pointer: String::new(), text, place: name.clone() });
         }
     }
-    Shown { sign: sign(&change.change), schema: change.schema().map(str::to_owned), name, lines }
+    Shown { sign: sign(change), schema: change.either().schema().map(str::to_owned), name, lines }
 }
 
 fn line(name: &str, field: &FieldChange<'_>, sides: &Sides<'_>) -> Line {
