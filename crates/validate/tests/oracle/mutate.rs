@@ -46,7 +46,7 @@ fn collect(value: &Value, pointer: &mut String, places: &mut Vec<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| below(key.clone(), value)),
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| below(index.to_string(), item))
+            items.iter().enumerate().for_each(|(index, item)| below(index.to_string(), item));
         }
         _ => {}
     }
