@@ -76,7 +76,7 @@ pub const EDITS: &[(&str, &str, &str)] = &[
 pub const FILES: &[(&str, &str)] = &[
     (
         "schemas/extra/thing-1.yml",
-        r##"---
+        r#"---
 $schema: /metaschema-1.json
 version: "1.0"
 type: object
@@ -99,11 +99,11 @@ properties:
     - {type: object, additionalProperties: false, properties: {kind: {enum: [net]}, host: {type: string}}, required: [kind]}
   needs: {type: object, dependencies: {a: [b]}}
 required: [$schema, name]
-"##,
+"#,
     ),
     (
         "schemas/extra/bad-1.yml",
-        r##"---
+        r#"---
 $schema: /metaschema-1.json
 version: "1.0"
 type: object
@@ -124,7 +124,7 @@ properties:
     type: object
     properties: {a: {type: string}}
     b: {type: string} #! Q3108
-"##,
+"#,
     ),
     ("schemas/extra/meta-1.yml", "$schema: /metaschema-2.json #! Q3102\ntype: object\n"),
     (
