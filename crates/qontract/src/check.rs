@@ -11,7 +11,7 @@ use qontract_validate::{Options, locate, validate};
 use rayon::prelude::*;
 
 /// What checking a data repo finds, after `outcome` came of bundling it: files that could not be read are not missed.
-pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
+pub fn rules(repo: &Repo, outcome: &Outcome, formats: Formats) -> Vec<Diagnostic> {
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
     let built = outcome.built.as_ref().map(|built| &built.bundle);
@@ -20,6 +20,12 @@ pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::R
         None => Vec::new(),
     };
     locate(&mut findings, repo);
+    findings
+}
+
+/// The same, and what only the texts of the files tell.
+pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
+    let mut findings = rules(repo, outcome, formats);
     findings.extend(scalars(repo)?);
     Ok(findings)
 }

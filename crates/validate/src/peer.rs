@@ -126,6 +126,12 @@ pub fn records(bundle: &Bundle) -> Vec<Record> {
     records
 }
 
+/// Resources that name a schema and cannot be read, mostly templates: taken as good, and worth a warning.
+pub fn unchecked(bundle: &Bundle) -> impl Iterator<Item = &str> {
+    let named = bundle.resources().iter().filter(|resource| resource.schema.is_some());
+    named.filter(|resource| resources::document(resource).is_none()).map(|resource| &*resource.path)
+}
+
 fn first_message(cx: &Context<'_>, root: &Value, failures: Vec<crate::Failure>) -> Option<String> {
     let subject = Subject { bundle: cx.bundle, names: cx.names, file: "", root };
     let finding = subject.explain(failures).into_iter().next()?;
