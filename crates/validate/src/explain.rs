@@ -85,6 +85,7 @@ impl Subject<'_> {
                     self.unfold(inner, note.clone(), told);
                 }
             }
+            Nearest::Same(inner) => self.unfold(inner, note, told),
             Nearest::OneOf(_) | Nearest::Nothing => told.push(Told { failure, note }),
         }
     }
@@ -216,11 +217,7 @@ impl Subject<'_> {
     }
 
     fn missing(&self, failure: &Failure, field: &str) -> Diagnostic {
-        // `…/dependencies/NAME/0`: the field that is given, and the first of those that it needs.
-        let asks = failure.keyword.as_ref().and_then(|(_, at)| {
-            let (_, name) = at.rsplit_once("/dependencies/")?;
-            Some(name.split('/').next().unwrap_or(name).replace("~1", "/").replace("~0", "~"))
-        });
+        let asks = self.asking(failure, field);
         let message = match asks {
             Some(other) => format!("missing field `{field}`, which `{other}` needs beside it"),
             None => format!("missing field `{field}`"),
@@ -230,6 +227,20 @@ impl Subject<'_> {
             Some((_, file)) => finding.label(format!("required by `{file}`")),
             None => finding,
         }
+    }
+
+    /// The field whose presence makes `field` needed, by `dependencies`.
+    fn asking(&self, failure: &Failure, field: &str) -> Option<&str> {
+        let (path, pointer) = failure.keyword.as_ref()?;
+        let (parent, _) = pointer.rsplit_once("/dependencies")?;
+        let rules = self.bundle.schema(path)?.value.pointer(&format!("{parent}/dependencies"))?.as_map()?;
+        let value = self.value(&failure.pointer);
+        let asks = |needed: &Value| {
+            let mut names = needed.as_list().unwrap_or_default().iter();
+            names.any(|name| name.as_str() == Some(field))
+        };
+        let given = rules.iter().find(|(name, needed)| value.get(name.as_str()).is_some() && asks(needed));
+        given.map(|(name, _)| name.as_str())
     }
 
     fn wrong_type(&self, pointer: &str, value: &Value, types: &[String]) -> Diagnostic {

@@ -6,6 +6,8 @@ use crate::failure::{Failure, Wrong};
 pub enum Nearest {
     /// These failures, of the alternative that was probably meant: its number, counted from 0.
     Meant(usize, Vec<Failure>),
+    /// This failure, which all alternatives have in common.
+    Same(Failure),
     /// One of these fields is needed.
     OneOf(Vec<String>),
     /// No alternative is nearer than the others.
@@ -18,7 +20,7 @@ pub fn nearest(base: &str, branches: &[Vec<Failure>]) -> Nearest {
         return Nearest::OneOf(fields);
     }
     if let Some(failure) = united(base, branches) {
-        return Nearest::Meant(0, vec![failure]);
+        return Nearest::Same(failure);
     }
     let mut ranked: Vec<(Rank, usize)> =
         branches.iter().enumerate().map(|(index, failures)| (Rank::of(base, failures), index)).collect();
@@ -132,10 +134,8 @@ mod tests {
     #[test]
     fn a_kind_that_no_alternative_knows_is_one_failure() {
         let branch = |name: &str| vec![failure("/a/provider", Wrong::Enum(vec![json!(name)]))];
-        let Nearest::Meant(_, failures) = nearest("/a", &[branch("http"), branch("tcp")]) else {
-            panic!("one")
-        };
-        assert_eq!(failures, [failure("/a/provider", Wrong::Enum(vec![json!("http"), json!("tcp")]))]);
+        let Nearest::Same(same) = nearest("/a", &[branch("http"), branch("tcp")]) else { panic!("one") };
+        assert_eq!(same, failure("/a/provider", Wrong::Enum(vec![json!("http"), json!("tcp")])));
     }
 
     #[test]
