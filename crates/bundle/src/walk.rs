@@ -13,7 +13,7 @@ use crate::value::Value;
 pub const RESOURCE_REF: &str = "/common-1.json#/definitions/resourceref";
 
 /// What a node of a tree is, as far as the walk cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape<'a> {
     /// Values by key.
     Map,
@@ -21,8 +21,21 @@ pub enum Shape<'a> {
     List,
     /// Text.
     Str(&'a str),
-    /// Any other scalar.
-    Scalar,
+    /// A number, or a boolean, which is 0 or 1.
+    Number(f64),
+    /// Nothing.
+    Null,
+}
+
+impl Shape<'_> {
+    /// Whether the established tools take the value for one that is given.
+    fn is_truthy(self) -> bool {
+        match self {
+            Shape::Str(text) => !text.is_empty(),
+            Shape::Number(number) => number != 0.0,
+            Shape::Map | Shape::List | Shape::Null => false,
+        }
+    }
 }
 
 /// A tree of maps, lists and scalars.
@@ -48,13 +61,22 @@ pub trait Tree<'a>: Copy {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "numbers that tell types apart are small")]
+fn nearest(number: i64) -> f64 {
+    number as f64
+}
+
 impl<'a> Tree<'a> for &'a Value {
     fn shape(self) -> Shape<'a> {
         match self {
             Value::Map(_) => Shape::Map,
             Value::List(_) => Shape::List,
             Value::Str(text) => Shape::Str(text),
-            _ => Shape::Scalar,
+            Value::Null => Shape::Null,
+            Value::Bool(flag) => Shape::Number(f64::from(*flag)),
+            Value::Int(number) => Shape::Number(nearest(*number)),
+            Value::BigInt(digits) => Shape::Number(digits.parse().unwrap_or(f64::INFINITY)),
+            Value::Float(number) => Shape::Number(*number),
         }
     }
 
@@ -77,7 +99,11 @@ impl<'a> Tree<'a> for Node<'a> {
             Yaml::Map(_) => Shape::Map,
             Yaml::List(_) => Shape::List,
             Yaml::Str(text) => Shape::Str(text),
-            _ => Shape::Scalar,
+            Yaml::Null => Shape::Null,
+            Yaml::Bool(flag) => Shape::Number(f64::from(flag)),
+            Yaml::Int(number) => Shape::Number(nearest(number)),
+            Yaml::BigInt(digits) => Shape::Number(digits.parse().unwrap_or(f64::INFINITY)),
+            Yaml::Float(number) => Shape::Number(number),
         }
     }
 
@@ -235,7 +261,7 @@ where
                     self.descend(Step::Index(index), item, next, at);
                 }
             }
-            Shape::Str(_) | Shape::Scalar => {
+            Shape::Str(_) | Shape::Number(_) | Shape::Null => {
                 self.visitor.leaf(Visited { path: &self.path, value: node, at }, parent);
             }
         }
@@ -271,11 +297,14 @@ where
     fn arrive<D: Tree<'d>>(&self, at: At<'s, B::Schema>, value: D) -> At<'s, B::Schema> {
         let field_type = at.field.and_then(|field| self.types.get(&field.type_name));
         let discriminator = field_type.and_then(Type::field_map).and_then(|(field, types)| {
-            let text = value.get(field)?.text().filter(|text| !text.is_empty())?;
-            Some((field, text, types))
+            let told = value.get(field)?.shape();
+            told.is_truthy().then_some((field, told, types))
         });
-        let at = self.resolve(at, value, discriminator.map(|(field, text, _)| (field, text)));
-        let concrete = discriminator.and_then(|(_, text, types)| self.types.get(types.get(text)?));
+        let at = self.resolve(at, value, discriminator.map(|(field, told, _)| (field, told)));
+        let concrete = discriminator.and_then(|(_, told, types)| match told {
+            Shape::Str(text) => self.types.get(types.get(text)?),
+            _ => None,
+        });
         match concrete {
             Some(type_) => At { type_: Some(type_), field: None, ..at },
             None => at,
@@ -287,7 +316,7 @@ where
         &self,
         at: At<'s, B::Schema>,
         value: D,
-        discriminator: Option<(&str, &str)>,
+        discriminator: Option<(&str, Shape<'_>)>,
     ) -> At<'s, B::Schema> {
         let Some(schema) = at.schema else { return at };
         let at = self.follow(at, schema);
@@ -303,10 +332,10 @@ where
                 None => At { schema: None, ..at },
             };
         }
-        let Some((field, text)) = discriminator else { return at };
+        let Some((field, told)) = discriminator else { return at };
         let decided = branches.items().map(|branch| self.follow(at, branch)).find(|branch| {
             let values = branch.schema.and_then(|schema| schema.get("properties")?.get(field)?.get("enum"));
-            values.is_some_and(|values| values.items().any(|value| value.text() == Some(text)))
+            values.is_some_and(|values| values.items().any(|value| value.shape() == told))
         });
         match decided {
             Some(branch) => At { one_of: Some(schema), ..branch },

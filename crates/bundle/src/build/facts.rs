@@ -49,11 +49,11 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Facts {
                 // A reference is taken by its path; other maps and lists identify nothing.
                 Shape::Map if identifies => {
                     let reference = value.get("$ref").map(Tree::shape);
-                    if matches!(reference, Some(Shape::Str(_) | Shape::Scalar)) {
+                    if matches!(reference, Some(Shape::Str(_) | Shape::Number(_) | Shape::Null)) {
                         identifying.push(key);
                     }
                 }
-                Shape::Str(_) | Shape::Scalar if identifies => identifying.push(key),
+                Shape::Str(_) | Shape::Number(_) | Shape::Null if identifies => identifying.push(key),
                 _ => {}
             }
         }
