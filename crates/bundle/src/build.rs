@@ -7,21 +7,21 @@
 mod convert;
 mod datafiles;
 mod encode;
+mod facts;
 mod graphql;
 mod resources;
 mod schemas;
-mod walk;
 
 use std::collections::BTreeSet;
 
 use qontract_diagnostics::{Diagnostic, Span, code};
-use qontract_yaml::{Document as YamlDocument, Limits, Parsed, Syntax, Value as Yaml};
+use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Value as Yaml};
 
 use crate::json;
 use crate::model::{Bundle, Encoded, Pool, Stamp};
 use crate::repo::{self, Bytes, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::types::Types;
-use crate::value::Keys;
+use crate::value::{Keys, Value};
 
 /// A bundle that was just made, and its bytes.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct Built {
 pub struct Outcome {
     /// The bundle, if there was no error.
     pub built: Option<Built>,
+    /// With errors, what could be read in spite of them: good for finding more mistakes, and for nothing else.
+    pub partial: Option<Bundle>,
     /// Everything that was found, in no particular order.
     pub findings: Vec<Diagnostic>,
 }
@@ -66,13 +68,28 @@ pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoErro
     };
     let resources = resources::read(resources, &data.backrefs, &mut findings);
 
-    let (Some(graphql), false) = (graphql, findings.iter().any(Diagnostic::is_error)) else {
-        return Ok(Outcome { built: None, findings });
+    let Some(graphql) = graphql else {
+        return Ok(Outcome { built: None, partial: None, findings });
     };
     let mut patches = data.patches;
     let datafiles = datafiles::identify(data.documents, &data.listed, &schemas, &types, &mut patches);
     let parts = encode::Parts { datafiles, stamp, graphql, resources, schemas: schemas.patched(&patches) };
-    Ok(Outcome { built: Some(encode::encode(parts, pool)), findings })
+    let built = encode::encode(parts, pool);
+    if findings.iter().any(Diagnostic::is_error) {
+        return Ok(Outcome { built: None, partial: Some(built.bundle), findings });
+    }
+    Ok(Outcome { built: Some(built), partial: None, findings })
+}
+
+/// What a YAML value says, or `None` if JSON cannot hold it.
+pub fn value_of(node: Node<'_>) -> Option<Value> {
+    let additions = convert::Additions::default();
+    let mut findings = Vec::new();
+    let mut keys = Keys::default();
+    let mut converter =
+        convert::Converter { additions: &additions, keys: &mut keys, findings: &mut findings };
+    let value = converter.value(node);
+    findings.is_empty().then_some(value)
 }
 
 /// Reads and parses a YAML file. `None` if it has no content or an error.

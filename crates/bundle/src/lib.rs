@@ -1,7 +1,7 @@
 //! Data repo → bundle: validated bytes with a name, the SHA-256 of themselves.
 //!
-//! The road: [`repo`] finds the files of a directory or of a Git revision, [`build`] turns them into a [`Bundle`]
-//! and its bytes, [`load`] turns bytes into a bundle again, [`store`] keeps them on disk, and [`diff`] tells two
+//! The road: [`repo`] finds the files of a directory or of a Git revision, [`mod@build`] turns them into a [`Bundle`]
+//! and its bytes, [`mod@load`] turns bytes into a bundle again, [`store`] keeps them on disk, and [`diff`] tells two
 //! bundles apart. The model (value, json, digest, model, types, diff) is pure; only [`repo`] and [`store`] touch
 //! the disk, and only [`repo`] runs `git`.
 
@@ -15,8 +15,9 @@ pub mod repo;
 pub mod store;
 pub mod types;
 mod value;
+pub mod walk;
 
-pub use build::{Built, build};
+pub use build::{Built, build, value_of};
 pub use digest::Sha256;
 pub use load::{LoadError, load};
 pub use model::{Backref, Bundle, Datafile, Document, Encoded, Pool, Resource, Stamp};

@@ -90,7 +90,7 @@ pub struct Synthetic {
 impl Types {
     /// Reads the types of a bundle's `graphql` document: `{confs: […]}`, or a bare list.
     ///
-    /// What does not have the form of a type or field is passed over: [`crate::build`] reports it.
+    /// What does not have the form of a type or field is passed over: [`mod@crate::build`] reports it.
     pub fn read(graphql: &Value) -> Self {
         let mut types = BTreeMap::new();
         let mut by_schema = BTreeMap::new();

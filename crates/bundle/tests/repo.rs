@@ -256,6 +256,34 @@ fn back_references_are_sorted_by_path_and_keep_the_order_of_the_file() {
 }
 
 #[test]
+fn a_type_may_be_told_by_a_number() {
+    let scratch = repo();
+    let schema = scratch.read("schemas/tiny/app-1.yml").replace(
+        "  parameters: {type: object}\n",
+        "  parameters: {type: object}\n  levels:\n    type: array\n    items:\n      oneOf:\n      - properties: {level: {enum: [1]}, \
+         path: {\"$ref\": \"/common-1.json#/definitions/resourceref\"}}\n      - properties: {level: {enum: [2]}}\n      - {type: string}\n",
+    );
+    scratch.write("schemas/tiny/app-1.yml", schema);
+    let types = scratch.read("graphql-schemas/schema.yml").replace(
+        "  - { name: parameters, type: json }\n",
+        "  - { name: parameters, type: json }\n  - { name: levels, type: Level_v1, isList: true, isInterface: true }\n",
+    );
+    let level = "- name: Level_v1\n  isInterface: true\n  interfaceResolve: { strategy: fieldMap, field: level, fieldMap: {} }\n  fields: []\n";
+    scratch.write("graphql-schemas/schema.yml", format!("{types}{level}"));
+    scratch.write("data/apps/x.yml", "$schema: /tiny/app-1.yml\nname: x\nlevels:\n- {level: 1, path: /unused.txt}\n- {level: 3, path: /unused.txt}\n");
+    let outcome = folder(scratch.path());
+    let bundle = &outcome.built.as_ref().expect("no errors").bundle;
+    let jsonpaths: Vec<&str> = bundle
+        .resource("/unused.txt")
+        .expect("a resource")
+        .backrefs
+        .iter()
+        .map(|backref| backref.jsonpath.as_str())
+        .collect();
+    assert_eq!(jsonpaths, ["levels.[0].path"]);
+}
+
+#[test]
 fn an_alias_gets_the_identifier_of_what_it_stands_for() {
     let scratch = repo();
     let text = "$schema: /tiny/app-1.yml\nname: x\nteam: {$ref: /teams/core.yml}\n\

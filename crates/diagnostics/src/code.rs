@@ -6,7 +6,11 @@
 //! | range | what |
 //! |---|---|
 //! | Q1000–Q1999 | one YAML file, taken by itself |
-//! | Q2000–Q2999 | the data repo as a whole, and bundles |
+//! | Q2000–Q2039 | the data repo as a whole, and bundles |
+//! | Q2040–Q2099 | references and uniqueness |
+//! | Q3000–Q3099 | datafiles by their JSON schemas |
+//! | Q3100–Q3199 | JSON schemas and GraphQL types themselves |
+//! | Q4000–Q4999 | what is allowed and probably not meant |
 
 use std::fmt;
 
@@ -131,6 +135,100 @@ table! {
     NAME_IGNORED = 2010 Warning;
     /// A schema without `properties`.
     SCHEMA_WITHOUT_PROPERTIES = 2011 Error;
+    /// A reference to a datafile that is not there.
+    DANGLING_REFERENCE = 2041 Error;
+    /// A resource that is named but not there.
+    MISSING_RESOURCE = 2042 Error;
+    /// A reference to a datafile of another kind.
+    OTHER_SCHEMA = 2043 Error;
+    /// A reference to a datafile that does not fit.
+    UNFIT_TARGET = 2044 Error;
+    /// A value that must be unique and is not.
+    NOT_UNIQUE = 2045 Error;
+    /// Two items of a list that cannot be told apart.
+    NOT_UNIQUE_IN_LIST = 2046 Error;
+    /// A resource that names a schema and cannot be read.
+    RESOURCE_NOT_CHECKED = 2050 Warning;
+    /// A value of the wrong type.
+    WRONG_TYPE = 3001 Error;
+    /// A field that the schema does not know.
+    UNKNOWN_FIELD = 3002 Error;
+    /// A field that is required.
+    MISSING_FIELD = 3003 Error;
+    /// A value that is not among the allowed ones.
+    NOT_ALLOWED = 3004 Error;
+    /// A text that does not match its pattern.
+    PATTERN = 3005 Error;
+    /// A pattern that takes too long.
+    COSTLY_PATTERN = 3006 Error;
+    /// A text that is not of its format.
+    FORMAT = 3007 Error;
+    /// A number out of range.
+    RANGE = 3008 Error;
+    /// A text that is too long or too short.
+    LENGTH = 3009 Error;
+    /// Too many or too few items or fields.
+    COUNT = 3010 Error;
+    /// An item that is in a list twice.
+    REPEATED_ITEM = 3011 Error;
+    /// A value that fits none of the alternatives.
+    NO_ALTERNATIVE = 3012 Error;
+    /// A value that fits more than one alternative.
+    MANY_ALTERNATIVES = 3013 Error;
+    /// A field whose name is not allowed.
+    FIELD_NAME = 3014 Error;
+    /// A value that is not allowed at all.
+    FORBIDDEN = 3015 Error;
+    /// A datafile without a schema.
+    NO_SCHEMA = 3020 Error;
+    /// A schema that is not there.
+    UNKNOWN_SCHEMA = 3021 Error;
+    /// A schema that would have to be fetched.
+    SCHEMA_ADDRESS = 3022 Error;
+    /// A schema named without its leading slash.
+    SCHEMA_WITHOUT_SLASH = 3023 Warning;
+    /// A schema that is no JSON Schema.
+    SCHEMA_FORM = 3101 Error;
+    /// A schema whose own schema is not there.
+    UNKNOWN_METASCHEMA = 3102 Error;
+    /// A `$ref` of a schema that leads to nothing.
+    SCHEMA_REFERENCE = 3103 Error;
+    /// A `$schemaRef` that names no schema.
+    SCHEMA_REF_UNKNOWN = 3104 Error;
+    /// A pattern that is no regular expression.
+    BAD_PATTERN = 3105 Error;
+    /// A pattern that does not say what was meant.
+    ODD_PATTERN = 3106 Warning;
+    /// A word in a schema that is no keyword.
+    UNKNOWN_KEYWORD = 3107 Warning;
+    /// The schema of a field beside `properties`.
+    MISPLACED_SCHEMA = 3108 Warning;
+    /// A value that an enum lists twice.
+    REPEATED_ENUM = 3109 Warning;
+    /// A GraphQL type that is not described.
+    GRAPHQL_TYPE = 3120 Error;
+    /// A GraphQL interface that is not described.
+    GRAPHQL_INTERFACE = 3121 Error;
+    /// A GraphQL type of datafiles that have no schema.
+    GRAPHQL_SCHEMA = 3122 Error;
+    /// A type or field that is described twice.
+    GRAPHQL_TWICE = 3123 Warning;
+    /// A field that GraphQL requires and the schema does not.
+    REQUIRED_BUT_OPTIONAL = 3124 Warning;
+    /// A GraphQL field that no datafile can have.
+    FIELD_WITHOUT_SCHEMA = 3125 Warning;
+    /// A synthetic field that can never have a value.
+    SYNTHETIC = 3126 Warning;
+    /// A unique field of a type without datafiles.
+    UNIQUE_BELOW = 3127 Error;
+    /// A unique field that is not simple.
+    UNIQUE_COMPLEX = 3128 Error;
+    /// A scalar that readers of YAML take differently.
+    SCALAR_DIALECT = 4001 Warning;
+    /// A resource that nothing names.
+    UNUSED_RESOURCE = 4002 Warning;
+    /// Two paths that differ only by case.
+    PATHS_BY_CASE = 4003 Warning;
 }
 
 #[cfg(test)]

@@ -22,10 +22,19 @@ pub enum Command {
     ///
     /// Exit code: 0 nothing differs, 1 something differs, 2 it could not be done.
     Diff(Diff),
+<<<<<<< HEAD
     /// List or show what the data describes: `get namespaces`, `get apps billing`
     Get(Get),
     /// Ask the data in GraphQL
     Query(Query),
+=======
+    /// Check a data repo, a Git revision or a bundle, and show every mistake at once
+    ///
+    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 it could not be done.
+    Validate(Validate),
+    /// Work with the JSON schemas of a data repo
+    Schema(Schema),
+>>>>>>> main
     /// Explain a code such as Q1007 at length; without one, list all codes
     Explain(Explain),
     /// Be one of the established tools, with its arguments
@@ -71,6 +80,79 @@ pub struct Bundle {
     /// Let warnings fail too
     #[arg(long)]
     pub strict: bool,
+    /// Only bundle, and do not check what the files say
+    #[arg(long)]
+    pub no_validate: bool,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Arguments of `validate`.
+#[derive(Args, Debug)]
+pub struct Validate {
+    /// What to check: a folder, a Git revision, or a bundle file, which has no lines to show
+    #[arg(default_value = ".")]
+    pub what: String,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Show no warnings
+    #[arg(long, conflicts_with = "strict")]
+    pub only_errors: bool,
+    /// Let warnings fail too
+    #[arg(long)]
+    pub strict: bool,
+    /// Show at most this many findings
+    #[arg(long, value_name = "N")]
+    pub max: Option<usize>,
+    /// Enforce `format`, which says what a text is
+    #[arg(long)]
+    pub formats: bool,
+    /// Form of the findings
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: FindingsFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Forms of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FindingsFormat {
+    /// For people, with the lines they are about
+    #[default]
+    Text,
+    /// For machines
+    Json,
+}
+
+/// Arguments of `schema`.
+#[derive(Args, Debug)]
+pub struct Schema {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub action: SchemaAction,
+}
+
+/// What can be done with schemas.
+#[derive(Debug, Subcommand)]
+pub enum SchemaAction {
+    /// Write the schemas as plain JSON Schemas that editors understand
+    Export(SchemaExport),
+}
+
+/// Arguments of `schema export`.
+#[derive(Args, Debug)]
+pub struct SchemaExport {
+    /// Folder to write into; files in it that are in the way are replaced
+    pub folder: PathBuf,
+    /// The data repo, a Git revision or a bundle file to take them from
+    #[arg(long, value_name = "WHAT", default_value = ".")]
+    pub from: String,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
     /// Where the parts are.
     #[command(flatten)]
     pub layout: LayoutOptions,
@@ -195,6 +277,18 @@ pub struct Peer {
 pub enum PeerTool {
     /// qontract-bundler: write the bundle of four places to stdout
     Bundler(PeerBundler),
+    /// qontract-validator: write a record of every check of a bundle to stdout
+    Validator(PeerValidator),
+}
+
+/// Arguments of `qontract-validator`.
+#[derive(Args, Debug)]
+pub struct PeerValidator {
+    /// Only the records of errors
+    #[arg(long)]
+    pub only_errors: bool,
+    /// The bundle
+    pub bundle: PathBuf,
 }
 
 /// Arguments of `qontract-bundler`.

@@ -5,9 +5,15 @@ mod diff;
 mod explain;
 mod get;
 mod peer_bundler;
+<<<<<<< HEAD
 mod query;
+=======
+mod peer_validator;
+mod schema;
+mod validate;
+>>>>>>> main
 
-use crate::cli::{Command, PeerTool};
+use crate::cli::{Command, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -21,6 +27,11 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
+            PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
+        Command::Schema(schema) => match schema.action {
+            SchemaAction::Export(arguments) => schema::export(arguments, printer),
+        },
+        Command::Validate(arguments) => validate::run(arguments, printer),
     }
 }

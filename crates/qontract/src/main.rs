@@ -1,5 +1,6 @@
 //! The binary: command line in, exit code out. Nothing is decided here.
 
+mod check;
 mod cli;
 mod commands;
 mod exit;
@@ -46,6 +47,7 @@ fn as_peer(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
     let peer = match name.as_deref() {
         Some("qontract-bundler") => "bundler",
+        Some("qontract-validator") => "validator",
         _ => return arguments,
     };
     arguments.splice(..1, ["qontract", "peer", peer].map(OsString::from));

@@ -28,6 +28,14 @@ impl Printer {
         Ok(())
     }
 
+    /// Writes text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    pub fn text(&self, text: &str) -> anyhow::Result<()> {
+        let mut out = AutoStream::auto(self.out.lock());
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    }
+
     /// Says a line on stderr; colours stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn note(&self, line: &str) {
         // Nobody to talk to is no reason to fail.

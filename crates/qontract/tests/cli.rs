@@ -27,6 +27,8 @@ fn repos() -> Scratch {
 fn help_names_the_commands() {
     check("help", &vectors(), &["--help"]);
     check("help-bundle", &vectors(), &["bundle", "--help"]);
+    check("help-validate", &vectors(), &["validate", "--help"]);
+    check("help-schema-export", &vectors(), &["schema", "export", "--help"]);
 }
 
 #[test]
@@ -212,6 +214,90 @@ fn the_peer_bundler_is_a_drop_in() {
     check("peer-bundler-usage", scratch.path(), &["peer", "bundler", "repo/schemas"]);
     let missing = [&["peer", "bundler"], &places[..3], &["nowhere", "c", "t"]].concat();
     check("peer-bundler-missing", scratch.path(), &missing);
+}
+
+#[test]
+fn validate_shows_every_mistake_of_a_folder_at_once() {
+    let scratch = repos();
+    check("validate", scratch.path(), &["validate", "repo"]);
+    check("validate-broken", scratch.path(), &["validate", "broken", "--only-errors"]);
+    check("validate-max", scratch.path(), &["validate", "broken", "--max", "1"]);
+    check("validate-strict", scratch.path(), &["validate", "repo", "--strict", "--max", "1"]);
+    check(
+        "validate-json",
+        scratch.path(),
+        &["validate", "broken", "-o", "json", "--only-errors", "--max", "2"],
+    );
+    scratch.commit_all("data");
+    check("validate-nowhere", scratch.path(), &["validate", "nowhere"]);
+    check("validate-no-bundle", scratch.path(), &["validate", "README.md"]);
+}
+
+#[test]
+fn validate_takes_a_bundle_and_says_that_it_has_no_lines() {
+    check("validate-bundle", &vectors(), &["validate", "broken-bundle.json", "--only-errors"]);
+}
+
+#[test]
+fn validate_takes_a_revision_and_shows_its_lines() {
+    let scratch = Scratch::copy_of(&vectors().join("broken"));
+    scratch.commit_all("broken");
+    scratch.write(
+        "data/apps/bad-types.yml",
+        "$schema: /tiny/app-1.yml\nname: mended\nteam: {$ref: /teams/core.yml}\n",
+    );
+    let revision = command::qontract(scratch.path(), &["validate", "HEAD", "--only-errors"]);
+    let text = String::from_utf8_lossy(&revision.stdout).into_owned();
+    assert!(text.contains("--> data/apps/bad-types.yml:2:7"), "{text}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_hides_no_other_mistake() {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    scratch.write("data/teams/core.yml", "$schema: /tiny/team-1.yml\nname: [core\n");
+    scratch.write("data/teams/edge.yml", "$schema: /tiny/team-1.yml\nnmae: edge\n");
+    check("validate-partial", scratch.path(), &["validate", ".", "--only-errors"]);
+}
+
+#[test]
+fn bundle_validates_unless_told_not_to() {
+    let scratch = repos();
+    check("bundle-invalid", scratch.path(), &["bundle", "broken", "-o", "out.json"]);
+    assert!(!scratch.path().join("out.json").exists());
+    let stamp = ["--commit", "0123456789abcdef0123456789abcdef01234567", "--commit-timestamp", "1700000000"];
+    let arguments = [&["bundle", "broken", "--no-validate"][..], &stamp].concat();
+    let output = command::qontract(scratch.path(), &arguments);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), scratch.read("broken-bundle.json"));
+}
+
+#[test]
+fn the_peer_validator_is_a_drop_in() {
+    let scratch = repos();
+    let output = command::qontract(scratch.path(), &["peer", "validator", "bundle.json"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), scratch.read("validate.json"));
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+    let good = command::qontract(scratch.path(), &["peer", "validator", "--only-errors", "bundle.json"]);
+    assert_eq!((good.status.code(), &*good.stdout), (Some(0), &b"[]\n"[..]));
+    let broken =
+        command::qontract(scratch.path(), &["peer", "validator", "--only-errors", "broken-bundle.json"]);
+    assert_eq!(broken.status.code(), Some(1));
+    scratch.link("qontract-validator", env!("CARGO_BIN_EXE_qontract"));
+    let by_name = std::process::Command::new(scratch.path().join("qontract-validator"))
+        .current_dir(scratch.path())
+        .args(["--only-errors", "broken-bundle.json"])
+        .output()
+        .expect("the binary runs");
+    assert_eq!(by_name.stdout, broken.stdout);
+    check("peer-validator-missing", scratch.path(), &["peer", "validator", "nowhere.json"]);
+    check("peer-validator-usage", scratch.path(), &["peer", "validator"]);
+}
+
+#[test]
+fn schemas_are_exported_for_editors() {
+    let scratch = repos();
+    check("schema-export", scratch.path(), &["schema", "export", "editor", "--from", "repo"]);
+    snapshot(&kept("schema-export-app"), &scratch.read("editor/tiny/app-1.json"));
+    snapshot(&kept("schema-export-settings"), &scratch.read("editor/settings.json"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod dialect;
 mod events;
 mod granit;
 mod limits;
+pub mod lint;
 mod merge;
 pub mod scalar;
 pub mod tree;

@@ -111,6 +111,11 @@ pub enum Value<'a> {
 }
 
 impl<'a> Node<'a> {
+    /// The node that was made as number `index`.
+    pub(crate) fn at(document: &'a Document, index: usize) -> Self {
+        Self { document, id: NodeId(u32::try_from(index).expect("a node of the document")) }
+    }
+
     /// Which node of the document this is.
     pub fn id(self) -> NodeId {
         self.id

@@ -8,13 +8,14 @@ use rayon::prelude::*;
 
 use super::Patches;
 use super::convert::Converter;
+use super::facts::{self, Facts};
 use super::schemas::Schemas;
-use super::walk::{self, Facts};
 use crate::digest::Sha256;
 use crate::model::Backref;
 use crate::repo::{File, Listing};
 use crate::types::{Field, Types};
 use crate::value::{Key, Keys, Map, Value};
+use crate::walk::Tree as _;
 
 /// How many files one task reads: they share their keys.
 const CHUNK: usize = 64;
@@ -83,7 +84,7 @@ fn one(file: &File, schemas: &Schemas, types: &Types, keys: &mut Keys) -> One {
         Some(Yaml::Str(schema)) if !schema.is_empty() => Some(schema),
         _ => None,
     };
-    let mut facts = walk::walk(document.root(), schema, schemas, types);
+    let mut facts = facts::of(document.root(), schema, schemas, types);
     let checksum = Value::str(&Sha256::of(&bytes).to_string());
     facts.additions.add(document.root().id(), "$file_sha256sum", checksum);
     let mut found = Vec::new();
@@ -125,5 +126,5 @@ fn file_identifier(document: &Value, schemas: &Schemas, types: &Types) -> Option
     let fields = types.by_schema(schema)?.context_unique_fields();
     let present = |field: &Field| Some((Key::from(&*field.name), document.get(&field.name)?.clone()));
     let chosen: Vec<_> = fields.filter_map(present).collect();
-    (!chosen.is_empty()).then(|| walk::identifier(Map::new(chosen)))
+    (!chosen.is_empty()).then(|| facts::identifier(Map::new(chosen)))
 }

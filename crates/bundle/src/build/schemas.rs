@@ -10,6 +10,7 @@ use super::Patches;
 use super::convert::{Additions, Converter};
 use crate::repo::{File, Listing};
 use crate::value::{Key, Keys, Map, Value};
+use crate::walk::{self, Shape, Tree};
 
 /// The schema of the schemas of datafiles.
 const METASCHEMA: &str = "/metaschema-1.json";
@@ -35,31 +36,36 @@ pub struct SchemaId {
     node: NodeId,
 }
 
-impl<'s> Schema<'s> {
+impl Schema<'_> {
     /// Its name.
     pub fn id(self) -> SchemaId {
         SchemaId { file: self.file, node: self.node.id() }
     }
+}
 
-    /// The schema under `key`, if this is a map that has it.
-    pub fn get(self, key: &str) -> Option<Schema<'s>> {
-        let Yaml::Map(map) = self.node.value() else { return None };
-        map.get(key).map(|node| Schema { node, ..self })
+impl<'s> Tree<'s> for Schema<'s> {
+    fn shape(self) -> Shape<'s> {
+        self.node.shape()
     }
 
-    /// The text under `key`.
-    pub fn text(self, key: &str) -> Option<&'s str> {
-        match self.get(key)?.node.value() {
-            Yaml::Str(text) => Some(text),
-            _ => None,
-        }
+    fn get(self, key: &str) -> Option<Self> {
+        self.node.get(key).map(|node| Schema { node, ..self })
     }
 
-    /// The schemas in the list under `key`.
-    pub fn list(self, key: &str) -> Option<impl Iterator<Item = Schema<'s>> + Clone + use<'s>> {
-        let Yaml::List(list) = self.get(key)?.node.value() else { return None };
-        let items: Vec<_> = list.iter().map(|node| Schema { node, ..self }).collect();
-        Some(items.into_iter())
+    fn entries(self) -> impl Iterator<Item = (&'s str, Self)> {
+        self.node.entries().map(move |(key, node)| (key, Schema { node, ..self }))
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        self.node.items().map(move |node| Schema { node, ..self })
+    }
+}
+
+impl<'s> walk::Schemas<'s> for &'s Schemas {
+    type Schema = Schema<'s>;
+
+    fn schema(&self, path: &str) -> Option<Schema<'s>> {
+        self.get(path)
     }
 }
 
@@ -120,7 +126,7 @@ impl Schemas {
     }
 
     /// The schemas as the bundle has them: with the fields that bundling adds to datafiles.
-    pub fn patched(&self, patches: &Patches) -> Vec<(String, Value)> {
+    pub(crate) fn patched(&self, patches: &Patches) -> Vec<(String, Value)> {
         let identifier = || Value::Map(Map::new(vec![(Key::from("type"), Value::str("string"))]));
         let mut keys = Keys::default();
         let mut findings = Vec::new();
@@ -128,7 +134,8 @@ impl Schemas {
         for (place, (file, document)) in (0..).zip(&self.files) {
             let mut additions = Additions::default();
             let root = Schema { file: place, node: document.root() };
-            if let (Some(METASCHEMA), Some(properties)) = (root.text("$schema"), root.get("properties")) {
+            let names = root.get("$schema").and_then(Tree::text);
+            if let (Some(METASCHEMA), Some(properties)) = (names, root.get("properties")) {
                 additions.add(properties.node.id(), "$file_sha256sum", checksum_schema());
             }
             for id in patches.properties.iter().filter(|id| id.file == place) {

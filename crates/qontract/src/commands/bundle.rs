@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::{Built, Layout, Pool, Repo, Stamp, store};
-use qontract_diagnostics::{Report, Severity, counted};
+use qontract_diagnostics::{Diagnostic, Report, Severity, counted};
+use qontract_validate::schema::Formats;
 
+use crate::check;
 use crate::cli::Bundle;
 use crate::exit::{Exit, UsageError};
 use crate::input;
 use crate::printer::Printer;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
-    let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, layout } = arguments;
+    let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
+        arguments;
     if !folder.is_dir() {
         return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
     }
@@ -29,20 +32,40 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
         printer
             .note("note: this is no Git work tree, so the bundle names no commit; `--commit` gives it one");
     }
-    make(&repo, stamp, strict, output.filter(|path| path.as_os_str() != "-").as_deref(), printer)
+    let output = output.filter(|path| path.as_os_str() != "-");
+    make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref() }, printer)
 }
 
-/// Bundles `repo` and writes the bundle to `output`, or to stdout. Nothing is written unless all of it is good.
-pub fn make(
-    repo: &Repo,
-    stamp: Stamp,
-    strict: bool,
-    output: Option<&Path>,
-    printer: &Printer,
-) -> anyhow::Result<Exit> {
-    let outcome = input::make(repo, stamp, &Pool::default())?;
-    let report = Report::new(outcome.findings);
+/// What is asked of a bundle that is made.
+pub struct Order<'a> {
+    /// Warnings fail too.
+    pub strict: bool,
+    /// What the files say is checked.
+    pub validate: bool,
+    /// The file to write; stdout without one.
+    pub output: Option<&'a Path>,
+}
+
+/// Bundles `repo` and writes the bundle, to a file or to stdout. Nothing is written unless all of it is good.
+pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
+    let Order { strict, validate, output } = *order;
+    let mut outcome = input::make(repo, stamp, &Pool::default())?;
+    let report = if validate {
+        // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
+        let told = if strict {
+            check::everything(repo, &outcome, Formats::Ignored)?
+        } else {
+            let found = check::rules(repo, &outcome, Formats::Ignored).into_iter();
+            found.filter(Diagnostic::is_error).collect()
+        };
+        Report::new(outcome.findings.drain(..).chain(told).collect())
+    } else {
+        Report::new(outcome.findings)
+    };
     printer.report(&report, repo);
+    if report.has_errors() {
+        return Ok(Exit::Failure);
+    }
     let Some(built) = outcome.built.filter(|_| !strict || report.count(Severity::Warning) == 0) else {
         return Ok(Exit::Failure);
     };

@@ -1,0 +1,120 @@
+//! What the walk over a datafile finds for its bundle: the resources it names, the datafiles in its lists, and how
+//! the items of its lists are identified.
+
+use std::fmt::Write as _;
+
+use qontract_yaml::Node;
+
+use super::Patches;
+use super::convert::{Additions, Converter};
+use super::schemas::{Schema, Schemas};
+use crate::digest::Sha256;
+use crate::json;
+use crate::types::{Field, Types};
+use crate::value::{Key, Keys, Map, Value};
+use crate::walk::{self, At, Child, Shape, Step, Tree, Visited, Visitor};
+
+/// What the walk found.
+#[derive(Default)]
+pub struct Facts {
+    /// Resources that the file names, with the place.
+    pub backrefs: Vec<(String, String)>,
+    /// Datafiles that stand in lists of the file.
+    pub listed: Vec<String>,
+    /// The identifiers of list items.
+    pub additions: Additions,
+    /// Schemas of the list items that got one.
+    pub patches: Patches,
+}
+
+/// Walks the datafile `root` that names `schema`.
+pub fn of<'d>(root: Node<'d>, schema: Option<&'d str>, schemas: &Schemas, types: &Types) -> Facts {
+    let mut facts = Facts::default();
+    walk::walk(root, schema, &schemas, types, &mut facts);
+    facts
+}
+
+impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Facts {
+    fn item(
+        &mut self,
+        item: Visited<'_, 's, 'd, Schema<'s>, Node<'d>>,
+        fields: &[Child<'s, 'd, Schema<'s>, Node<'d>>],
+    ) {
+        let mut identifying: Vec<&str> = Vec::new();
+        for (key, value, at) in fields {
+            let identifies = at.field.is_some_and(Field::identifies) && *key != "$ref";
+            match value.shape() {
+                Shape::Str("") if *key == "$ref" => {}
+                Shape::Str(path) if *key == "$ref" => self.listed.push(path.to_owned()),
+                // A reference is taken by its path; other maps and lists identify nothing.
+                Shape::Map if identifies => {
+                    let reference = value.get("$ref").map(Tree::shape);
+                    if matches!(reference, Some(Shape::Str(_) | Shape::Number(_) | Shape::Null)) {
+                        identifying.push(key);
+                    }
+                }
+                Shape::Str(_) | Shape::Number(_) | Shape::Null if identifies => identifying.push(key),
+                _ => {}
+            }
+        }
+        if !identifying.is_empty() {
+            self.identify(item.value, item.at, &identifying);
+        }
+    }
+
+    fn leaf(&mut self, leaf: Visited<'_, 's, 'd, Schema<'s>, Node<'d>>, _parent: Option<At<'s, Schema<'s>>>) {
+        if let Some(text) = leaf.value.text().filter(|text| !text.is_empty() && leaf.at.names_resource()) {
+            self.backrefs.push((text.to_owned(), jsonpath(leaf.path)));
+        }
+    }
+}
+
+impl Facts {
+    /// Gives a list item its identifier, and its schema the field for it.
+    fn identify<'s>(&mut self, item: Node<'_>, at: At<'s, Schema<'s>>, fields: &[&str]) {
+        let (nothing, mut keys, mut findings) = (Additions::default(), Keys::default(), Vec::new());
+        let mut converter = Converter { additions: &nothing, keys: &mut keys, findings: &mut findings };
+        let chosen = item.entries().filter(|(key, _)| fields.contains(key));
+        let chosen = chosen.map(|(key, value)| (Key::from(key), converter.value(value))).collect();
+        let identifier = identifier(Map::new(chosen));
+        self.additions.add(item.id(), "__identifier", Value::str(&identifier));
+        let Some(schema) = at.schema else { return };
+        let patches = &mut self.patches;
+        if let Some(properties) = schema.get("properties") {
+            patches.properties.insert(properties.id());
+        } else {
+            let branches = schema.get("oneOf").into_iter().flat_map(Tree::items);
+            patches.properties.extend(branches.filter_map(|branch| Some(branch.get("properties")?.id())));
+        }
+        if let Some(root) = at.one_of {
+            match root.get("properties") {
+                Some(properties) => patches.properties.insert(properties.id()),
+                None => patches.roots.insert(root.id()),
+            };
+        }
+    }
+}
+
+/// A path as back-references write it: `openshiftResources.[6].path`.
+fn jsonpath(path: &[Step<'_>]) -> String {
+    let mut text = String::new();
+    for (index, step) in path.iter().enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        match step {
+            Step::Key(key) => text.push_str(key),
+            Step::Index(index) => {
+                let _ = write!(text, "[{index}]");
+            }
+        }
+    }
+    text
+}
+
+/// The identifier of an object: the digest of its identifying fields.
+pub fn identifier(fields: Map) -> String {
+    let mut text = Vec::new();
+    json::write_python(&Value::Map(fields), &mut text);
+    Sha256::of(&text).to_string()
+}

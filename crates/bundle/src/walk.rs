@@ -1,0 +1,354 @@
+//! A datafile, walked along its JSON schema and its GraphQL type: what both building and validating go by.
+//!
+//! The walk follows the schema only where a field's own schema is plain to see: `properties`, `items`, a `$ref`
+//! to a whole file, a `oneOf` that an interface field or the presence of `$ref` decides. It goes over YAML trees
+//! and over the values of a bundle alike, see [`Tree`]; who walks says what to do in a [`Visitor`].
+
+use qontract_yaml::{List, Node, Value as Yaml};
+
+use crate::types::{Field, Type, Types};
+use crate::value::Value;
+
+/// How a schema marks a field that names a resource.
+pub const RESOURCE_REF: &str = "/common-1.json#/definitions/resourceref";
+
+/// What a node of a tree is, as far as the walk cares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape<'a> {
+    /// Values by key.
+    Map,
+    /// Values in order.
+    List,
+    /// Text.
+    Str(&'a str),
+    /// A number, or a boolean, which is 0 or 1.
+    Number(f64),
+    /// Nothing.
+    Null,
+}
+
+impl Shape<'_> {
+    /// Whether the established tools take the value for one that is given.
+    fn is_truthy(self) -> bool {
+        match self {
+            Shape::Str(text) => !text.is_empty(),
+            Shape::Number(number) => number != 0.0,
+            Shape::Map | Shape::List | Shape::Null => false,
+        }
+    }
+}
+
+/// A tree of maps, lists and scalars.
+pub trait Tree<'a>: Copy {
+    /// What this node is.
+    fn shape(self) -> Shape<'a>;
+
+    /// The value of `key`, if this is a map that has it.
+    fn get(self, key: &str) -> Option<Self>;
+
+    /// Keys and values, if this is a map, in the order of the tree.
+    fn entries(self) -> impl Iterator<Item = (&'a str, Self)>;
+
+    /// The values, if this is a list.
+    fn items(self) -> impl Iterator<Item = Self>;
+
+    /// The text, if this is one.
+    fn text(self) -> Option<&'a str> {
+        match self.shape() {
+            Shape::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers that tell types apart are small")]
+fn nearest(number: i64) -> f64 {
+    number as f64
+}
+
+impl<'a> Tree<'a> for &'a Value {
+    fn shape(self) -> Shape<'a> {
+        match self {
+            Value::Map(_) => Shape::Map,
+            Value::List(_) => Shape::List,
+            Value::Str(text) => Shape::Str(text),
+            Value::Null => Shape::Null,
+            Value::Bool(flag) => Shape::Number(f64::from(*flag)),
+            Value::Int(number) => Shape::Number(nearest(*number)),
+            Value::BigInt(digits) => Shape::Number(digits.parse().unwrap_or(f64::INFINITY)),
+            Value::Float(number) => Shape::Number(*number),
+        }
+    }
+
+    fn get(self, key: &str) -> Option<Self> {
+        Value::get(self, key)
+    }
+
+    fn entries(self) -> impl Iterator<Item = (&'a str, Self)> {
+        self.as_map().into_iter().flat_map(|map| map.iter().map(|(key, value)| (key.as_str(), value)))
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        self.as_list().unwrap_or_default().iter()
+    }
+}
+
+impl<'a> Tree<'a> for Node<'a> {
+    fn shape(self) -> Shape<'a> {
+        match self.value() {
+            Yaml::Map(_) => Shape::Map,
+            Yaml::List(_) => Shape::List,
+            Yaml::Str(text) => Shape::Str(text),
+            Yaml::Null => Shape::Null,
+            Yaml::Bool(flag) => Shape::Number(f64::from(flag)),
+            Yaml::Int(number) => Shape::Number(nearest(number)),
+            Yaml::BigInt(digits) => Shape::Number(digits.parse().unwrap_or(f64::INFINITY)),
+            Yaml::Float(number) => Shape::Number(number),
+        }
+    }
+
+    fn get(self, key: &str) -> Option<Self> {
+        let Yaml::Map(map) = self.value() else { return None };
+        map.get(key)
+    }
+
+    fn entries(self) -> impl Iterator<Item = (&'a str, Self)> {
+        let map = match self.value() {
+            Yaml::Map(map) => Some(map),
+            _ => None,
+        };
+        map.into_iter().flat_map(|map| map.iter().map(|entry| (entry.key, entry.value)))
+    }
+
+    fn items(self) -> impl Iterator<Item = Self> {
+        let list = match self.value() {
+            Yaml::List(list) => Some(list),
+            _ => None,
+        };
+        list.into_iter().flat_map(List::iter)
+    }
+}
+
+/// All schemas, by path.
+pub trait Schemas<'s> {
+    /// A place within a schema.
+    type Schema: Tree<'s>;
+
+    /// The schema of datafiles that name `path`.
+    fn schema(&self, path: &str) -> Option<Self::Schema>;
+}
+
+impl<'s> Schemas<'s> for &'s crate::Bundle {
+    type Schema = &'s Value;
+
+    fn schema(&self, path: &str) -> Option<&'s Value> {
+        crate::Bundle::schema(self, path).map(|document| &document.value)
+    }
+}
+
+/// A step of a path through a datafile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'d> {
+    /// To the value of a key.
+    Key(&'d str),
+    /// To an item of a list.
+    Index(usize),
+}
+
+/// Where the walk is in schema and type.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'s, S> {
+    /// The type that has the field; of a list item of an interface, its concrete type.
+    pub type_: Option<&'s Type>,
+    /// The field whose value this is; none at the top, and for an object whose interface was resolved.
+    pub field: Option<&'s Field>,
+    /// The schema of the value.
+    pub schema: Option<S>,
+    /// The schema whose `oneOf` led to `schema`.
+    pub one_of: Option<S>,
+    /// The file in which `schema` stands.
+    pub schema_path: Option<&'s str>,
+}
+
+impl<'s, S: Tree<'s>> At<'s, S> {
+    /// Whether the value here names a resource.
+    pub fn names_resource(&self) -> bool {
+        self.schema.and_then(|schema| schema.get("$ref")).and_then(Tree::text) == Some(RESOURCE_REF)
+    }
+}
+
+/// A value of the walk: the way to it, and where it is in schema and type.
+pub struct Visited<'w, 's, 'd, S, D> {
+    /// The way from the top.
+    pub path: &'w [Step<'d>],
+    /// The value.
+    pub value: D,
+    /// Its place in schema and type.
+    pub at: At<'s, S>,
+}
+
+/// A field of a map: its key, its value, and where that is.
+pub type Child<'s, 'd, S, D> = (&'d str, D, At<'s, S>);
+
+/// What is done on the way.
+pub trait Visitor<'s, 'd, S, D> {
+    /// A map that stands in a list; comes before what is in it.
+    fn item(&mut self, item: Visited<'_, 's, 'd, S, D>, fields: &[Child<'s, 'd, S, D>]);
+
+    /// A scalar, and the place of the map or list it stands in.
+    fn leaf(&mut self, leaf: Visited<'_, 's, 'd, S, D>, parent: Option<At<'s, S>>);
+}
+
+struct Walk<'w, 's, 'd, B, V> {
+    schemas: &'w B,
+    types: &'s Types,
+    path: Vec<Step<'d>>,
+    visitor: &'w mut V,
+}
+
+/// Walks the datafile `root`, which names the schema `schema`.
+pub fn walk<'s, 'd: 's, B, D, V>(
+    root: D,
+    schema: Option<&'d str>,
+    schemas: &B,
+    types: &'s Types,
+    visitor: &mut V,
+) where
+    B: Schemas<'s>,
+    D: Tree<'d>,
+    V: Visitor<'s, 'd, B::Schema, D>,
+{
+    let at = At {
+        type_: schema.and_then(|schema| types.by_schema(schema)),
+        field: None,
+        schema: schema.and_then(|schema| schemas.schema(schema)),
+        one_of: None,
+        schema_path: schema,
+    };
+    Walk { schemas, types, path: Vec::new(), visitor }.node(root, at, None);
+}
+
+impl<'s, 'd, B, V> Walk<'_, 's, 'd, B, V>
+where
+    B: Schemas<'s>,
+{
+    fn node<D>(&mut self, node: D, at: At<'s, B::Schema>, parent: Option<At<'s, B::Schema>>)
+    where
+        D: Tree<'d>,
+        V: Visitor<'s, 'd, B::Schema, D>,
+    {
+        match node.shape() {
+            Shape::Map => {
+                let fields = node.entries().filter(|(key, _)| *key != "$schema");
+                if matches!(self.path.last(), Some(Step::Index(_))) {
+                    let fields: Vec<Child<'s, 'd, B::Schema, D>> =
+                        fields.map(|(key, value)| (key, value, self.step_to(at, key, value))).collect();
+                    self.visitor.item(Visited { path: &self.path, value: node, at }, &fields);
+                    for (key, value, next) in fields {
+                        self.descend(Step::Key(key), value, next, at);
+                    }
+                } else {
+                    for (key, value) in fields {
+                        let next = self.step_to(at, key, value);
+                        self.descend(Step::Key(key), value, next, at);
+                    }
+                }
+            }
+            Shape::List => {
+                let items = at.schema.and_then(|schema| schema.get("items"));
+                for (index, item) in node.items().enumerate() {
+                    let next = self.arrive(At { schema: items, one_of: None, ..at }, item);
+                    self.descend(Step::Index(index), item, next, at);
+                }
+            }
+            Shape::Str(_) | Shape::Number(_) | Shape::Null => {
+                self.visitor.leaf(Visited { path: &self.path, value: node, at }, parent);
+            }
+        }
+    }
+
+    fn descend<D>(&mut self, step: Step<'d>, value: D, next: At<'s, B::Schema>, at: At<'s, B::Schema>)
+    where
+        D: Tree<'d>,
+        V: Visitor<'s, 'd, B::Schema, D>,
+    {
+        self.path.push(step);
+        self.node(value, next, Some(at));
+        self.path.pop();
+    }
+
+    fn step_to<D: Tree<'d>>(&self, at: At<'s, B::Schema>, key: &str, value: D) -> At<'s, B::Schema> {
+        let (type_, field) = match (at.type_, at.field) {
+            (None, _) => (None, None),
+            (Some(type_), field) if key == "$ref" => (Some(type_), field),
+            (Some(type_), None) => (Some(type_), type_.field(key)),
+            (Some(_), Some(field)) => match self.types.get(&field.type_name) {
+                Some(type_) => (Some(type_), type_.field(key)),
+                None => (None, None),
+            },
+        };
+        let schema = at.schema.and_then(|schema| {
+            if schema.get("$schemaRef").is_some() { Some(schema) } else { schema.get("properties")?.get(key) }
+        });
+        self.arrive(At { type_, field, schema, one_of: None, ..at }, value)
+    }
+
+    /// The place of `value`, its interface and its schema resolved.
+    fn arrive<D: Tree<'d>>(&self, at: At<'s, B::Schema>, value: D) -> At<'s, B::Schema> {
+        let field_type = at.field.and_then(|field| self.types.get(&field.type_name));
+        let discriminator = field_type.and_then(Type::field_map).and_then(|(field, types)| {
+            let told = value.get(field)?.shape();
+            told.is_truthy().then_some((field, told, types))
+        });
+        let at = self.resolve(at, value, discriminator.map(|(field, told, _)| (field, told)));
+        let concrete = discriminator.and_then(|(_, told, types)| match told {
+            Shape::Str(text) => self.types.get(types.get(text)?),
+            _ => None,
+        });
+        match concrete {
+            Some(type_) => At { type_: Some(type_), field: None, ..at },
+            None => at,
+        }
+    }
+
+    /// Follows `$ref` and decides `oneOf`; also the schema whose `oneOf` an interface decided.
+    fn resolve<D: Tree<'d>>(
+        &self,
+        at: At<'s, B::Schema>,
+        value: D,
+        discriminator: Option<(&str, Shape<'_>)>,
+    ) -> At<'s, B::Schema> {
+        let Some(schema) = at.schema else { return at };
+        let at = self.follow(at, schema);
+        let Some(schema) = at.schema else { return at };
+        let branches = schema.get("oneOf").filter(|_| schema.get("$schemaRef").is_none());
+        let Some(branches) = branches.filter(|list| list.shape() == Shape::List) else { return at };
+        let is_reference = |branch: &B::Schema| branch.get("$schemaRef").is_some();
+        if branches.items().count() == 2 && branches.items().filter(is_reference).count() == 1 {
+            let has_ref = value.get("$ref").is_some();
+            let branch = branches.items().find(|branch| is_reference(branch) == has_ref);
+            return match branch {
+                Some(branch) => self.follow(at, branch),
+                None => At { schema: None, ..at },
+            };
+        }
+        let Some((field, told)) = discriminator else { return at };
+        let decided = branches.items().map(|branch| self.follow(at, branch)).find(|branch| {
+            let values = branch.schema.and_then(|schema| schema.get("properties")?.get(field)?.get("enum"));
+            values.is_some_and(|values| values.items().any(|value| value.shape() == told))
+        });
+        match decided {
+            Some(branch) => At { one_of: Some(schema), ..branch },
+            None => At { schema: None, ..at },
+        }
+    }
+
+    /// The place with the whole file that `schema` refers to, or with `schema` itself.
+    fn follow(&self, at: At<'s, B::Schema>, schema: B::Schema) -> At<'s, B::Schema> {
+        let path = schema.get("$ref").filter(|_| schema.get("$schemaRef").is_none()).and_then(Tree::text);
+        match path.and_then(|path| Some((path, self.schemas.schema(path)?))) {
+            Some((path, whole)) => At { schema: Some(whole), schema_path: Some(path), ..at },
+            None => At { schema: Some(schema), ..at },
+        }
+    }
+}

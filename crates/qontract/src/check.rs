@@ -1,0 +1,47 @@
+//! Everything that can be found wrong with a data repo besides what bundling finds itself.
+
+use std::collections::BTreeSet;
+
+use qontract_bundle::build::Outcome;
+use qontract_bundle::repo::{Bytes, File, Names};
+use qontract_bundle::{Layout, Repo};
+use qontract_diagnostics::Diagnostic;
+use qontract_validate::schema::Formats;
+use qontract_validate::{Options, locate, validate};
+use rayon::prelude::*;
+
+/// What checking a data repo finds, after `outcome` came of bundling it: files that could not be read are not missed.
+pub fn rules(repo: &Repo, outcome: &Outcome, formats: Formats) -> Vec<Diagnostic> {
+    let errors = outcome.findings.iter().filter(|finding| finding.is_error());
+    let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
+    let built = outcome.built.as_ref().map(|built| &built.bundle);
+    let mut findings = match built.or(outcome.partial.as_ref()) {
+        Some(bundle) => validate(bundle, &Options { layout: repo.layout().clone(), formats, unread }),
+        None => Vec::new(),
+    };
+    locate(&mut findings, repo);
+    findings
+}
+
+/// The same, and what only the texts of the files tell.
+pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
+    let mut findings = rules(repo, outcome, formats);
+    findings.extend(scalars(repo)?);
+    Ok(findings)
+}
+
+/// Scalars that readers of YAML take differently, in all files that are YAML.
+fn scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
+    let Layout { data, schemas, graphql, .. } = repo.layout();
+    let mut files: Vec<File> = repo.list(data, Names::Documents)?.files;
+    files.extend(repo.list(schemas, Names::Documents)?.files);
+    files.extend(repo.file(graphql)?);
+    let is_yaml = |file: &&File| matches!(file.path.rsplit_once('.'), Some((_, "yml" | "yaml")));
+    let found = files.par_iter().filter(is_yaml).flat_map_iter(|file| {
+        let Ok(Bytes::Whole(bytes)) = file.read() else { return Vec::new() };
+        let Ok(text) = str::from_utf8(&bytes) else { return Vec::new() };
+        let found = qontract_yaml::lint::dialect(text).into_iter();
+        found.map(|finding| finding.in_file(&file.name)).collect::<Vec<_>>()
+    });
+    Ok(found.collect())
+}

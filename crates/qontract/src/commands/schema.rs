@@ -1,0 +1,30 @@
+//! `qontract schema`: the JSON schemas of a data repo for other tools.
+
+use std::fs;
+
+use anyhow::Context as _;
+use qontract_bundle::{Layout, Pool};
+use qontract_validate::export;
+
+use crate::cli::SchemaExport;
+use crate::exit::Exit;
+use crate::input;
+use crate::printer::Printer;
+
+/// `qontract schema export`: plain JSON Schemas, and the settings that tell an editor which is for which file.
+pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit> {
+    let SchemaExport { folder, from, repo, layout } = arguments;
+    let layout = Layout::from(layout);
+    let input = input::open(&from, &repo, &layout, &Pool::default(), printer)?;
+    let schemas = export::schemas(&input.bundle);
+    let settings = export::settings(&input.bundle, &folder.display().to_string(), &layout.data);
+    let count = schemas.len();
+    for (name, text) in schemas.into_iter().chain([("settings.json".to_owned(), settings)]) {
+        let path = folder.join(&name);
+        let parent = path.parent().unwrap_or(&folder);
+        fs::create_dir_all(parent).with_context(|| format!("cannot make `{}`", parent.display()))?;
+        fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    printer.note(&format!("{count} schemas and settings.json in {}", folder.display()));
+    Ok(Exit::Ok)
+}

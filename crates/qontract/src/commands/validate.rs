@@ -1,0 +1,91 @@
+//! `qontract validate`: every mistake at once.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use qontract_bundle::{Layout, Pool, load};
+use qontract_diagnostics::record::records;
+use qontract_diagnostics::render::{self, Colour};
+use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources};
+use qontract_validate::schema::Formats;
+use qontract_validate::{Options, validate};
+use serde_json::json;
+
+use crate::check;
+use crate::cli::{FindingsFormat, Validate};
+use crate::exit::{Exit, UsageError};
+use crate::input;
+use crate::printer::Printer;
+
+pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
+    let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
+    let formats = if formats { Formats::Enforced } else { Formats::Ignored };
+    let (findings, sources) = find(&what, &repo, Layout::from(layout), formats)?;
+    let has_lines = PathBuf::from(&what).is_dir() || !PathBuf::from(&what).is_file();
+    let findings = findings.into_iter().filter(|finding| !only_errors || finding.is_error());
+    let report = Report::new(findings.collect());
+    match output {
+        FindingsFormat::Text => {
+            printer.text(&text(&report, &*sources, max))?;
+            if !has_lines && !report.is_empty() {
+                printer.note("a bundle has no lines: findings tell the place in the value instead");
+            }
+        }
+        FindingsFormat::Json => printer.data(json(&report, &*sources, max)?.as_bytes())?,
+    }
+    let warned = strict && report.count(Severity::Warning) > 0;
+    Ok(if report.has_errors() || warned { Exit::Failure } else { Exit::Ok })
+}
+
+/// The findings, and where the lines come from.
+fn find(
+    what: &str,
+    folder: &Path,
+    layout: Layout,
+    formats: Formats,
+) -> anyhow::Result<(Vec<Diagnostic>, Box<dyn Sources>)> {
+    let path = PathBuf::from(what);
+    let pool = Pool::default();
+    if path.is_file() {
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read `{what}`"))?;
+        let bundle = load(&bytes, &pool).map_err(|error| {
+            let error = anyhow::Error::new(error);
+            UsageError(format!("`{what}` is not a bundle: {error:#}"))
+        })?;
+        let options = Options { layout, formats, ..Options::default() };
+        return Ok((validate(&bundle, &options), Box::new(NoSources)));
+    }
+    let (repo, stamp) =
+        if path.is_dir() { input::directory(&path, layout) } else { input::revision(folder, what, &layout)? };
+    let mut outcome = input::make(&repo, stamp, &pool)?;
+    let found = check::everything(&repo, &outcome, formats)?;
+    outcome.findings.extend(found);
+    Ok((outcome.findings, Box::new(repo)))
+}
+
+/// At most `max` findings, and a line that counts them all.
+fn text(report: &Report, sources: &dyn Sources, max: Option<usize>) -> String {
+    let shown = max.unwrap_or(usize::MAX).min(report.findings().len());
+    let mut out = String::new();
+    for finding in &report.findings()[..shown] {
+        out.push_str(&render::one(finding, sources, Colour::Styled));
+        out.push_str("\n\n");
+    }
+    out.push_str(&report.summary());
+    if shown < report.findings().len() {
+        out.push_str(&format!(", the first {shown} shown"));
+    }
+    out.push('\n');
+    out
+}
+
+fn json(report: &Report, sources: &dyn Sources, max: Option<usize>) -> anyhow::Result<String> {
+    let mut findings = records(report, sources);
+    findings.truncate(max.unwrap_or(usize::MAX));
+    let answer = json!({
+        "errors": report.count(Severity::Error),
+        "warnings": report.count(Severity::Warning),
+        "findings": findings,
+    });
+    Ok(serde_json::to_string_pretty(&answer)? + "\n")
+}

@@ -1,0 +1,343 @@
+//! Failures put into words: one finding for each mistake, with what is allowed and what was probably meant.
+
+mod branches;
+
+use std::collections::BTreeSet;
+
+use qontract_bundle::{Bundle, Value};
+use qontract_diagnostics::{Code, Diagnostic, code};
+use serde_json::Value as Plain;
+
+use crate::failure::{Failure, Wrong};
+use crate::keywords;
+use crate::names::Names;
+use crate::suggest;
+use crate::words::{all_of, any_of, kind, show, show_plain, type_name};
+use branches::Nearest;
+
+/// The document whose failures are explained.
+pub struct Subject<'a> {
+    /// The bundle with the schemas.
+    pub bundle: &'a Bundle,
+    /// How files are called.
+    pub names: Names<'a>,
+    /// The name of the document's file.
+    pub file: &'a str,
+    /// The document.
+    pub root: &'a Value,
+}
+
+/// A failure that is told on its own, and what is to be noted about it.
+struct Told {
+    failure: Failure,
+    note: Option<String>,
+}
+
+impl Subject<'_> {
+    /// One finding for each mistake behind `failures`.
+    pub fn explain(&self, failures: Vec<Failure>) -> Vec<Diagnostic> {
+        let mut told = Vec::new();
+        for failure in failures {
+            self.unfold(failure, None, &mut told);
+        }
+        let told = without_echoes(told);
+        let missing: BTreeSet<(String, String)> = told
+            .iter()
+            .filter_map(|Told { failure, .. }| match &failure.wrong {
+                Wrong::Missing(field) => Some((failure.pointer.clone(), field.clone())),
+                _ => None,
+            })
+            .collect();
+        let mut misspelt = BTreeSet::new();
+        let mut findings = Vec::new();
+        for Told { failure, note } in &told {
+            let Wrong::Unknown(fields) = &failure.wrong else { continue };
+            for field in fields {
+                let meant = self.meant_field(failure, field, &missing);
+                misspelt.extend(meant.iter().map(|meant| (failure.pointer.clone(), meant.clone())));
+                findings.push(noted(self.unknown(failure, field, meant), note.as_deref()));
+            }
+        }
+        for Told { failure, note } in &told {
+            let finding = match &failure.wrong {
+                Wrong::Unknown(_) => continue,
+                // It is there, under a name with a typing error, which is told.
+                Wrong::Missing(field) if misspelt.contains(&(failure.pointer.clone(), field.clone())) => {
+                    continue;
+                }
+                _ => self.one(failure),
+            };
+            findings.push(noted(finding, note.as_deref()));
+        }
+        findings
+    }
+
+    /// Replaces "none of the alternatives" by what is wrong by the one that was meant.
+    fn unfold(&self, failure: Failure, note: Option<String>, told: &mut Vec<Told>) {
+        let Wrong::NoBranch(branches) = &failure.wrong else {
+            told.push(Told { failure, note });
+            return;
+        };
+        match branches::nearest(&failure.pointer, branches) {
+            Nearest::Meant(index, failures) => {
+                let note = note.or_else(|| self.alternative(&failure, index, branches.len()));
+                for inner in failures {
+                    self.unfold(inner, note.clone(), told);
+                }
+            }
+            Nearest::Same(inner) => self.unfold(inner, note, told),
+            Nearest::OneOf(_) | Nearest::Nothing => told.push(Told { failure, note }),
+        }
+    }
+
+    fn alternative(&self, failure: &Failure, index: usize, count: usize) -> Option<String> {
+        let (path, pointer) = failure.keyword.as_ref()?;
+        let branch =
+            self.bundle.schema(path)?.value.pointer(&keywords::below(pointer, &index.to_string()))?;
+        let name = branch.get("$ref").or_else(|| branch.get("title")).and_then(Value::as_str);
+        (count > 1).then(|| match name {
+            Some(name) => format!("by the nearest of {count} alternatives, `{name}`"),
+            None => format!("by the nearest of {count} alternatives, number {}", index + 1),
+        })
+    }
+
+    fn finding(&self, code: Code, pointer: &str, message: String) -> Diagnostic {
+        Diagnostic::new(code, message).in_file(self.file).about(pointer)
+    }
+
+    fn value(&self, pointer: &str) -> &Value {
+        self.root.pointer(pointer).unwrap_or(&Value::Null)
+    }
+
+    /// The schema that the keyword of a failure is part of, and the name of its file.
+    fn rule(&self, failure: &Failure) -> Option<(&Value, String)> {
+        let (path, pointer) = failure.keyword.as_ref()?;
+        let (parent, _) = pointer.rsplit_once('/')?;
+        Some((self.bundle.schema(path)?.value.pointer(parent)?, self.names.schema(path)))
+    }
+
+    fn known_fields(&self, failure: &Failure) -> Vec<&str> {
+        let Some((schema, _)) = self.rule(failure) else { return Vec::new() };
+        let fields = schema.get("properties").and_then(Value::as_map).into_iter();
+        fields
+            .flat_map(|fields| fields.iter().map(|(name, _)| name.as_str()))
+            .filter(|name| !is_added(name))
+            .collect()
+    }
+
+    fn meant_field(
+        &self,
+        failure: &Failure,
+        field: &str,
+        missing: &BTreeSet<(String, String)>,
+    ) -> Option<String> {
+        let value = self.value(&failure.pointer);
+        let known = self.known_fields(failure);
+        let absent: Vec<&str> = known.into_iter().filter(|name| value.get(name).is_none()).collect();
+        let needed =
+            absent.iter().filter(|name| missing.contains(&(failure.pointer.clone(), (**name).to_owned())));
+        let meant = suggest::nearest(field, needed.copied())
+            .or_else(|| suggest::nearest(field, absent.iter().copied()));
+        meant.map(str::to_owned)
+    }
+
+    fn unknown(&self, failure: &Failure, field: &str, meant: Option<String>) -> Diagnostic {
+        let pointer = keywords::below(&failure.pointer, field);
+        let finding = self.finding(code::UNKNOWN_FIELD, &pointer, format!("unknown field `{field}`"));
+        let known = self.known_fields(failure);
+        let finding = match self.rule(failure) {
+            Some((_, file)) => finding.label(format!("not in `{file}`")),
+            None => finding,
+        };
+        match meant {
+            Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+            None if known.is_empty() => finding.hint("remove it"),
+            None => finding.hint(format!("the fields are {}", all_of(&known))),
+        }
+    }
+
+    fn one(&self, failure: &Failure) -> Diagnostic {
+        let pointer = failure.pointer.as_str();
+        let value = self.value(pointer);
+        let shown = show(value);
+        let because = self.rule(failure).map(|(_, file)| format!("by `{file}`")).unwrap_or_default();
+        match &failure.wrong {
+            Wrong::Unknown(_) => self.finding(code::UNKNOWN_FIELD, pointer, "unknown fields".to_owned()),
+            Wrong::Missing(field) => self.missing(failure, field),
+            Wrong::Type(types) => self.wrong_type(pointer, value, types).label(because),
+            Wrong::Enum(values) => self.not_allowed(pointer, value, values).label(because),
+            Wrong::Pattern => {
+                let pattern = failure
+                    .keyword
+                    .as_ref()
+                    .and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
+                let pattern = pattern.and_then(Value::as_str).unwrap_or("of the schema");
+                let message = format!("`{shown}` does not match the pattern");
+                let finding = self.finding(code::PATTERN, pointer, message).label(because);
+                finding.note(format!("the pattern is `{pattern}`"))
+            }
+            Wrong::CostlyPattern => {
+                let message = "the pattern takes too long to decide about this text".to_owned();
+                let finding = self.finding(code::COSTLY_PATTERN, pointer, message).label(because);
+                finding.hint("write the pattern in the schema without nested repetitions")
+            }
+            Wrong::Format(format) => self
+                .finding(code::FORMAT, pointer, format!("`{shown}` is not of the format `{format}`"))
+                .label(because),
+            Wrong::Range(how) => {
+                self.finding(code::RANGE, pointer, format!("{shown} is {how}")).label(because)
+            }
+            Wrong::Length(how) => {
+                self.finding(code::LENGTH, pointer, format!("the text is {how}")).label(because)
+            }
+            Wrong::Count(how) => {
+                let what = kind(value);
+                self.finding(code::COUNT, pointer, format!("{what} with {how}")).label(because)
+            }
+            Wrong::Repeated => {
+                let message = "the list has an item twice".to_owned();
+                self.finding(code::REPEATED_ITEM, &repeated(value, pointer), message).label(because)
+            }
+            Wrong::NoBranch(branches) => self.no_branch(pointer, branches).label(because),
+            Wrong::ManyBranches(_) => {
+                let message = "the value fits more than one alternative, and must fit one only".to_owned();
+                self.finding(code::MANY_ALTERNATIVES, pointer, message).label(because)
+            }
+            Wrong::Name(inner) => {
+                let message = match &inner.wrong {
+                    Wrong::Pattern => "the name of a field does not match the pattern",
+                    _ => "the name of a field is not allowed",
+                };
+                self.finding(code::FIELD_NAME, pointer, message.to_owned()).label(because)
+            }
+            Wrong::Forbidden => self
+                .finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here"))
+                .label(because),
+        }
+    }
+
+    fn missing(&self, failure: &Failure, field: &str) -> Diagnostic {
+        let asks = self.asking(failure, field);
+        let message = match asks {
+            Some(other) => format!("missing field `{field}`, which `{other}` needs beside it"),
+            None => format!("missing field `{field}`"),
+        };
+        let finding = self.finding(code::MISSING_FIELD, &failure.pointer, message);
+        match self.rule(failure) {
+            Some((_, file)) => finding.label(format!("required by `{file}`")),
+            None => finding,
+        }
+    }
+
+    /// The field whose presence makes `field` needed, by `dependencies`.
+    fn asking(&self, failure: &Failure, field: &str) -> Option<&str> {
+        let (path, pointer) = failure.keyword.as_ref()?;
+        let (parent, _) = pointer.rsplit_once("/dependencies")?;
+        let rules = self.bundle.schema(path)?.value.pointer(&format!("{parent}/dependencies"))?.as_map()?;
+        let value = self.value(&failure.pointer);
+        let asks = |needed: &Value| {
+            let mut names = needed.as_list().unwrap_or_default().iter();
+            names.any(|name| name.as_str() == Some(field))
+        };
+        let given = rules.iter().find(|(name, needed)| value.get(name.as_str()).is_some() && asks(needed));
+        given.map(|(name, _)| name.as_str())
+    }
+
+    fn wrong_type(&self, pointer: &str, value: &Value, types: &[String]) -> Diagnostic {
+        let names: Vec<&str> = types.iter().map(|name| type_name(name)).collect();
+        let message = format!("expected {}, found {}", names.join(" or "), kind(value));
+        let finding = self.finding(code::WRONG_TYPE, pointer, message);
+        let wants = |name: &str| types.iter().any(|type_| type_ == name);
+        let shown = show(value);
+        match value {
+            Value::Null => finding.hint("give it a value, or remove the field"),
+            Value::Bool(_) if wants("string") => finding.hint(
+                "put it into quotes: unquoted `yes`, `no`, `on`, `off`, `true` and `false` are no text",
+            ),
+            Value::Int(_) | Value::BigInt(_) | Value::Float(_) if wants("string") => {
+                finding.hint("put it into quotes")
+            }
+            Value::Str(text) if (wants("integer") || wants("number")) && text.parse::<f64>().is_ok() => {
+                finding.hint(format!("remove the quotes: `{shown}`"))
+            }
+            Value::Str(text) if wants("boolean") => match text.to_lowercase().as_str() {
+                "true" | "yes" | "on" | "y" => finding.hint("write `true`, without quotes"),
+                "false" | "no" | "off" | "n" => finding.hint("write `false`, without quotes"),
+                _ => finding.hint("write `true` or `false`, without quotes"),
+            },
+            Value::Map(_) | Value::List(_) => finding,
+            _ if wants("array") => finding.hint(format!("write a list, even of one: `[{shown}]`")),
+            _ => finding,
+        }
+    }
+
+    fn not_allowed(&self, pointer: &str, value: &Value, values: &[Plain]) -> Diagnostic {
+        let allowed: Vec<String> = values.iter().map(show_plain).collect();
+        let message = match allowed.as_slice() {
+            [one] => format!("`{}` is not `{one}`", show(value)),
+            _ => format!("`{}` is not one of the allowed values", show(value)),
+        };
+        let finding = self.finding(code::NOT_ALLOWED, pointer, message);
+        let meant =
+            value.as_str().and_then(|written| suggest::nearest(written, allowed.iter().map(String::as_str)));
+        match meant {
+            Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+            None if allowed.is_empty() => finding.hint("the schema allows no value at all"),
+            None => finding.hint(format!("write {}", any_of(&allowed))),
+        }
+    }
+
+    fn no_branch(&self, pointer: &str, branches: &[Vec<Failure>]) -> Diagnostic {
+        if let Nearest::OneOf(fields) = branches::nearest(pointer, branches) {
+            let message = format!("one of the fields {} is needed", any_of(&fields));
+            return self.finding(code::MISSING_FIELD, pointer, message);
+        }
+        let message = format!("the value fits none of the {} alternatives", branches.len());
+        let mut finding = self.finding(code::NO_ALTERNATIVE, pointer, message);
+        for (index, failures) in branches.iter().enumerate().take(4) {
+            if let Some(first) = failures.first() {
+                let words = self.one(first).message;
+                finding = finding.note(format!("not alternative {}: {words}", index + 1));
+            }
+        }
+        finding
+    }
+}
+
+/// Fields that bundling adds to datafiles.
+fn is_added(name: &str) -> bool {
+    matches!(name, "$file_sha256sum" | "__identifier")
+}
+
+fn noted(finding: Diagnostic, note: Option<&str>) -> Diagnostic {
+    match note {
+        Some(note) => finding.note(note),
+        None => finding,
+    }
+}
+
+/// The pointer of the first item of a list that was there before.
+fn repeated(value: &Value, pointer: &str) -> String {
+    let items = value.as_list().unwrap_or_default();
+    let second = items.iter().enumerate().find(|(index, item)| items[..*index].contains(item));
+    second.map_or_else(|| pointer.to_owned(), |(index, _)| keywords::below(pointer, &index.to_string()))
+}
+
+/// Leaves out what only follows from something else: of a value of the wrong type, nothing else is told.
+fn without_echoes(told: Vec<Told>) -> Vec<Told> {
+    let typed: BTreeSet<String> = told
+        .iter()
+        .filter(|told| matches!(told.failure.wrong, Wrong::Type(_)))
+        .map(|told| told.failure.pointer.clone())
+        .collect();
+    let mut known: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut kept: Vec<Told> = Vec::new();
+    for one in told {
+        let Failure { pointer, wrong, .. } = &one.failure;
+        let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_));
+        if !echo && known.insert((pointer.clone(), format!("{wrong:?}"))) {
+            kept.push(one);
+        }
+    }
+    kept
+}

@@ -1,0 +1,147 @@
+//! A value that is none of several alternatives: which one was meant, and what is wrong by that one.
+
+use crate::failure::{Failure, Wrong};
+
+/// What is left to say about a value that fits none of `branches`.
+pub enum Nearest {
+    /// These failures, of the alternative that was probably meant: its number, counted from 0.
+    Meant(usize, Vec<Failure>),
+    /// This failure, which all alternatives have in common.
+    Same(Failure),
+    /// One of these fields is needed.
+    OneOf(Vec<String>),
+    /// No alternative is nearer than the others.
+    Nothing,
+}
+
+/// Finds the alternative that the author of the value at `base` probably meant.
+pub fn nearest(base: &str, branches: &[Vec<Failure>]) -> Nearest {
+    if let Some(fields) = missing_everywhere(base, branches) {
+        return Nearest::OneOf(fields);
+    }
+    if let Some(failure) = united(base, branches) {
+        return Nearest::Same(failure);
+    }
+    let mut ranked: Vec<(Rank, usize)> =
+        branches.iter().enumerate().map(|(index, failures)| (Rank::of(base, failures), index)).collect();
+    ranked.sort_unstable();
+    match ranked.as_slice() {
+        [(best, index)] if !best.other_type => Nearest::Meant(*index, branches[*index].clone()),
+        [(best, index), (next, _), ..] if best < next && !best.other_type => {
+            Nearest::Meant(*index, branches[*index].clone())
+        }
+        _ => Nearest::Nothing,
+    }
+}
+
+/// How far a value is from an alternative; less is nearer.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// The value as a whole is of another type.
+    other_type: bool,
+    /// Fields whose value belongs to another alternative.
+    other_kind: usize,
+    /// How much is wrong otherwise.
+    wrong: usize,
+}
+
+impl Rank {
+    fn of(base: &str, failures: &[Failure]) -> Self {
+        let mut rank = Rank { other_type: false, other_kind: 0, wrong: 0 };
+        for failure in failures {
+            match &failure.wrong {
+                Wrong::Type(_) if failure.pointer == base => rank.other_type = true,
+                Wrong::Enum(_) if is_child(base, &failure.pointer) => rank.other_kind += 1,
+                Wrong::Unknown(names) => rank.wrong += names.len(),
+                _ => rank.wrong += 1,
+            }
+        }
+        rank
+    }
+}
+
+fn is_child(base: &str, pointer: &str) -> bool {
+    pointer.strip_prefix(base).is_some_and(|rest| rest.starts_with('/') && !rest[1..].contains('/'))
+}
+
+/// Every alternative lacks nothing but one field each.
+fn missing_everywhere(base: &str, branches: &[Vec<Failure>]) -> Option<Vec<String>> {
+    let fields = branches.iter().map(|failures| match failures.as_slice() {
+        [Failure { pointer, wrong: Wrong::Missing(field), .. }] if pointer == base => Some(field.clone()),
+        _ => None,
+    });
+    fields.collect::<Option<Vec<_>>>().filter(|fields| fields.len() > 1)
+}
+
+/// Every alternative wants another type of the value, or another value of the same field: one failure for all.
+fn united(base: &str, branches: &[Vec<Failure>]) -> Option<Failure> {
+    let first = branches.first()?;
+    first.iter().find_map(|candidate| match &candidate.wrong {
+        Wrong::Type(_) if candidate.pointer == base => {
+            let mut all = Vec::new();
+            for failures in branches {
+                let types = failures.iter().find_map(|failure| match &failure.wrong {
+                    Wrong::Type(types) if failure.pointer == base => Some(types),
+                    _ => None,
+                })?;
+                add_new(&mut all, types);
+            }
+            Some(Failure { wrong: Wrong::Type(all), ..candidate.clone() })
+        }
+        Wrong::Enum(_) if candidate.pointer == base || is_child(base, &candidate.pointer) => {
+            let mut all = Vec::new();
+            for failures in branches {
+                let values = failures.iter().find_map(|failure| match &failure.wrong {
+                    Wrong::Enum(values) if failure.pointer == candidate.pointer => Some(values),
+                    _ => None,
+                })?;
+                add_new(&mut all, values);
+            }
+            Some(Failure { wrong: Wrong::Enum(all), ..candidate.clone() })
+        }
+        _ => None,
+    })
+}
+
+/// Adds what is not there yet.
+fn add_new<T: Clone + PartialEq>(all: &mut Vec<T>, more: &[T]) {
+    for one in more {
+        if !all.contains(one) {
+            all.push(one.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn failure(pointer: &str, wrong: Wrong) -> Failure {
+        Failure { pointer: pointer.to_owned(), keyword: None, wrong }
+    }
+
+    #[test]
+    fn the_alternative_of_the_same_kind_is_meant() {
+        let other = vec![failure("/a/provider", Wrong::Enum(vec![json!("http")]))];
+        let meant = vec![failure("/a", Wrong::Missing("x".to_owned())), failure("/a/y", Wrong::Pattern)];
+        let Nearest::Meant(1, failures) = nearest("/a", &[other, meant.clone()]) else {
+            panic!("the second")
+        };
+        assert_eq!(failures, meant);
+    }
+
+    #[test]
+    fn a_kind_that_no_alternative_knows_is_one_failure() {
+        let branch = |name: &str| vec![failure("/a/provider", Wrong::Enum(vec![json!(name)]))];
+        let Nearest::Same(same) = nearest("/a", &[branch("http"), branch("tcp")]) else { panic!("one") };
+        assert_eq!(same, failure("/a/provider", Wrong::Enum(vec![json!("http"), json!("tcp")])));
+    }
+
+    #[test]
+    fn alternatives_that_each_lack_a_field_are_told_together() {
+        let branch = |name: &str| vec![failure("", Wrong::Missing(name.to_owned()))];
+        let Nearest::OneOf(fields) = nearest("", &[branch("a"), branch("b")]) else { panic!("fields") };
+        assert_eq!(fields, ["a", "b"]);
+    }
+}

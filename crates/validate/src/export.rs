@@ -1,0 +1,126 @@
+//! Schemas for editors: plain JSON Schema of the files as people write them, one file each.
+//!
+//! What bundling adds is taken out, the data repo's own words (`$schemaRef` and the like) too, and references become
+//! relative paths, so that the folder works wherever it is put. Patterns stay as they are: editors read them.
+
+use std::collections::BTreeMap;
+
+use qontract_bundle::types::Types;
+use qontract_bundle::{Bundle, Value};
+use serde_json::{Map, Value as Plain, json};
+
+use crate::keywords::{self, Holds};
+use crate::schema::compile::{self, Target};
+use crate::tree::plain;
+
+/// The draft that every exported schema names.
+const DRAFT: &str = "http://json-schema.org/draft-06/schema#";
+
+/// The schemas of a bundle as editors want them: path within the folder ↦ text.
+pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
+    let types = Types::read(&bundle.graphql().value);
+    let mut files = BTreeMap::new();
+    for schema in bundle.schemas() {
+        let one = One { bundle, path: &schema.path };
+        let mut exported = one.schema(&schema.document.value);
+        if let Plain::Object(map) = &mut exported {
+            map.insert("$schema".to_owned(), json!(DRAFT));
+            if let (None, Some(type_)) = (map.get("title"), types.by_schema(&schema.path)) {
+                map.insert("title".to_owned(), json!(&*type_.name));
+            }
+        }
+        files.insert(file_of(&schema.path), pretty(&exported));
+    }
+    files
+}
+
+/// The settings of an editor: which schema is for which datafiles, by their folders and names.
+///
+/// A datafile names its schema by a path that no editor can follow, so the settings list the files of each schema.
+pub fn settings(bundle: &Bundle, folder: &str, data: &str) -> String {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for datafile in bundle.datafiles() {
+        let Some(schema) = datafile.document.schema().filter(|path| bundle.schema(path).is_some()) else {
+            continue;
+        };
+        let schema = format!("{}/{}", folder.trim_end_matches('/'), file_of(schema));
+        files.entry(schema).or_default().push(format!("{data}{}", datafile.path));
+    }
+    pretty(&json!({ "yaml.schemas": files, "yaml.yamlVersion": "1.1" }))
+}
+
+/// The name of an exported schema: always `.json`, without the leading slash.
+pub fn file_of(path: &str) -> String {
+    let path = path.trim_start_matches('/');
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    format!("{stem}.json")
+}
+
+fn pretty(value: &Plain) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("plain JSON");
+    text.push('\n');
+    text
+}
+
+struct One<'a> {
+    bundle: &'a Bundle,
+    path: &'a str,
+}
+
+impl One<'_> {
+    fn schema(&self, schema: &Value) -> Plain {
+        let Value::Map(map) = schema else { return plain(schema) };
+        if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+            let mut exported = Map::new();
+            exported.insert("$ref".to_owned(), json!(self.relative(reference)));
+            // Editors show the description that stands beside a reference.
+            if let Some(description) = map.get("description").and_then(Value::as_str) {
+                exported.insert("description".to_owned(), json!(description));
+            }
+            return Plain::Object(exported);
+        }
+        let mut exported = Map::new();
+        for (key, value) in map.iter() {
+            let Some(holds) = keywords::holds(key.as_str()) else { continue };
+            let value = match (key.as_str(), holds, value) {
+                ("$schema" | "$id" | "$schemaRef", _, _) => continue,
+                (_, Holds::Map, Value::Map(schemas)) => {
+                    let own = schemas.iter().filter(|(name, _)| !is_added(name.as_str()));
+                    Plain::Object(
+                        own.map(|(name, schema)| (name.as_str().to_owned(), self.schema(schema))).collect(),
+                    )
+                }
+                (_, Holds::List | Holds::SchemaOrList, Value::List(items)) => {
+                    Plain::Array(items.iter().map(|item| self.schema(item)).collect())
+                }
+                (_, Holds::Schema | Holds::SchemaOrList, schema) => self.schema(schema),
+                (_, Holds::Dependencies, Value::Map(entries)) => {
+                    let entries =
+                        entries.iter().map(|(name, entry)| (name.as_str().to_owned(), self.schema(entry)));
+                    Plain::Object(entries.collect())
+                }
+                (_, _, value) => plain(value),
+            };
+            exported.insert(key.as_str().to_owned(), value);
+        }
+        Plain::Object(exported)
+    }
+
+    /// A reference as seen from the exported file.
+    fn relative(&self, reference: &str) -> String {
+        match compile::target(self.bundle, self.path, reference) {
+            Target::Place(file, pointer) if file == self.path => format!("#{pointer}"),
+            Target::Place(file, pointer) => {
+                let up = "../".repeat(self.path.trim_start_matches('/').matches('/').count());
+                let fragment = if pointer.is_empty() { String::new() } else { format!("#{pointer}") };
+                format!("{up}{}{fragment}", file_of(&file))
+            }
+            Target::Outside | Target::NoFile(_) | Target::NoPlace(..) => reference.to_owned(),
+        }
+    }
+}
+
+/// Fields that bundling adds.
+fn is_added(name: &str) -> bool {
+    matches!(name, "$file_sha256sum" | "__identifier")
+}

@@ -1,0 +1,96 @@
+//! A bundle, checked: every mistake at once, each told once, at its place and with a way out.
+//!
+//! [`validate`] takes a bundle, wherever it came from, and returns findings with the name of the file and a JSON
+//! pointer; [`locate`] turns pointers into lines where the texts can be had. The rules are in `rules`, one file
+//! each; what a JSON schema has against a value is found in [`schema`] and put into words in `explain`. [`peer`]
+//! writes the records of the established validator from the same checks, and [`export`] writes schemas for editors.
+//!
+//! This crate is pure: it reads no files, and **nothing that data names is ever fetched**.
+
+mod explain;
+pub mod export;
+mod failure;
+mod keywords;
+mod links;
+mod names;
+mod pattern;
+pub mod peer;
+mod rules;
+pub mod schema;
+mod spans;
+mod suggest;
+mod tree;
+mod words;
+
+use std::collections::BTreeSet;
+
+use qontract_bundle::types::Types;
+use qontract_bundle::{Bundle, Layout};
+use qontract_diagnostics::Diagnostic;
+use rayon::prelude::*;
+
+use links::Link;
+use names::Names;
+use schema::{Checker, Formats};
+
+pub use failure::{Failure, Wrong};
+pub use spans::locate;
+
+/// What is asked besides the bundle.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// How the files of the data repo are called.
+    pub layout: Layout,
+    /// Whether `format` is enforced.
+    pub formats: Formats,
+    /// Files of the data repo that could not be read: what refers to them is not wrong for that.
+    pub unread: BTreeSet<String>,
+}
+
+/// What every rule knows.
+struct Context<'b> {
+    bundle: &'b Bundle,
+    types: &'b Types,
+    names: Names<'b>,
+    checker: &'b Checker<'b>,
+    unread: &'b BTreeSet<String>,
+}
+
+/// The links of one datafile.
+struct FileLinks<'b> {
+    path: &'b str,
+    links: Vec<Link<'b>>,
+}
+
+impl<'b> Context<'b> {
+    fn links(&self) -> Vec<FileLinks<'b>> {
+        let (bundle, types) = (self.bundle, self.types);
+        let files = bundle.datafiles().par_iter();
+        files.map(|file| FileLinks { path: &file.path, links: links::of(bundle, types, file) }).collect()
+    }
+}
+
+/// Everything that is wrong with a bundle, in no particular order.
+pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
+    let types = Types::read(&bundle.graphql().value);
+    let checker = Checker::new(bundle, options.formats);
+    let cx = Context {
+        bundle,
+        types: &types,
+        names: Names(&options.layout),
+        checker: &checker,
+        unread: &options.unread,
+    };
+    let mut findings = rules::schemas::check(&cx);
+    findings.extend(rules::files::check(&cx));
+    let links = cx.links();
+    findings.extend(rules::references::check(&cx, &links));
+    findings.extend(rules::unique::check(&cx, &links));
+    findings.extend(rules::resources::check(&cx));
+    findings.extend(rules::resources::unused(&cx));
+    findings.extend(rules::graphql::check(&cx));
+    findings.extend(rules::match_schema::check(&cx));
+    findings.extend(rules::synthetic::check(&cx));
+    findings.extend(rules::paths::check(&cx));
+    findings
+}

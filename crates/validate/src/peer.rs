@@ -1,0 +1,278 @@
+//! The records of the established validator: the same rules, its order, its words.
+//!
+//! Only the text of a JSON-schema error is our own. What the established validator does not see is not in its records
+//! either; `docs/compatibility.md` lists the differences.
+
+use qontract_bundle::types::Types;
+use qontract_bundle::{Bundle, Layout, Value};
+use serde::Serialize;
+
+use crate::explain::Subject;
+use crate::links::What;
+use crate::names::Names;
+use crate::rules::files::{self, Named};
+use crate::rules::graphql::{self, Misused};
+use crate::rules::references::{self, Broken};
+use crate::rules::schemas::{self, Meta};
+use crate::rules::{resources, unique};
+use crate::schema::{Checker, Formats, form};
+use crate::{Context, FileLinks};
+
+/// How the established validator calls the file of GraphQL types, wherever it is.
+const GRAPHQL_FILE: &str = "graphql-schemas/schema.yml";
+
+/// One record.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Record {
+    /// The path in the bundle.
+    pub filename: String,
+    /// What kind of check it is of.
+    pub kind: Kind,
+    /// What came of it.
+    pub result: Outcome,
+}
+
+/// Kinds of checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Kind {
+    /// A file against its schema.
+    #[serde(rename = "FILE")]
+    File,
+    /// A reference.
+    #[serde(rename = "REF")]
+    Reference,
+    /// A schema.
+    #[serde(rename = "SCHEMA")]
+    Schema,
+    /// Values that must be unique.
+    #[serde(rename = "UNIQUE")]
+    Unique,
+}
+
+/// What came of a check. Fields are in the order in which they are printed.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// What is wrong, at length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What is wrong, in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+    /// The schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema_url: Option<String>,
+    /// `OK` or `ERROR`.
+    pub status: &'static str,
+    /// One line.
+    pub summary: String,
+}
+
+impl Record {
+    /// Whether it tells a mistake.
+    pub fn is_error(&self) -> bool {
+        self.result.reason.is_some()
+    }
+
+    fn ok(kind: Kind, filename: &str, schema: Option<&str>) -> Self {
+        let summary = match schema {
+            Some(schema) => format!("OK: {filename} ({schema})"),
+            None => format!("OK: {filename}"),
+        };
+        let schema_url = schema.map(str::to_owned);
+        let result = Outcome { error: None, reason: None, schema_url, status: "OK", summary };
+        Self { filename: filename.to_owned(), kind, result }
+    }
+
+    fn error(kind: Kind, filename: &str, reason: &'static str, error: String, schema: Option<&str>) -> Self {
+        let summary = match schema {
+            Some(schema) => format!("ERROR: {filename} ({schema})"),
+            None => format!("ERROR: {filename}"),
+        };
+        let schema_url = schema.map(str::to_owned);
+        let result =
+            Outcome { error: Some(error), reason: Some(reason), schema_url, status: "ERROR", summary };
+        Self { filename: filename.to_owned(), kind, result }
+    }
+}
+
+/// The records as text: JSON, two blanks per level, a final newline.
+pub fn to_json(records: &[Record]) -> String {
+    let mut text = serde_json::to_string_pretty(records).expect("records are plain data");
+    text.push('\n');
+    text
+}
+
+/// All records of a bundle.
+pub fn records(bundle: &Bundle) -> Vec<Record> {
+    let types = Types::read(&bundle.graphql().value);
+    let checker = Checker::new(bundle, Formats::Ignored);
+    let layout = Layout::default();
+    let unread = std::collections::BTreeSet::new();
+    let cx = Context { bundle, types: &types, names: Names(&layout), checker: &checker, unread: &unread };
+    let mut records: Vec<Record> =
+        bundle.schemas().iter().map(|schema| one_schema(&cx, &schema.path, &schema.document.value)).collect();
+    records.extend(bundle.datafiles().iter().map(|file| one_file(&cx, &file.path, &file.document.value)));
+    let links = cx.links();
+    records.extend(references(&cx, &links));
+    records.extend(repeated(&links));
+    for resource in bundle.resources() {
+        let document = resource.schema.as_ref().and_then(|_| resources::document(resource));
+        records.push(match document {
+            Some(value) => one_file(&cx, &resource.path, &value),
+            None => Record::ok(Kind::File, &resource.path, None),
+        });
+    }
+    records.extend(types_records(&cx));
+    records
+}
+
+/// Resources that name a schema and cannot be read, mostly templates: taken as good, and worth a warning.
+pub fn unchecked(bundle: &Bundle) -> impl Iterator<Item = &str> {
+    let named = bundle.resources().iter().filter(|resource| resource.schema.is_some());
+    named.filter(|resource| resources::document(resource).is_none()).map(|resource| &*resource.path)
+}
+
+fn first_message(cx: &Context<'_>, root: &Value, failures: Vec<crate::Failure>) -> Option<String> {
+    let subject = Subject { bundle: cx.bundle, names: cx.names, file: "", root };
+    let finding = subject.explain(failures).into_iter().next()?;
+    let pointer = finding.place.pointer.unwrap_or_default();
+    Some(if pointer.is_empty() { finding.message } else { format!("{} at {pointer}", finding.message) })
+}
+
+fn one_schema(cx: &Context<'_>, path: &str, schema: &Value) -> Record {
+    let error = |reason, text, schema: Option<&str>| Record::error(Kind::Schema, path, reason, text, schema);
+    let named = schema.get("$schema").and_then(Value::as_str);
+    let meta = schemas::meta(cx, schema);
+    match meta {
+        Meta::Missing => {
+            return error("MISSING_SCHEMA_URL", format!("Missing schema URL in file {path}"), None);
+        }
+        Meta::Unknown(url) => {
+            let text = format!("Meta schema {url} not found in the file {path}");
+            return error("META_SCHEMA_NOT_FOUND", text, Some(url));
+        }
+        Meta::Draft | Meta::Schema(_) => {}
+    }
+    if let Some(fault) = form::faults(schema).into_iter().next() {
+        let text = format!("{} {}", fault.pointer, fault.what);
+        return error("SCHEMA_ERROR", text, named);
+    }
+    if let Meta::Schema(meta) = meta
+        && let Some(text) = cx.checker.check(meta, schema).and_then(|found| first_message(cx, schema, found))
+    {
+        return error("VALIDATION_ERROR", text, named);
+    }
+    Record::ok(Kind::Schema, path, named)
+}
+
+fn one_file(cx: &Context<'_>, path: &str, root: &Value) -> Record {
+    let error = |reason, text, schema: Option<&str>| Record::error(Kind::File, path, reason, text, schema);
+    match files::named(cx, root) {
+        Named::Missing | Named::NotText(_) => {
+            error("MISSING_SCHEMA_URL", format!("Missing schema URL in file {path}"), None)
+        }
+        Named::Address(url) => not_found(path, url),
+        Named::Unknown(url) => not_found(path, &url),
+        Named::Schema(url) => {
+            let failures = cx.checker.check(&url, root).unwrap_or_default();
+            match first_message(cx, root, failures) {
+                Some(text) => error("VALIDATION_ERROR", text, Some(&url)),
+                None => Record::ok(Kind::File, path, Some(&url)),
+            }
+        }
+    }
+}
+
+fn not_found(path: &str, url: &str) -> Record {
+    let text = format!("Schema {url} not found in the file {path}");
+    Record::error(Kind::File, path, "SCHEMA_NOT_FOUND", text, Some(url))
+}
+
+fn references(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Record> {
+    let mut records = Vec::new();
+    for FileLinks { path, links } in files {
+        for link in links {
+            let schema = link.schema_path.unwrap_or_default();
+            match &link.what {
+                What::Resource(resource) if cx.bundle.resource(resource).is_none() => {
+                    let text = format!("Resource file {resource} not found in file {path}");
+                    let reason = "RESOURCE_FILE_NOT_FOUND";
+                    records.push(Record::error(Kind::Reference, path, reason, text, Some(schema)));
+                }
+                What::Reference { to, expects } => {
+                    let shown = to.as_str().map_or_else(|| crate::tree::plain(to).to_string(), str::to_owned);
+                    records.push(match references::broken(cx, to, *expects, schema) {
+                        None => {
+                            let mut record = Record::ok(Kind::Reference, path, Some(schema));
+                            record.result.summary = format!("OK: {path} ({shown}) ({schema})");
+                            record
+                        }
+                        Some(broken) => {
+                            let (reason, text) = match broken {
+                                Broken::NotFound => (
+                                    "FILE_NOT_FOUND",
+                                    format!("Reference to file {shown} in file {path} not found"),
+                                ),
+                                Broken::OtherSchema(found, expected) => {
+                                    let text =
+                                        format!("incorrect schema: got `{found}`, expecting `{expected}`");
+                                    ("INCORRECT_SCHEMA", text)
+                                }
+                                Broken::Unfit(why) => ("SCHEMA_REF_VALIDATION_ERROR", why),
+                            };
+                            Record::error(Kind::Reference, path, reason, text, None)
+                        }
+                    });
+                }
+                What::Resource(_) | What::Unique { .. } | What::Item(_) => {}
+            }
+        }
+    }
+    records
+}
+
+fn repeated(files: &[FileLinks<'_>]) -> Vec<Record> {
+    let mut records = Vec::new();
+    for group in unique::repeated(files) {
+        let mut paths: Vec<&str> = group.places.iter().map(|(path, _)| *path).collect();
+        paths.sort_unstable();
+        let text = format!("The field '{}' is repeated: {}", group.field, paths.join(", "));
+        records.push(Record::error(Kind::Unique, paths[0], "DUPLICATE_UNIQUE_FIELD", text, None));
+    }
+    for unique::Twins { path, item, places } in unique::twins(files, |item| item.seen_by_peer) {
+        let duplicates: Vec<String> =
+            places.iter().map(|(index, _)| format!("{}/{index}", item.list)).collect();
+        let text = format!(
+            "Context uniqueness error, file: {path}, fields: {}, duplicates: {}",
+            item.fields.join(", "),
+            duplicates.join(", ")
+        );
+        records.push(Record::error(Kind::Unique, path, "DUPLICATE_CONTEXT_UNIQUE_FIELD", text, None));
+    }
+    records
+}
+
+fn types_records(cx: &Context<'_>) -> Vec<Record> {
+    let graphql = &cx.bundle.graphql().value;
+    let mut records = Vec::new();
+    if graphql.as_map().is_some() {
+        records.push(one_file(cx, GRAPHQL_FILE, graphql));
+    }
+    for Misused { type_name, field, complex, .. } in graphql::misused(graphql, cx.types) {
+        let (reason, text) = match complex {
+            Some(own_type) => (
+                "IS_UNIQUE_ON_COMPLEX_FIELD",
+                format!("isUnique set on {type_name}.{field}, type {own_type} is not a simple type"),
+            ),
+            None => (
+                "IS_UNIQUE_ON_NON_TOP_LEVEL_TYPE",
+                format!(
+                    "isUnique set on {type_name}.{field}, which is not a top-level type, add datafile to {type_name} \
+                     if there is a datafile mapping to it."
+                ),
+            ),
+        };
+        records.push(Record::error(Kind::Schema, GRAPHQL_FILE, reason, text, None));
+    }
+    records
+}

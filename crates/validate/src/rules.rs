@@ -1,0 +1,11 @@
+//! The rules, one file each.
+
+pub mod files;
+pub mod graphql;
+pub mod match_schema;
+pub mod paths;
+pub mod references;
+pub mod resources;
+pub mod schemas;
+pub mod synthetic;
+pub mod unique;

@@ -1,0 +1,100 @@
+//! Every datafile names a schema that is there, and keeps it.
+
+use qontract_bundle::Value;
+use qontract_diagnostics::{Diagnostic, code};
+use rayon::prelude::*;
+
+use crate::Context;
+use crate::explain::Subject;
+use crate::suggest;
+use crate::words::show;
+
+/// How many files one task checks.
+const CHUNK: usize = 128;
+
+/// What the `$schema` of a document leads to.
+pub enum Named<'a> {
+    /// A schema of the bundle, by its path.
+    Schema(String),
+    /// It has none.
+    Missing,
+    /// It is not text.
+    NotText(&'a Value),
+    /// It is an address, which is never fetched.
+    Address(&'a str),
+    /// There is no schema of this path.
+    Unknown(String),
+}
+
+/// Finds the schema that a document names; a leading slash may be missing.
+pub fn named<'a>(cx: &Context<'_>, document: &'a Value) -> Named<'a> {
+    let written = match document.get("$schema") {
+        None => return Named::Missing,
+        Some(Value::Str(written)) => written,
+        Some(other) => return Named::NotText(other),
+    };
+    if cx.bundle.schema(written).is_some() {
+        return Named::Schema(written.to_string());
+    }
+    if written.starts_with("http") {
+        return Named::Address(written);
+    }
+    let path = if written.starts_with('/') { written.to_string() } else { format!("/{written}") };
+    if cx.bundle.schema(&path).is_some() { Named::Schema(path) } else { Named::Unknown(path) }
+}
+
+/// Checks all datafiles.
+pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
+    let chunks = cx.bundle.datafiles().par_chunks(CHUNK).map(|files| {
+        let findings =
+            files.iter().flat_map(|file| document(cx, &cx.names.data(&file.path), &file.document.value));
+        findings.collect::<Vec<_>>()
+    });
+    chunks.flatten_iter().collect()
+}
+
+/// Checks one document against the schema that it names.
+pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
+    let about = |code, message: String| Diagnostic::new(code, message).in_file(file);
+    match named(cx, root) {
+        Named::Missing => {
+            let finding = about(code::NO_SCHEMA, "the file has no `$schema`".to_owned()).about("");
+            vec![finding.hint("begin the file with `$schema:` and the path of its schema")]
+        }
+        Named::NotText(value) => {
+            let message = format!("`$schema` is `{}`, not the path of a schema", show(value));
+            vec![about(code::NO_SCHEMA, message).about("/$schema")]
+        }
+        Named::Address(address) => {
+            let finding = about(code::SCHEMA_ADDRESS, format!("`$schema` is an address: `{address}`"));
+            let finding = finding.about("/$schema").label("never fetched");
+            vec![finding.hint("put the schema into the schemas of the data repo, and name its path")]
+        }
+        // A schema that could not be read is told by itself.
+        Named::Unknown(path) if cx.unread.contains(&cx.names.schema(&path)) => Vec::new(),
+        Named::Unknown(path) => vec![unknown(cx, file, &path)],
+        Named::Schema(path) => {
+            let failures = cx.checker.check(&path, root).unwrap_or_default();
+            let mut findings = if failures.is_empty() {
+                Vec::new()
+            } else {
+                Subject { bundle: cx.bundle, names: cx.names, file, root }.explain(failures)
+            };
+            if root.get("$schema").and_then(Value::as_str) != Some(&*path) {
+                let finding = about(code::SCHEMA_WITHOUT_SLASH, "`$schema` has no leading slash".to_owned());
+                findings.push(finding.about("/$schema").hint(format!("write `{path}`")));
+            }
+            findings
+        }
+    }
+}
+
+fn unknown(cx: &Context<'_>, file: &str, path: &str) -> Diagnostic {
+    let finding = Diagnostic::new(code::UNKNOWN_SCHEMA, format!("there is no schema `{path}`"));
+    let finding = finding.in_file(file).about("/$schema").label("no such file among the schemas");
+    let paths = cx.bundle.schemas().iter().map(|schema| &*schema.path);
+    match suggest::nearest_path(path, paths) {
+        Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+        None => finding.hint("name one of the schemas, or add this one"),
+    }
+}

@@ -1,0 +1,135 @@
+//! Every reference leads to a file that is there and is of the right kind; every resource that is named exists.
+
+use qontract_bundle::Value;
+use qontract_diagnostics::{Diagnostic, code};
+
+use crate::links::{Link, What};
+use crate::suggest;
+use crate::words::show;
+use crate::{Context, FileLinks};
+
+/// What is wrong with a reference.
+pub enum Broken<'a> {
+    /// It leads to nothing.
+    NotFound,
+    /// The target is of another schema: the one it has, and the one it should have.
+    OtherSchema(&'a str, &'a str),
+    /// The target does not keep the schema that the reference demands: what is wrong with it.
+    Unfit(String),
+}
+
+/// Checks one reference.
+pub fn broken<'b>(
+    cx: &Context<'b>,
+    to: &Value,
+    expects: Option<&'b Value>,
+    within: &str,
+) -> Option<Broken<'b>> {
+    let Some(target) = to.as_str().and_then(|path| cx.bundle.datafile(path)) else {
+        return Some(Broken::NotFound);
+    };
+    let schema = target.schema().filter(|schema| !schema.is_empty())?;
+    match expects? {
+        Value::Str(expected) if **expected == *schema => None,
+        Value::Str(expected) => Some(Broken::OtherSchema(schema, expected)),
+        inline => {
+            let failures = cx.checker.check_inline(within, inline, &target.value)?;
+            let first = failures.first()?;
+            let subject =
+                crate::explain::Subject { bundle: cx.bundle, names: cx.names, file: "", root: &target.value };
+            let words =
+                subject.explain(vec![first.clone()]).into_iter().next().map(|finding| finding.message);
+            Some(Broken::Unfit(words.unwrap_or_default()))
+        }
+    }
+}
+
+/// Checks all references and resources.
+pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    for FileLinks { path, links } in files {
+        let file = cx.names.data(path);
+        for link in links {
+            let finding = match &link.what {
+                What::Reference { to, expects } => reference(cx, link, to, *expects),
+                What::Resource(resource) => missing_resource(cx, resource),
+                What::Unique { .. } | What::Item(_) => None,
+            };
+            findings.extend(finding.map(|finding| finding.in_file(&file).about(&link.pointer)));
+        }
+    }
+    findings
+}
+
+fn reference<'b>(
+    cx: &Context<'b>,
+    link: &Link<'b>,
+    to: &Value,
+    expects: Option<&'b Value>,
+) -> Option<Diagnostic> {
+    let within = link.schema_path.unwrap_or_default();
+    match broken(cx, to, expects, within)? {
+        Broken::NotFound => dangling(cx, to),
+        Broken::OtherSchema(found, expected) => {
+            // A target whose own schema is unknown is told there.
+            cx.bundle.schema(found)?;
+            let message = format!("the reference leads to a file of `{found}`, not of `{expected}`");
+            let finding = Diagnostic::new(code::OTHER_SCHEMA, message);
+            let of_kind =
+                cx.bundle.datafiles().iter().filter(|file| file.document.schema() == Some(expected));
+            let written = to.as_str().unwrap_or_default();
+            match suggest::nearest_path(written, of_kind.map(|file| &*file.path)) {
+                Some(meant) => Some(finding.hint(format!("did you mean `{meant}`?"))),
+                None => Some(finding.hint(format!("name a file whose `$schema` is `{expected}`"))),
+            }
+        }
+        Broken::Unfit(why) => {
+            let message = "the reference leads to a file that does not fit here".to_owned();
+            let finding = Diagnostic::new(code::UNFIT_TARGET, message).note(format!("in the target: {why}"));
+            Some(finding.hint("name a file of the kind that the schema asks for"))
+        }
+    }
+}
+
+fn dangling(cx: &Context<'_>, to: &Value) -> Option<Diagnostic> {
+    let Some(written) = to.as_str() else {
+        let message = format!("`$ref` is `{}`, not the path of a datafile", show(to));
+        return Some(Diagnostic::new(code::DANGLING_REFERENCE, message));
+    };
+    if cx.unread.contains(&cx.names.data(written)) {
+        return None;
+    }
+    let finding = Diagnostic::new(code::DANGLING_REFERENCE, "`$ref` points to nothing");
+    let finding = finding.label("no such file in the bundle");
+    let paths = cx.bundle.datafiles().iter().map(|file| &*file.path);
+    let whole = format!("/{}", written.trim_start_matches('/'));
+    let (whole, part) =
+        whole.split_once(['#', '$']).map_or((whole.as_str(), false), |(path, _)| (path, true));
+    if whole != written && cx.bundle.datafile(whole).is_some() {
+        let hint = if part { "only whole files can be referred to" } else { "paths begin with a slash" };
+        return Some(finding.hint(format!("{hint}: write `{whole}`")));
+    }
+    let folder = cx.names.data("/");
+    if let Some(inside) = whole.strip_prefix(&format!("/{}", folder.trim_end_matches('/')))
+        && cx.bundle.datafile(inside).is_some()
+    {
+        return Some(finding.hint(format!("paths begin within `{folder}`: write `{inside}`")));
+    }
+    Some(match suggest::nearest_path(written, paths) {
+        Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+        None => finding.hint("name the path of a datafile, from the top of the data folder"),
+    })
+}
+
+fn missing_resource(cx: &Context<'_>, written: &str) -> Option<Diagnostic> {
+    if cx.bundle.resource(written).is_some() || cx.unread.contains(&cx.names.resource(written)) {
+        return None;
+    }
+    let finding = Diagnostic::new(code::MISSING_RESOURCE, format!("there is no resource `{written}`"));
+    let finding = finding.label("no such file among the resources");
+    let paths = cx.bundle.resources().iter().map(|resource| &*resource.path);
+    Some(match suggest::nearest_path(written, paths) {
+        Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+        None => finding.hint(format!("add it as `{}`", cx.names.resource(written))),
+    })
+}

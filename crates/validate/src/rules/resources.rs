@@ -1,0 +1,97 @@
+//! Resources that name a schema keep it, and resources that nobody names are told.
+
+use std::collections::HashSet;
+
+use qontract_bundle::{Resource, Value};
+use qontract_diagnostics::{Diagnostic, code};
+use qontract_yaml::{Limits, parse};
+use rayon::prelude::*;
+
+use super::files;
+use crate::Context;
+
+/// What a resource that names a schema says, or `None` if it is not plain YAML.
+pub fn document(resource: &Resource) -> Option<Value> {
+    let parsed = parse(resource.content.as_bytes(), &Limits::default());
+    let document = parsed.document?;
+    qontract_bundle::value_of(document.root())
+}
+
+/// Checks all resources that name a schema.
+pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
+    let named = cx.bundle.resources().par_iter().filter(|resource| resource.schema.is_some());
+    named.flat_map_iter(|resource| one(cx, resource)).collect()
+}
+
+fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
+    let file = cx.names.resource(&resource.path);
+    if let Some(value) = document(resource) {
+        return files::document(cx, &file, &value);
+    }
+    let message = "the resource names a schema, but is not plain YAML, and is not checked";
+    let finding = Diagnostic::new(code::RESOURCE_NOT_CHECKED, message).in_file(file);
+    vec![finding.hint("remove `$schema` if the file is a template")]
+}
+
+/// Resources that no datafile and no other resource names.
+pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
+    let paths: HashSet<&str> = cx.bundle.resources().iter().map(|resource| &*resource.path).collect();
+    // A file that could not be read may name any of them.
+    if paths.is_empty() || !cx.unread.is_empty() {
+        return Vec::new();
+    }
+    let named_in_data = cx.bundle.datafiles().par_iter().map(|file| {
+        let mut named = HashSet::new();
+        texts(&file.document.value, &mut |text| mentions(text, &paths, &mut named));
+        named
+    });
+    let named_in_resources = cx.bundle.resources().par_iter().map(|resource| {
+        let mut named = HashSet::new();
+        mentions(&resource.content, &paths, &mut named);
+        named.remove(&*resource.path);
+        named
+    });
+    let mut used: HashSet<&str> = named_in_data.reduce(HashSet::new, union);
+    used = union(used, named_in_resources.reduce(HashSet::new, union));
+    let unused = cx.bundle.resources().iter().filter(|resource| !used.contains(&*resource.path));
+    let unused = unused.filter(|resource| resource.backrefs.is_empty());
+    let finding = |resource: &std::sync::Arc<Resource>| {
+        let finding = Diagnostic::new(code::UNUSED_RESOURCE, "no datafile names this resource");
+        finding.in_file(cx.names.resource(&resource.path)).hint("remove it, or name it where it is needed")
+    };
+    unused.map(finding).collect()
+}
+
+fn union<'a>(a: HashSet<&'a str>, b: HashSet<&'a str>) -> HashSet<&'a str> {
+    let (mut large, small) = if a.len() < b.len() { (b, a) } else { (a, b) };
+    large.extend(small.iter());
+    large
+}
+
+fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
+    match value {
+        Value::Str(text) => visit(text),
+        Value::List(items) => items.iter().for_each(|item| texts(item, visit)),
+        Value::Map(map) => map.iter().for_each(|(_, value)| texts(value, visit)),
+        _ => {}
+    }
+}
+
+/// The resources that a text mentions by their path.
+fn mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
+    let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
+    if let Some(known) = paths.get(text) {
+        named.insert(known);
+    }
+    for (start, _) in text.match_indices('/') {
+        if text[..start].ends_with(is_path) {
+            continue;
+        }
+        let rest = &text[start..];
+        let end = rest.find(|character| !is_path(character)).unwrap_or(rest.len());
+        let path = &rest[..end];
+        if let Some(known) = paths.get(path).or_else(|| paths.get(path.trim_end_matches('.'))) {
+            named.insert(known);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The schemas themselves: well-formed, kept by their own schema, without references to nothing, and without what
+//! is silently ignored.
+
+use qontract_bundle::{Map, Value};
+use qontract_diagnostics::{Code, Diagnostic, code};
+use rayon::prelude::*;
+
+use crate::Context;
+use crate::explain::Subject;
+use crate::keywords::{self, below};
+use crate::schema::compile::{self, Target};
+use crate::schema::form;
+use crate::suggest;
+
+/// The address of the draft that schemas may name; it is built in, and never fetched.
+pub const DRAFT: &str = "http://json-schema.org/draft-06/schema";
+
+/// Words that may stand in a schema and mean nothing to validation.
+const PLAIN_WORDS: [&str; 5] = ["$comment", "deprecated", "externalDocumentation", "labels", "version"];
+
+/// What the `$schema` of a schema leads to.
+pub enum Meta<'a> {
+    /// It has none.
+    Missing,
+    /// The draft itself.
+    Draft,
+    /// A schema of the bundle.
+    Schema(&'a str),
+    /// Nothing that is there.
+    Unknown(&'a str),
+}
+
+/// Finds the schema of a schema.
+pub fn meta<'a>(cx: &Context<'_>, schema: &'a Value) -> Meta<'a> {
+    match schema.get("$schema").and_then(Value::as_str) {
+        None => Meta::Missing,
+        Some(path) if cx.bundle.schema(path).is_some() => Meta::Schema(path),
+        Some(address) if address.trim_end_matches('#') == DRAFT => Meta::Draft,
+        Some(other) => Meta::Unknown(other),
+    }
+}
+
+/// Checks all schemas.
+pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
+    let schemas = cx.bundle.schemas().par_iter();
+    schemas
+        .flat_map_iter(|schema| One { cx, path: &schema.path, root: &schema.document.value }.check())
+        .collect()
+}
+
+struct One<'a> {
+    cx: &'a Context<'a>,
+    path: &'a str,
+    root: &'a Value,
+}
+
+impl One<'_> {
+    fn check(&self) -> Vec<Diagnostic> {
+        let mut findings = self.form();
+        findings.extend(self.kept(findings.is_empty()));
+        keywords::each_schema(self.root, &mut String::new(), &mut |map, pointer| {
+            self.references(map, pointer, &mut findings);
+            self.patterns(map, pointer, &mut findings);
+            self.ignored(map, pointer, &mut findings);
+            self.repeated(map, pointer, &mut findings);
+        });
+        findings
+    }
+
+    fn finding(&self, code: Code, pointer: &str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(code, message).in_file(self.cx.names.schema(self.path)).about(pointer)
+    }
+
+    fn form(&self) -> Vec<Diagnostic> {
+        let told = form::faults(self.root).into_iter().map(|fault| {
+            let keyword = fault.pointer.rsplit('/').next().unwrap_or_default();
+            let message = format!("`{keyword}` {}", fault.what);
+            let finding = self.finding(code::SCHEMA_FORM, &fault.pointer, message);
+            let written = self.root.pointer(&fault.pointer).and_then(Value::as_str);
+            match written.and_then(|written| suggest::nearest(written, fault.candidates.iter().copied())) {
+                Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+                None => finding,
+            }
+        });
+        told.collect()
+    }
+
+    /// What the schema's own schema has against it.
+    fn kept(&self, well_formed: bool) -> Vec<Diagnostic> {
+        match meta(self.cx, self.root) {
+            // What bundling has against it is told already.
+            _ if self.cx.unread.contains(&self.cx.names.schema(self.path)) => Vec::new(),
+            Meta::Missing => {
+                let finding = self.finding(code::SCHEMA_WITHOUT_SCHEMA, "", "the schema has no `$schema`");
+                vec![finding.hint("add `$schema: /metaschema-1.json`")]
+            }
+            Meta::Unknown(named) => {
+                let message = format!("there is no schema `{named}` for schemas");
+                let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", message);
+                let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
+                vec![match suggest::nearest_path(named, paths) {
+                    Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+                    None => finding.hint(format!("name `/metaschema-1.json`, or `{DRAFT}`")),
+                }]
+            }
+            Meta::Schema(path) if well_formed => {
+                let failures = self.cx.checker.check(path, self.root).unwrap_or_default();
+                let file = self.cx.names.schema(self.path);
+                let subject =
+                    Subject { bundle: self.cx.bundle, names: self.cx.names, file: &file, root: self.root };
+                subject.explain(failures)
+            }
+            Meta::Schema(_) | Meta::Draft => Vec::new(),
+        }
+    }
+
+    fn references(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+            let at = below(pointer, "$ref");
+            let finding = match compile::target(self.cx.bundle, self.path, reference) {
+                Target::Place(..) => None,
+                Target::Outside => {
+                    let message = format!("`$ref` leads out of the data repo, to `{reference}`");
+                    Some(self.finding(code::SCHEMA_REFERENCE, &at, message).label("never fetched"))
+                }
+                Target::NoFile(file) if self.cx.unread.contains(&self.cx.names.schema(&file)) => None,
+                Target::NoFile(file) => {
+                    let finding =
+                        self.finding(code::SCHEMA_REFERENCE, &at, format!("there is no schema `{file}`"));
+                    Some(self.nearest_schema(finding, &file))
+                }
+                Target::NoPlace(file, place) => {
+                    let message = format!("there is nothing at `{place}` in `{file}`");
+                    Some(self.nearest_place(self.finding(code::SCHEMA_REFERENCE, &at, message), &file, place))
+                }
+            };
+            findings.extend(finding);
+        }
+        if let Some(named) = map.get("$schemaRef").and_then(Value::as_str)
+            && self.cx.bundle.schema(named).is_none()
+            && !self.cx.unread.contains(&self.cx.names.schema(named))
+        {
+            let message = format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");
+            let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &below(pointer, "$schemaRef"), message);
+            findings.push(self.nearest_schema(finding, named));
+        }
+    }
+
+    fn nearest_schema(&self, finding: Diagnostic, path: &str) -> Diagnostic {
+        let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
+        match suggest::nearest_path(path, paths) {
+            Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+            None => finding,
+        }
+    }
+
+    fn nearest_place(&self, finding: Diagnostic, file: &str, place: &str) -> Diagnostic {
+        let Some((parent, name)) = place.rsplit_once('/') else { return finding };
+        let document = self.cx.bundle.schema(file);
+        let siblings = document.as_ref().and_then(|document| document.value.pointer(parent)?.as_map());
+        let names = siblings.into_iter().flat_map(|map| map.iter().map(|(key, _)| key.as_str()));
+        match suggest::nearest(name, names) {
+            Some(meant) => finding.hint(format!("did you mean `{parent}/{meant}`?")),
+            None => finding,
+        }
+    }
+
+    fn patterns(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        let mut look = |written: &str, at: String| {
+            if self.cx.checker.bad_patterns().contains(written) {
+                let message = format!("`{written}` is not a regular expression, or too large a one");
+                findings.push(self.finding(code::BAD_PATTERN, &at, message));
+            } else if let Some(why) = odd(written) {
+                findings.push(self.finding(code::ODD_PATTERN, &at, why.0).hint(why.1));
+            }
+        };
+        if let Some(written) = map.get("pattern").and_then(Value::as_str) {
+            look(written, below(pointer, "pattern"));
+        }
+        let by_pattern = map.get("patternProperties").and_then(Value::as_map).into_iter().flat_map(Map::iter);
+        for (written, _) in by_pattern {
+            look(written.as_str(), below(&below(pointer, "patternProperties"), written.as_str()));
+        }
+    }
+
+    /// Words that mean nothing in a schema: probably misspelt, or one level too high.
+    fn ignored(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        let is_meta = pointer.is_empty() && matches!(meta(self.cx, self.root), Meta::Draft);
+        for (key, value) in map.iter() {
+            let word = key.as_str();
+            if keywords::holds(word).is_some() || PLAIN_WORDS.contains(&word) || is_meta {
+                continue;
+            }
+            let at = below(pointer, word);
+            let known = keywords::KEYWORDS.iter().map(|(known, _)| *known);
+            if looks_like_schema(value) {
+                let message = format!("the schema of `{word}` stands beside `properties`, and is ignored");
+                let finding = self.finding(code::MISPLACED_SCHEMA, &at, message);
+                findings.push(finding.hint("move it one level down, under `properties`"));
+            } else if let Some(meant) = suggest::nearest(word, known) {
+                let message = format!("`{word}` is no keyword of JSON Schema, and is ignored");
+                let finding = self.finding(code::UNKNOWN_KEYWORD, &at, message);
+                findings.push(finding.hint(format!("did you mean `{meant}`?")));
+            }
+        }
+    }
+
+    fn repeated(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        let values = map.get("enum").and_then(Value::as_list).unwrap_or_default();
+        for (index, value) in
+            values.iter().enumerate().filter(|(index, value)| values[..*index].contains(value))
+        {
+            let at = below(&below(pointer, "enum"), &index.to_string());
+            let message = format!("`{}` is listed twice", crate::words::show(value));
+            findings.push(self.finding(code::REPEATED_ENUM, &at, message).hint("remove one of them"));
+        }
+    }
+}
+
+fn looks_like_schema(value: &Value) -> bool {
+    const TELLING: [&str; 8] = ["$ref", "type", "properties", "items", "enum", "oneOf", "anyOf", "pattern"];
+    value.as_map().is_some_and(|map| TELLING.iter().any(|word| map.get(word).is_some()))
+}
+
+/// What is odd about a pattern, and what to do; a pattern that works may still not say what was meant.
+fn odd(pattern: &str) -> Option<(&'static str, &'static str)> {
+    let mut class: Option<String> = None;
+    let mut previous = None;
+    let mut escaped = false;
+    for character in pattern.chars() {
+        if std::mem::take(&mut escaped) {
+            previous = None;
+            continue;
+        }
+        match (&mut class, character) {
+            (_, '\\') => escaped = true,
+            (None, '[') => class = Some(String::new()),
+            (Some(inside), ']') if !inside.is_empty() => {
+                // `[^Task|^Pipeline]`: words and a bar between brackets are taken letter by letter.
+                let words = inside.split('|').map(|word| word.trim_start_matches('^'));
+                let is_word = |word: &str| word.len() > 2 && word.chars().all(char::is_alphabetic);
+                if inside.contains('|') && words.clone().count() > 1 && words.clone().all(is_word) {
+                    let why = "the words between `[` and `]` are taken letter by letter";
+                    return Some((
+                        why,
+                        "for one of several words write `(one|other)`, for none of them `(?!one|other)`",
+                    ));
+                }
+                class = None;
+            }
+            (Some(inside), other) => inside.push(other),
+            (None, '|') if matches!(previous, Some('|' | '(')) => {
+                let why = "the pattern has an empty alternative, which matches everything";
+                return Some((why, "remove one `|`"));
+            }
+            (None, ')') if previous == Some('|') => {
+                return Some((
+                    "the pattern has an empty alternative, which matches everything",
+                    "remove the `|`, or write `(…)?`",
+                ));
+            }
+            _ => {}
+        }
+        previous = (!escaped).then_some(character);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::odd;
+
+    #[test]
+    fn patterns_that_do_not_say_what_was_meant_are_odd() {
+        assert!(odd("[^Task|^Pipeline].+").is_some());
+        assert!(odd("^(a||b)$").is_some());
+        assert!(odd("^(a|b|)$").is_some());
+        assert!(odd("^[a-z|]+$").is_none());
+        assert!(odd(r"^(a|b)\||[|]$").is_none());
+        assert!(odd("[^[:alpha:]_]").is_none());
+    }
+}

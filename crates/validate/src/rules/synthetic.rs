@@ -1,0 +1,104 @@
+//! Synthetic fields that can never have a value: the schema they look into is not there, or has no such field.
+
+use qontract_bundle::types::{Field, Synthetic, Type};
+use qontract_bundle::{Map, Value};
+use qontract_diagnostics::{Diagnostic, code};
+
+use super::graphql;
+use crate::Context;
+use crate::schema::compile::{self, Target};
+use crate::suggest;
+
+/// Checks all synthetic fields.
+pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    graphql::each_field(&cx.bundle.graphql().value, &mut |type_, field, pointer| {
+        let known = type_.get("name").and_then(Value::as_str).and_then(|name| cx.types.get(name));
+        let name = field.get("name").and_then(Value::as_str);
+        let Some((type_, field)) = known.and_then(|known| Some((known, known.field(name?)?))) else { return };
+        let Some(synthetic) = &field.synthetic else { return };
+        let file = cx.names.graphql();
+        findings.extend(one(cx, type_, field, synthetic, pointer).map(|finding| finding.in_file(file)));
+    });
+    findings
+}
+
+fn one(
+    cx: &Context<'_>,
+    type_: &Type,
+    field: &Field,
+    synthetic: &Synthetic,
+    pointer: &str,
+) -> Option<Diagnostic> {
+    let Synthetic { schema, sub_attr } = synthetic;
+    let shown = format!("{}.{}", type_.name, field.name);
+    let Some(document) = cx.bundle.schema(schema) else {
+        let message = format!("`{shown}` is always empty: there is no schema `{schema}`");
+        let finding = Diagnostic::new(code::SYNTHETIC, message).about(format!("{pointer}/synthetic/schema"));
+        let paths = cx.bundle.schemas().iter().map(|schema| &*schema.path);
+        return Some(match suggest::nearest_path(schema, paths) {
+            Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+            None => finding,
+        });
+    };
+    let mut places = vec![(schema.to_string(), &document.value)];
+    for step in sub_attr.split('.') {
+        let next: Vec<_> = places.iter().flat_map(|(path, at)| step_to(cx, path, at, step, 0)).collect();
+        if next.is_empty() {
+            let message = format!("`{shown}` is always empty: `{schema}` has no field `{sub_attr}`");
+            let finding =
+                Diagnostic::new(code::SYNTHETIC, message).about(format!("{pointer}/synthetic/subAttr"));
+            let fields = places.iter().filter_map(|(_, at)| at.get("properties").and_then(Value::as_map));
+            let fields = fields.flat_map(|fields| fields.iter().map(|(name, _)| name.as_str()));
+            return Some(match suggest::nearest(step, fields) {
+                Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+                None => finding.hint("name the field that holds the reference"),
+            });
+        }
+        places = next;
+    }
+    None
+}
+
+/// The schemas of the field `step` of values of `schema`; lists are gone into, alternatives all taken.
+pub fn step_to<'b>(
+    cx: &Context<'b>,
+    path: &str,
+    schema: &'b Value,
+    step: &str,
+    depth: usize,
+) -> Vec<(String, &'b Value)> {
+    const DEEPEST: usize = 12;
+    let Some(map) = schema.as_map().filter(|_| depth < DEEPEST) else { return Vec::new() };
+    let mut found = Vec::new();
+    if let Some((path, target)) = follow(cx, path, map) {
+        return step_to(cx, &path, target, step, depth + 1);
+    }
+    if let Some(field) = map.get("properties").and_then(|properties| properties.get(step)) {
+        found.push((path.to_owned(), field));
+    }
+    for key in ["items", "oneOf", "anyOf", "allOf"] {
+        match map.get(key) {
+            Some(Value::List(branches)) => {
+                for branch in branches {
+                    found.extend(step_to(cx, path, branch, step, depth + 1));
+                }
+            }
+            Some(branch) => found.extend(step_to(cx, path, branch, step, depth + 1)),
+            None => {}
+        }
+    }
+    found
+}
+
+/// The schema that a schema is a reference to, and the file it is in.
+pub fn follow<'b>(cx: &Context<'b>, path: &str, map: &Map) -> Option<(String, &'b Value)> {
+    let reference = map.get("$ref")?.as_str()?;
+    match compile::target(cx.bundle, path, reference) {
+        Target::Place(file, pointer) => {
+            let value = cx.bundle.schema(&file)?.value.pointer(pointer)?;
+            Some((file, value))
+        }
+        _ => None,
+    }
+}

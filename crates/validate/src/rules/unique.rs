@@ -1,0 +1,114 @@
+//! Values that must be the only ones: in all of the data, or in their list.
+
+use std::collections::{BTreeMap, HashMap};
+
+use qontract_diagnostics::{Diagnostic, code};
+
+use crate::keywords;
+use crate::links::{Item, What};
+use crate::words::all_of;
+use crate::{Context, FileLinks};
+
+/// A value that stands at several places: the field, and file and pointer of each place, in the order of files.
+pub struct Repeated<'a> {
+    /// The field.
+    pub field: &'a str,
+    /// The value, as JSON.
+    pub value: &'a str,
+    /// Path of the datafile, and JSON pointer.
+    pub places: Vec<(&'a str, &'a str)>,
+}
+
+/// Items of one list that cannot be told apart, as `(index, pointer)`.
+pub struct Twins<'a> {
+    /// The datafile.
+    pub path: &'a str,
+    /// The first of the items.
+    pub item: &'a Item<'a>,
+    /// All of them.
+    pub places: Vec<(usize, &'a str)>,
+}
+
+/// All values that are not unique, in the order of their first places.
+pub fn repeated<'a>(files: &'a [FileLinks<'a>]) -> Vec<Repeated<'a>> {
+    let mut known: HashMap<(&str, &str, &str), usize> = HashMap::new();
+    let mut groups: Vec<Repeated<'a>> = Vec::new();
+    for FileLinks { path, links } in files {
+        for link in links {
+            let What::Unique { type_name, field, value } = &link.what else { continue };
+            let place = (*path, link.pointer.as_str());
+            let group = *known.entry((type_name, field, value)).or_insert_with(|| {
+                groups.push(Repeated { field, value, places: Vec::new() });
+                groups.len() - 1
+            });
+            groups[group].places.push(place);
+        }
+    }
+    groups.retain(|group| group.places.len() > 1);
+    groups
+}
+
+/// All items that cannot be told from another one of their list, in the order of files.
+pub fn twins<'a>(files: &'a [FileLinks<'a>], include: impl Fn(&Item<'_>) -> bool) -> Vec<Twins<'a>> {
+    let mut all = Vec::new();
+    for FileLinks { path, links } in files {
+        let mut known: BTreeMap<(&str, &str, &[&str]), usize> = BTreeMap::new();
+        let mut groups: Vec<Twins<'a>> = Vec::new();
+        for link in links {
+            let What::Item(item) = &link.what else { continue };
+            if !include(item) {
+                continue;
+            }
+            let group = *known.entry((&item.list, item.identifier, &item.fields)).or_insert_with(|| {
+                groups.push(Twins { path, item, places: Vec::new() });
+                groups.len() - 1
+            });
+            groups[group].places.push((item.index, link.pointer.as_str()));
+        }
+        all.extend(groups.into_iter().filter(|group| group.places.len() > 1));
+    }
+    all
+}
+
+/// Checks all of them.
+pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
+    let everywhere = repeated(files).into_iter().map(|group| {
+        let [(first, first_at), (second, second_at), rest @ ..] = group.places.as_slice() else {
+            unreachable!("a group has at least two places")
+        };
+        let value = group.value.trim_matches('"');
+        let message = format!("the value `{value}` of `{}` is used twice", group.field);
+        let mut finding = Diagnostic::new(code::NOT_UNIQUE, message)
+            .in_file(cx.names.data(second))
+            .about(*second_at)
+            .label("must be unique in all of the data")
+            .note_in("first used here", cx.names.data_place(first, first_at));
+        for (path, at) in rest {
+            finding = finding.note_in("used here too", cx.names.data_place(path, at));
+        }
+        finding
+    });
+    let in_lists = twins(files, |_| true).into_iter().map(|group| {
+        let Twins { path, item, places } = group;
+        let [(_, first), (_, second), rest @ ..] = places.as_slice() else {
+            unreachable!("a group has at least two places")
+        };
+        let document = cx.bundle.datafile(path).map(|document| &document.value);
+        let present = |at: &str| {
+            let item = document.and_then(|document| document.pointer(at));
+            let mut fields = group.item.fields.iter();
+            fields.find(|field| item.is_some_and(|item| item.get(field).is_some())).copied()
+        };
+        let at = |at: &str| present(at).map_or_else(|| at.to_owned(), |field| keywords::below(at, field));
+        let message = format!("two items of the list have the same {}", all_of(&item.fields));
+        let mut finding = Diagnostic::new(code::NOT_UNIQUE_IN_LIST, message)
+            .in_file(cx.names.data(path))
+            .about(at(second))
+            .note_in("the first of them is here", cx.names.data_place(path, &at(first)));
+        for (_, other) in rest {
+            finding = finding.note_in("another one is here", cx.names.data_place(path, &at(other)));
+        }
+        finding
+    });
+    everywhere.chain(in_lists).collect()
+}

@@ -1,0 +1,156 @@
+//! Whether the keywords of a schema have the form that JSON Schema draft 6 demands.
+//!
+//! As lenient as the data's authors are used to: an enum may be empty or name a value twice.
+
+use qontract_bundle::{Map, Value};
+
+use crate::keywords::{self, Holds};
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// A keyword whose value has the wrong form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where the value is, in its schema.
+    pub pointer: String,
+    /// What is wrong: `"must be a list of texts"`.
+    pub what: String,
+    /// What may have been meant.
+    pub candidates: &'static [&'static str],
+}
+
+/// All faults of a schema and the schemas within it.
+pub fn faults(schema: &Value) -> Vec<Fault> {
+    let mut found = Vec::new();
+    if !is_schema(schema) {
+        found.push(Fault { pointer: String::new(), what: "must be a map".to_owned(), candidates: &[] });
+    }
+    keywords::each_schema(schema, &mut String::new(), &mut |map, pointer| {
+        for (key, value) in map.iter() {
+            if let Some(what) = fault(key.as_str(), value) {
+                let at = keywords::below(pointer, key.as_str());
+                let candidates = if key.as_str() == "type" { &TYPES[..] } else { &[] };
+                found.push(Fault { pointer: at, what: what.to_owned(), candidates });
+            }
+        }
+        misplaced_schemas(map, pointer, &mut found);
+    });
+    found
+}
+
+/// Values that stand where schemas belong, but are none.
+fn misplaced_schemas(map: &Map, pointer: &str, found: &mut Vec<Fault>) {
+    for (key, value) in map.iter() {
+        let at = keywords::below(pointer, key.as_str());
+        let mut expect = |value: &Value, step: &str| {
+            if !is_schema(value) {
+                let what = "must be a schema: a map, or true or false".to_owned();
+                found.push(Fault { pointer: keywords::below(&at, step), what, candidates: &[] });
+            }
+        };
+        match (keywords::holds(key.as_str()), value) {
+            (Some(Holds::List | Holds::SchemaOrList), Value::List(items)) => {
+                items.iter().enumerate().for_each(|(index, item)| expect(item, &index.to_string()));
+            }
+            (Some(Holds::Map), Value::Map(schemas)) => {
+                schemas.iter().for_each(|(name, schema)| expect(schema, name.as_str()));
+            }
+            (Some(Holds::Dependencies), Value::Map(entries)) => {
+                for (name, entry) in entries.iter().filter(|(_, entry)| !is_text_list(entry)) {
+                    expect(entry, name.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is wrong with the value of a keyword, if anything.
+pub fn fault(keyword: &str, value: &Value) -> Option<&'static str> {
+    let (right, what) = match keyword {
+        "$id" | "$schema" | "$ref" | "title" | "description" | "pattern" | "format" => {
+            (value.as_str().is_some(), "must be text")
+        }
+        "examples" | "enum" => (value.as_list().is_some(), "must be a list"),
+        "maximum" | "exclusiveMaximum" | "minimum" | "exclusiveMinimum" => {
+            (number(value).is_some(), "must be a number")
+        }
+        "multipleOf" => (number(value).is_some_and(|number| number > 0.0), "must be a number above 0"),
+        "maxLength" | "minLength" | "maxItems" | "minItems" | "maxProperties" | "minProperties" => {
+            let count = number(value).filter(|number| *number >= 0.0 && number.fract() == 0.0);
+            (count.is_some(), "must be a whole number, 0 or more")
+        }
+        "uniqueItems" => (matches!(value, Value::Bool(_)), "must be true or false"),
+        "required" => (is_text_list(value), "must be a list of different texts"),
+        "type" => (is_type(value), "must be a type, or a list of different types"),
+        _ => match keywords::holds(keyword) {
+            Some(Holds::Schema) => (is_schema(value), "must be a schema: a map, or true or false"),
+            Some(Holds::List) => (is_filled_list(value), "must be a list of schemas"),
+            Some(Holds::SchemaOrList) => {
+                (is_schema(value) || is_filled_list(value), "must be a schema, or a list of schemas")
+            }
+            Some(Holds::Map | Holds::Dependencies) => (value.as_map().is_some(), "must be a map of schemas"),
+            Some(Holds::Plain) | None => return None,
+        },
+    };
+    (!right).then_some(what)
+}
+
+fn is_schema(value: &Value) -> bool {
+    matches!(value, Value::Map(_) | Value::Bool(_))
+}
+
+fn is_filled_list(value: &Value) -> bool {
+    value.as_list().is_some_and(|items| !items.is_empty())
+}
+
+fn is_type(value: &Value) -> bool {
+    match value {
+        Value::Str(name) => TYPES.contains(&&**name),
+        Value::List(names) => {
+            let known = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
+            !names.is_empty() && names.iter().all(known) && are_different(names)
+        }
+        _ => false,
+    }
+}
+
+fn is_text_list(value: &Value) -> bool {
+    value
+        .as_list()
+        .is_some_and(|items| items.iter().all(|item| item.as_str().is_some()) && are_different(items))
+}
+
+fn are_different(items: &[Value]) -> bool {
+    items.iter().enumerate().all(|(index, item)| !items[..index].contains(item))
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        #[expect(clippy::cast_precision_loss, reason = "only its sign and its being whole matter")]
+        Value::Int(value) => Some(*value as f64),
+        Value::BigInt(digits) => digits.parse().ok(),
+        Value::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use qontract_bundle::Key;
+
+    #[test]
+    fn faults_are_found_at_every_depth() {
+        let map = |entries: Vec<(&str, Value)>| {
+            Value::Map(Map::new(entries.into_iter().map(|(key, value)| (Key::from(key), value)).collect()))
+        };
+        let inner = map(vec![("type", Value::str("strng")), ("enum", Value::List(Box::new([])))]);
+        let schema = map(vec![
+            ("properties", map(vec![("a", inner), ("b", Value::Int(1))])),
+            ("required", Value::Bool(true)),
+        ]);
+        let found: Vec<String> = faults(&schema).into_iter().map(|fault| fault.pointer).collect();
+        assert_eq!(found, ["/required", "/properties/b", "/properties/a/type"]);
+    }
+}

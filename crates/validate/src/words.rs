@@ -1,0 +1,98 @@
+//! Values and lists of words as messages show them.
+
+use qontract_bundle::Value;
+use serde_json::Value as Plain;
+
+/// Longest value that a message shows whole.
+const LONGEST: usize = 60;
+/// Most words that a message lists.
+const MOST: usize = 8;
+
+/// A value in a message.
+pub fn show(value: &Value) -> String {
+    match value {
+        Value::Str(text) => shortened(text),
+        Value::Map(map) if map.is_empty() => "{}".to_owned(),
+        Value::Map(_) => "{…}".to_owned(),
+        Value::List(items) if items.is_empty() => "[]".to_owned(),
+        Value::List(_) => "[…]".to_owned(),
+        scalar => shortened(&crate::tree::plain(scalar).to_string()),
+    }
+}
+
+/// A plain value in a message.
+pub fn show_plain(value: &Plain) -> String {
+    match value {
+        Plain::String(text) => shortened(text),
+        other => shortened(&other.to_string()),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.replace('\n', "\\n");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// `` `a`, `b` or `c` ``; long lists are cut.
+pub fn any_of<S: AsRef<str>>(words: &[S]) -> String {
+    listed(words, "or")
+}
+
+/// `` `a`, `b` and `c` ``; long lists are cut.
+pub fn all_of<S: AsRef<str>>(words: &[S]) -> String {
+    listed(words, "and")
+}
+
+fn listed<S: AsRef<str>>(words: &[S], last: &str) -> String {
+    let quoted: Vec<String> = words.iter().take(MOST).map(|word| format!("`{}`", word.as_ref())).collect();
+    if words.len() > MOST {
+        return format!("{} and {} more", quoted.join(", "), words.len() - MOST);
+    }
+    match quoted.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [rest @ .., end] => format!("{} {last} {end}", rest.join(", ")),
+    }
+}
+
+/// The kind of a value in a message.
+pub fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Int(_) | Value::BigInt(_) => "a whole number",
+        Value::Float(_) => "a number",
+        Value::Str(_) => "text",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a map",
+    }
+}
+
+/// A type of JSON Schema in a message.
+pub fn type_name(name: &str) -> &str {
+    match name {
+        "string" => "text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "a list",
+        "object" => "a map",
+        "null" => "nothing",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_read_like_sentences_and_end() {
+        assert_eq!(any_of(&["a"]), "`a`");
+        assert_eq!(all_of(&["a", "b", "c"]), "`a`, `b` and `c`");
+        assert_eq!(any_of(&["x"; 10]).matches("`x`").count(), 8);
+    }
+}

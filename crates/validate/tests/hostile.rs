@@ -1,0 +1,112 @@
+//! Hostile input gives a finding, soon and within bounds: nothing hangs, nothing overflows, nothing is fetched.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_diagnostics::Diagnostic;
+use qontract_testkit::{Scratch, vectors};
+use qontract_validate::{Options, validate};
+
+/// The recorded repo with one more file of each name, bundled and checked; the codes of all errors.
+fn codes(files: &[(&str, String)]) -> BTreeSet<String> {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    for (name, text) in files {
+        scratch.write(name, text);
+    }
+    let started = Instant::now();
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
+    let bundle = outcome.built.as_ref().map(|built| &built.bundle).or(outcome.partial.as_ref());
+    let mut found = validate(bundle.expect("the rest"), &Options::default());
+    found.extend(outcome.findings);
+    assert!(started.elapsed() < Duration::from_secs(20), "bounded time");
+    found
+        .iter()
+        .filter(|finding| finding.is_error())
+        .map(|finding: &Diagnostic| finding.code.to_string())
+        .collect()
+}
+
+fn check(files: &[(&str, String)], expect: &[&str]) {
+    assert_eq!(codes(files), expect.iter().map(|code| (*code).to_owned()).collect());
+}
+
+fn team(rest: &str) -> (&'static str, String) {
+    ("data/teams/hostile.yml", format!("$schema: /tiny/team-1.yml\nname: hostile\n{rest}\n"))
+}
+
+fn schema(property: &str) -> (&'static str, String) {
+    let head = "$schema: /metaschema-1.json\nversion: \"1.0\"\ntype: object\nproperties:\n  $schema: {type: string}\n";
+    ("schemas/tiny/hostile-1.yml", format!("{head}  name: {property}\n"))
+}
+
+fn thing(name: &str) -> (&'static str, String) {
+    ("data/hostile.yml", format!("$schema: /tiny/hostile-1.yml\nname: {name}\n"))
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    let nested = |levels: usize| team(&format!("deep: {}{}", "[".repeat(levels), "]".repeat(levels)));
+    check(&[nested(1_000)], &["Q1004"]);
+    check(&[nested(50_000)], &["Q1004"]);
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(", "));
+    }
+    check(&[team(&bomb)], &["Q1005"]);
+}
+
+#[test]
+fn a_scalar_of_ten_megabytes_is_refused() {
+    check(&[team(&format!("contact: {}", "x".repeat(10 << 20)))], &["Q1003"]);
+}
+
+#[test]
+fn a_scalar_of_seven_megabytes_is_checked() {
+    check(&[team(&format!("contact: {}", "x".repeat(7 << 20)))], &[]);
+}
+
+#[test]
+fn a_pattern_that_never_ends_is_given_up() {
+    check(&[schema("{type: string, pattern: \"^(x+x+(?!z))+y$\"}"), thing(&"x".repeat(5_000))], &["Q3006"]);
+    check(&[schema(r"{type: string, pattern: '^(.*)\1\1\1\1\1$'}"), thing(&"x".repeat(200_000))], &["Q3006"]);
+    // Without look-around there is nothing to try: any text takes time in proportion to its length.
+    check(&[schema("{type: string, pattern: \"^(x+)+y$\"}"), thing(&"x".repeat(500_000))], &["Q3005"]);
+}
+
+#[test]
+fn a_pattern_that_is_too_large_is_refused() {
+    check(&[schema("{type: string, pattern: \"((a{1000}){1000}){1000}\"}"), thing("x")], &["Q3105"]);
+}
+
+#[test]
+fn an_address_is_never_fetched() {
+    // Nothing listens there; if it were asked, the test would wait for the answer or report another code.
+    let address = "http://192.0.2.1/schema.yml";
+    let named = ("data/teams/hostile.yml", format!("$schema: {address}\nname: hostile\n"));
+    check(&[named], &["Q3022"]);
+    check(&[schema(&format!("{{$ref: \"{address}\"}}")), thing("x")], &["Q3103"]);
+    check(&[("schemas/tiny/hostile-1.yml", format!("$schema: {address}\ntype: object\n"))], &["Q3102"]);
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_ends() {
+    check(&[schema("{$ref: \"#/properties/name\"}"), thing("x")], &[]);
+    check(&[schema("{$ref: \"/tiny/hostile-1.yml\"}"), thing("{name: {name: {}}}")], &[]);
+    let loops = ("schemas/tiny/hostile-1.yml", "$schema: /metaschema-1.json\nversion: \"1.0\"\nproperties:\n  name: {type: string}\noneOf: [{$ref: /tiny/hostile-1.yml}]\n".to_owned());
+    codes(&[loops, thing("x")]);
+}
+
+#[test]
+fn many_failures_of_one_file_are_told_and_end() {
+    let many = "  - {name: 1, provider: tcp, port: x}\n".repeat(20_000);
+    let app =
+        format!("$schema: /tiny/app-1.yml\nname: many\nteam: {{$ref: /teams/core.yml}}\nendpoints:\n{many}");
+    let found = codes(&[("data/apps/many.yml", app)]);
+    assert!(found.contains("Q3001"), "{found:?}");
+}

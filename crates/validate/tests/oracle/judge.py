@@ -1,0 +1,23 @@
+"""Says of each document whether jsonschema 3.2 takes it: schemas first, then one question a line."""
+
+import json
+import sys
+
+from jsonschema import Draft6Validator, RefResolver
+from jsonschema.exceptions import SchemaError
+
+schemas = json.loads(sys.stdin.readline())
+validators = {}
+for line in sys.stdin:
+    path, document = json.loads(line)
+    if path is None:
+        try:
+            Draft6Validator.check_schema(document)
+            print("true", flush=True)
+        except SchemaError:
+            print("false", flush=True)
+        continue
+    if path not in validators:
+        resolver = RefResolver(path, schemas[path], handlers={"": lambda uri: schemas[uri]})
+        validators[path] = Draft6Validator(schemas[path], resolver=resolver)
+    print(json.dumps(validators[path].is_valid(document)), flush=True)

@@ -1,0 +1,30 @@
+//! The other validator as a process.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+/// What jsonschema 3.2 says to each question, a JSON pair of schema path and document.
+pub fn ask(schemas: &str, questions: &[String]) -> Vec<bool> {
+    let python = std::env::var("QONTRACT_PYTHON")
+        .expect("QONTRACT_PYTHON names a Python with jsonschema 3.2: run `cargo xtask test`, or set it");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/judge.py");
+    let mut child = Command::new(python)
+        .args(["-W", "ignore", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    let lines: Vec<String> = std::iter::once(schemas.to_owned()).chain(questions.iter().cloned()).collect();
+    let writer = std::thread::spawn(move || {
+        for line in lines {
+            writeln!(input, "{line}").expect("the judge takes every question");
+        }
+    });
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let verdicts: Vec<bool> = output.lines().map(|line| line.expect("a line") == "true").collect();
+    writer.join().expect("all questions were sent");
+    assert!(child.wait().expect("Python ends").success(), "the oracle failed");
+    assert_eq!(verdicts.len(), questions.len(), "an answer to each question");
+    verdicts
+}
