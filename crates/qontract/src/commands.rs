@@ -5,13 +5,10 @@ mod diff;
 mod explain;
 mod get;
 mod peer_bundler;
-<<<<<<< HEAD
-mod query;
-=======
 mod peer_validator;
+mod query;
 mod schema;
 mod validate;
->>>>>>> main
 
 use crate::cli::{Command, PeerTool, SchemaAction};
 use crate::exit::Exit;
