@@ -35,7 +35,7 @@ impl<'s> Kind<'s> {
                 [] => "`qontract get` lists what there is".to_owned(),
                 close => format!("did you mean {}?", close.join(" or ")),
             };
-            UsageError(format!("there is no kind `{name}`\nhint: {hint}")).into()
+            UsageError(format!("there is no kind `{name}`; {hint}")).into()
         })
     }
 

@@ -90,11 +90,8 @@ impl Selection {
         let Some(asked) = kind.type_.field(name).and_then(|field| cell(kind.schema, field)) else {
             let names = kind.type_.fields.iter().filter(|field| cell(kind.schema, field).is_some());
             let names: Vec<&str> = names.map(|field| &*field.name).collect();
-            let message = format!(
-                "`{}` has no field `{name}` to go by\nhint: it has {}",
-                kind.name(),
-                names.join(", ")
-            );
+            let message =
+                format!("`{}` has no field `{name}` to go by; it has {}", kind.name(), names.join(", "));
             return Err(UsageError(message).into());
         };
         if !self.fields.iter().any(|(known, _)| known == name) {
