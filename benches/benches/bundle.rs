@@ -29,7 +29,7 @@ fn measure_size(size: usize) {
     let source = tree.bytes() as u64;
     tree.write(&repo).expect("the corpus can be written");
     for part in ["schemas", "graphql-schemas"] {
-        copy(
+        measure::copy(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface").join(part),
             &repo.join(part),
         );
@@ -57,17 +57,4 @@ fn measure_size(size: usize) {
     row("`qontract bundle`", bundling);
     row("`qontract diff` of the bundle with itself (two loads)", loading);
     row("PyYAML + json: parse and dump only", parsing);
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a folder");
-    for entry in std::fs::read_dir(from).expect("a folder to copy") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).expect("a file");
-        }
-    }
 }

@@ -1,6 +1,7 @@
-//! Whole commands, measured: wall time, CPU time, peak memory.
+//! Whole commands, measured: wall time, CPU time, peak memory. Each benchmark uses its part.
+#![allow(dead_code, reason = "each benchmark uses its part of this module")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What one run cost.
@@ -54,4 +55,18 @@ pub fn binary(name: &str) -> String {
 #[expect(clippy::print_stdout, reason = "the table is the result")]
 pub fn say(line: &str) {
     println!("{line}");
+}
+
+/// Copies a folder with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder to copy") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("a file");
+        }
+    }
 }

@@ -23,6 +23,8 @@ pub enum Command {
     Test(TestArgs),
     /// Check the layout and dependency rules of the source tree
     Tidy,
+    /// Make the Rust types of every `query.graphql`
+    Generate(GenerateArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
     /// Run the fuzz targets for a while; a crash is a failure
@@ -51,6 +53,8 @@ pub enum Step {
     Tidy,
     /// No lint fires
     Clippy,
+    /// What is generated is up to date
+    Generate,
     /// Licences, bans and sources of the dependencies
     Deny,
     /// Known vulnerabilities of the dependencies; reported, never a failure
@@ -61,6 +65,14 @@ pub enum Step {
     Doctests,
     /// All other tests
     Tests,
+}
+
+/// What `generate` takes.
+#[derive(Debug, Default, Args)]
+pub struct GenerateArgs {
+    /// Write nothing; fail if something would change
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// What `bench` takes.

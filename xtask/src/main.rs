@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod command;
 mod fuzz;
+mod generate;
 mod house;
 mod setup;
 mod talk;
@@ -29,6 +30,7 @@ fn run(command: &cli::Command) -> anyhow::Result<()> {
         cli::Command::Setup => setup::run(&house.cache, &setup::FOR_TESTS),
         cli::Command::Test(arguments) => test::run(&house, arguments),
         cli::Command::Tidy => tidy::run(&house),
+        cli::Command::Generate(arguments) => generate::run(&house, arguments),
         cli::Command::Bench(arguments) => bench::run(&house, arguments),
         cli::Command::Fuzz(arguments) => fuzz::run(&house, arguments),
     }

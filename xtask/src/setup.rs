@@ -5,10 +5,12 @@
 //! interrupted install is done again; a lock keeps two runs apart.
 
 mod cargo_tool;
+mod graphql_js;
 mod provision;
 mod python;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
+pub use graphql_js::GraphqlJs;
 pub use provision::Provision;
 pub use python::Python;
 

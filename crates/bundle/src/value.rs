@@ -138,6 +138,17 @@ impl Map {
         Some(&self.0[place].1)
     }
 
+    /// The value of `key`, looked for first where it was found in the map before: maps of one kind look alike.
+    pub fn get_near(&self, key: &str, place: &mut usize) -> Option<&Value> {
+        if let Some((known, value)) = self.0.get(*place)
+            && known.as_str() == key
+        {
+            return Some(value);
+        }
+        *place = self.0.binary_search_by(|entry| entry.0.as_str().cmp(key)).ok()?;
+        Some(&self.0[*place].1)
+    }
+
     /// Keys and values, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> + DoubleEndedIterator {
         self.0.iter().map(|(key, value)| (key, value))

@@ -28,6 +28,10 @@ pub enum Command {
     Validate(Validate),
     /// Work with the JSON schemas of a data repo
     Schema(Schema),
+    /// List or show what the data describes: `get namespaces`, `get apps billing`
+    Get(Get),
+    /// Ask the data in GraphQL
+    Query(Query),
     /// Explain a code such as Q1007 at length; without one, list all codes
     Explain(Explain),
     /// Be one of the established tools, with its arguments
@@ -179,6 +183,75 @@ pub enum DiffFormat {
     Json,
     /// Markdown, for a merge request
     Md,
+}
+
+/// The data that is asked.
+#[derive(Args, Debug)]
+pub struct DataOptions {
+    /// A folder, a bundle file, or a Git revision
+    #[arg(long, value_name = "DATA", default_value = ".")]
+    pub data: String,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Arguments of `query`.
+#[derive(Args, Debug)]
+pub struct Query {
+    /// The request, for example `{ apps_v1 { name } }`; `-` reads it from stdin
+    #[arg(value_name = "QUERY")]
+    pub request: String,
+    /// Values of its variables, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub variables: Option<String>,
+    /// Which operation of the request is meant
+    #[arg(long, value_name = "NAME")]
+    pub operation: Option<String>,
+    /// Add to the answer where each object comes from: file, JSON pointer, line
+    #[arg(long)]
+    pub provenance: bool,
+    /// What is asked.
+    #[command(flatten)]
+    pub data: DataOptions,
+}
+
+/// Arguments of `get`.
+#[derive(Args, Debug)]
+pub struct Get {
+    /// What to list: a field of the type `Query`, with or without its version; without one, list them all
+    pub kind: Option<String>,
+    /// The name of one of them, or its path
+    pub name: Option<String>,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: GetFormat,
+    /// Only those whose field has this value; may be given several times
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub filter: Vec<String>,
+    /// Order by this field instead of by path
+    #[arg(long, value_name = "FIELD")]
+    pub sort: Option<String>,
+    /// What is asked.
+    #[command(flatten)]
+    pub data: DataOptions,
+}
+
+/// Forms of what `get` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GetFormat {
+    /// The columns that tell most, for people
+    #[default]
+    Table,
+    /// All columns, for people
+    Wide,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
 }
 
 /// Arguments of `explain`.

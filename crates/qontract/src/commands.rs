@@ -3,8 +3,10 @@
 mod bundle;
 mod diff;
 mod explain;
+mod get;
 mod peer_bundler;
 mod peer_validator;
+mod query;
 mod schema;
 mod validate;
 
@@ -17,6 +19,8 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Bundle(arguments) => bundle::run(arguments, printer),
         Command::Diff(arguments) => diff::run(arguments, printer),
+        Command::Get(arguments) => get::run(arguments, printer),
+        Command::Query(arguments) => query::run(arguments, printer),
         Command::Explain(arguments) => explain::run(&arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod exit;
 mod input;
+mod lines;
 mod printer;
 
 use std::ffi::OsString;

@@ -1,10 +1,10 @@
 //! What each step of `cargo xtask test` does.
 
 use super::Outcome;
-use crate::cli::Step;
+use crate::cli::{GenerateArgs, Step};
 use crate::command::Ended;
 use crate::house::House;
-use crate::{talk, tidy};
+use crate::{generate, talk, tidy};
 use anyhow::Result;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +18,7 @@ pub fn run(step: Step, house: &House, filters: &[String]) -> Result<Outcome> {
         Step::Fmt => house.cargo("fmt --all --check").run()?,
         Step::Tidy => tidy::run(house)?,
         Step::Clippy => house.cargo("clippy --workspace --all-targets -- -D warnings").run()?,
+        Step::Generate => generate::run(house, &GenerateArgs { check: true })?,
         Step::Deny => house.cargo("deny check licenses bans sources").run()?,
         Step::Advisories => return advisories(house),
         Step::Docs => house.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?,

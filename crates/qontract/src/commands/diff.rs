@@ -1,6 +1,5 @@
 //! `qontract diff`: two data repos, revisions or bundles told apart.
 
-mod lines;
 mod text;
 
 use qontract_bundle::diff::Diff as Difference;
@@ -8,8 +7,8 @@ use qontract_bundle::{Layout, Pool};
 
 use crate::cli::{Diff, DiffFormat};
 use crate::exit::Exit;
-use crate::input;
 use crate::printer::Printer;
+use crate::{input, lines};
 
 /// What is compared with what: where the lines of both sides come from.
 struct Sides<'a> {

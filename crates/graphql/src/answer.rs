@@ -1,0 +1,106 @@
+//! The answer to a request: an HTTP status and a body.
+
+use qontract_bundle::json::JavaScript;
+
+use crate::execute::Outcome;
+use crate::failure::Failure;
+use crate::provenance::{Origin, Provenance};
+use crate::sink::Bytes;
+use crate::touched::Touched;
+
+/// What an execution leaves behind.
+pub type Executed<S> = Outcome<S>;
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status: 200, or 400 for a request that could not be executed.
+    pub status: u16,
+    /// JSON with a final newline: `errors` if there are any, `data`, `extensions`.
+    pub body: Vec<u8>,
+    /// Whether there are errors.
+    pub has_errors: bool,
+    /// Where its objects come from, if asked for. Not in the body: see [`Answer::with_provenance`].
+    pub provenance: Option<Provenance>,
+    /// Which files were touched, if asked for.
+    pub touched: Option<Touched>,
+}
+
+impl Answer {
+    /// The answer to a request that cannot be executed.
+    pub(crate) fn refused(failures: &[Failure]) -> Self {
+        let mut body = vec![b'{'];
+        write_failures(failures, &mut body);
+        finish(&[], &mut body);
+        Self { status: 400, body, has_errors: true, provenance: None, touched: None }
+    }
+
+    /// The answer that is nothing but an error.
+    pub(crate) fn empty(failure: &Failure) -> Self {
+        let mut body = vec![b'{'];
+        write_failures(std::slice::from_ref(failure), &mut body);
+        body.extend_from_slice(b"\"data\":null,");
+        finish(&[], &mut body);
+        Self { status: 200, body, has_errors: true, provenance: None, touched: None }
+    }
+
+    /// Where an answer of about `size` bytes is to be written to: its beginning is there.
+    pub(crate) fn begin(size: usize) -> Bytes {
+        let mut body = Vec::with_capacity(size + 256);
+        body.extend_from_slice(b"{\"data\":");
+        Bytes(body)
+    }
+
+    /// The answer of an execution that wrote behind [`Answer::begin`].
+    pub(crate) fn executed(executed: Outcome<Bytes>) -> Self {
+        let Outcome { data: Bytes(mut body), failures, schemas, record } = executed;
+        if !failures.is_empty() {
+            let data = std::mem::replace(&mut body, vec![b'{']);
+            write_failures(&failures, &mut body);
+            // Behind the opening brace.
+            body.extend_from_slice(&data[1..]);
+        }
+        body.push(b',');
+        finish(&schemas, &mut body);
+        let (provenance, touched) = (record.provenance, record.touched);
+        Self { status: 200, body, has_errors: !failures.is_empty(), provenance, touched }
+    }
+
+    /// The body with `extensions.provenance`: per object of the answer its file, the JSON pointer into it and, where
+    /// `place` knows one, the line.
+    pub fn with_provenance(&self, place: &dyn Fn(&Origin) -> Option<String>) -> Vec<u8> {
+        const END: &[u8] = b"}}\n";
+        let mut body = self.body.clone();
+        if let Some(provenance) = &self.provenance
+            && body.ends_with(END)
+        {
+            body.truncate(body.len() - END.len());
+            body.extend_from_slice(b",\"provenance\":");
+            provenance.write(place, &mut body);
+            body.extend_from_slice(END);
+        }
+        body
+    }
+}
+
+fn write_failures(failures: &[Failure], body: &mut Vec<u8>) {
+    body.extend_from_slice(b"\"errors\":[");
+    for (index, failure) in failures.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        failure.write(body);
+    }
+    body.extend_from_slice(b"],");
+}
+
+fn finish(schemas: &[Box<str>], body: &mut Vec<u8>) {
+    body.extend_from_slice(b"\"extensions\":{\"schemas\":[");
+    for (index, schema) in schemas.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        JavaScript(body).str(schema);
+    }
+    body.extend_from_slice(b"]}}\n");
+}

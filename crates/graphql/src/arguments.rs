@@ -1,0 +1,49 @@
+//! The values of a field's arguments.
+
+use crate::filter::{Filter, FilterFault};
+use crate::input::Input;
+use crate::plan::Argument;
+use crate::schema::Schema;
+use crate::variables::Variables;
+
+/// The values of a field's arguments.
+#[derive(Debug)]
+pub struct Arguments {
+    /// Texts by name; what is null is left out.
+    pub texts: Vec<(Box<str>, Box<str>)>,
+    /// The filter, or why there can be none.
+    pub filter: Option<Result<Filter, FilterFault>>,
+}
+
+impl Arguments {
+    /// Reads arguments of a field whose type is described as `type_name`.
+    pub fn read(schema: &Schema, type_name: &str, given: &[Argument], variables: &Variables) -> Self {
+        let mut arguments = Self { texts: Vec::new(), filter: None };
+        for Argument { name, value } in given {
+            match Input::of_literal(value, variables) {
+                input if &**name == "filter" && input.is_given() => {
+                    let type_ = schema.described().get(type_name);
+                    arguments.filter = type_.map(|type_| Filter::compile(schema, type_, &input));
+                }
+                Input::Text(text) => arguments.texts.push((name.clone(), text)),
+                _ => {}
+            }
+        }
+        arguments
+    }
+
+    /// The text of this name.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.texts.iter().find(|(known, _)| &**known == name).map(|(_, text)| &**text)
+    }
+
+    /// Names of the texts.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(|(name, _)| &**name)
+    }
+
+    /// The filter, if there is one that can be asked.
+    pub fn filter(&self) -> Option<&Filter> {
+        self.filter.as_ref()?.as_ref().ok()
+    }
+}

@@ -1,0 +1,274 @@
+//! A request's text, parsed and checked against the schema once, with the plans made from it.
+
+mod literals;
+mod mistakes;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apollo_compiler::ast::{self, OperationType};
+use apollo_compiler::executable::{ExecutableDocument, Operation, Selection, SelectionSet};
+use apollo_compiler::validation::Valid;
+use apollo_compiler::{Name, Node};
+
+use crate::failure::{Code, Failure};
+use crate::input::Input;
+use crate::limits::Limits;
+use crate::location::{self, Location};
+use crate::plan::Plan;
+use crate::schema::Schema;
+use crate::variables::Variables;
+
+/// How many plans one text may have: one per operation and per choice of its conditions.
+const MOST_PLANS: usize = 64;
+
+/// A checked request text.
+#[derive(Debug)]
+pub struct Document {
+    text: Box<str>,
+    executable: Valid<ExecutableDocument>,
+    /// Operations that the schema has no root for, with their place.
+    rootless: Vec<(OperationType, Option<Name>, Option<Location>)>,
+    plans: Mutex<HashMap<PlanKey, Arc<Plan>>>,
+}
+
+/// The operation, and the values of the variables that its conditions ask for.
+type PlanKey = (Option<Box<str>>, Vec<Option<bool>>);
+
+/// What a request asks to be done.
+pub enum Chosen<'d> {
+    /// A query.
+    Query(&'d Node<Operation>),
+    /// Something that the schema has no root for.
+    Rootless(OperationType, Option<Location>),
+}
+
+impl Document {
+    /// Parses and checks `text`.
+    pub fn prepare(schema: &Schema, text: &str, limits: &Limits) -> Result<Self, Vec<Failure>> {
+        if text.len() > limits.query_bytes {
+            let (bytes, most) = (text.len(), limits.query_bytes);
+            return Err(vec![limit(format!("The request has {bytes} bytes, at most {most} are allowed."))]);
+        }
+        let mut parser =
+            apollo_compiler::parser::Parser::new().recursion_limit(limits.depth.min(2000) * 4 + 50);
+        let mut document =
+            parser.parse_ast(text, "request").map_err(|error| mistakes::syntax(text, &error.errors))?;
+        if document.definitions.is_empty() {
+            let mut failure = Failure::new(Code::ParseFailed, "Syntax Error: Unexpected <EOF>.");
+            failure.locations.push(location::of_offset(text, text.len()));
+            return Err(vec![failure]);
+        }
+        let rootless = take_rootless(&mut document, text);
+        let checked = document.to_executable_validate(schema.compiled());
+        let mut failures = match &checked {
+            Ok(_) => unknown_types(schema, &document, text),
+            Err(error) => mistakes::validation(schema, text, &document, &error.errors),
+        };
+        for failure in mistakes::in_literals(text, &document) {
+            if !failures.iter().any(|known| known.locations == failure.locations) {
+                failures.push(failure);
+            }
+        }
+        let executable = match checked {
+            Ok(executable) if failures.is_empty() => executable,
+            _ => return Err(failures),
+        };
+        measure(&executable, limits)?;
+        Ok(Self { text: text.into(), executable, rootless, plans: Mutex::default() })
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The parsed form.
+    pub fn executable(&self) -> &ExecutableDocument {
+        &self.executable
+    }
+
+    /// The operation of this name, or the only one.
+    pub fn choose(&self, name: Option<&str>) -> Result<Chosen<'_>, Failure> {
+        let failure = |message: String| Failure::new(Code::OperationResolution, message);
+        let operations = &self.executable.operations;
+        // An empty name is no name.
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            if operations.len() + self.rootless.len() > 1 {
+                let text = "Must provide operation name if query contains multiple operations.";
+                return Err(failure(text.to_owned()));
+            }
+            if let Some((type_, _, place)) = self.rootless.first() {
+                return Ok(Chosen::Rootless(*type_, *place));
+            }
+            let only = operations.iter().next();
+            return only.map(Chosen::Query).ok_or_else(|| failure("Must provide an operation.".to_owned()));
+        };
+        if let Some(operation) = operations.named.get(name) {
+            return Ok(Chosen::Query(operation));
+        }
+        let rootless =
+            self.rootless.iter().find(|(_, known, _)| known.as_ref().is_some_and(|known| known == name));
+        match rootless {
+            Some((type_, _, place)) => Ok(Chosen::Rootless(*type_, *place)),
+            None => Err(failure(format!("Unknown operation named \"{name}\"."))),
+        }
+    }
+
+    /// The plan of an operation for these variables.
+    pub fn plan(
+        &self,
+        schema: &Schema,
+        operation: &Operation,
+        variables: &Variables,
+    ) -> Result<Arc<Plan>, Failure> {
+        let mut names = BTreeSet::new();
+        conditions(&operation.selection_set, &mut names);
+        for fragment in self.executable.fragments.values() {
+            conditions(&fragment.selection_set, &mut names);
+        }
+        let value = |name: &&str| match variables.get(name) {
+            Some(Input::Bool(value)) => Some(*value),
+            _ => None,
+        };
+        let key =
+            (operation.name.as_ref().map(|name| name.as_str().into()), names.iter().map(value).collect());
+        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = lock().get(&key) {
+            return Ok(Arc::clone(plan));
+        }
+        let plan = Arc::new(Plan::compile(schema, self, operation, variables)?);
+        let mut plans = lock();
+        if plans.len() >= MOST_PLANS {
+            plans.clear();
+        }
+        plans.insert(key, Arc::clone(&plan));
+        Ok(plan)
+    }
+}
+
+/// An error about a limit.
+pub fn limit(message: String) -> Failure {
+    Failure::new(Code::LimitExceeded, message)
+}
+
+/// Takes mutations and subscriptions out: a schema without a root for them has no opinion on their fields.
+fn take_rootless(
+    document: &mut ast::Document,
+    text: &str,
+) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
+    let mut rootless = Vec::new();
+    document.definitions.retain(|definition| match definition {
+        ast::Definition::OperationDefinition(operation)
+            if operation.operation_type != OperationType::Query =>
+        {
+            let place = location::of_span(text, operation.location());
+            rootless.push((operation.operation_type, operation.name.clone(), place));
+            false
+        }
+        _ => true,
+    });
+    rootless
+}
+
+/// A variable may only be of a type that the schema has; the checker knows some that it has not.
+fn unknown_types(schema: &Schema, document: &ast::Document, text: &str) -> Vec<Failure> {
+    let operations =
+        document.definitions.iter().filter_map(|definition| definition.as_operation_definition());
+    let names =
+        operations.flat_map(|operation| &operation.variables).map(|variable| variable.ty.inner_named_type());
+    let unknown = names.filter(|name| schema.type_id(name).is_none());
+    unknown
+        .map(|name| {
+            let place = name.location().map(|span| span.offset());
+            mistakes::failure(text, Code::ValidationFailed, format!("Unknown type \"{name}\"."), place)
+        })
+        .collect()
+}
+
+/// Adds the names of the variables that conditions ask for.
+fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
+    for selection in &set.selections {
+        for directive in selection.directives() {
+            for argument in &directive.arguments {
+                if let ast::Value::Variable(name) = &*argument.value {
+                    names.insert(name.as_str());
+                }
+            }
+        }
+        match selection {
+            Selection::Field(field) => conditions(&field.selection_set, names),
+            Selection::InlineFragment(fragment) => conditions(&fragment.selection_set, names),
+            Selection::FragmentSpread(_) => {}
+        }
+    }
+}
+
+/// Compares depth and aliases with their limits.
+fn measure(document: &ExecutableDocument, limits: &Limits) -> Result<(), Vec<Failure>> {
+    let mut measured = Measure { document, depths: HashMap::new(), aliases: 0 };
+    let mut depth = 0;
+    for operation in document.operations.iter() {
+        depth = depth.max(measured.set(&operation.selection_set));
+    }
+    for fragment in document.fragments.values() {
+        measured.count_aliases(&fragment.selection_set);
+    }
+    for operation in document.operations.iter() {
+        measured.count_aliases(&operation.selection_set);
+    }
+    let (aliases, most) = (measured.aliases, limits.aliases);
+    if depth > limits.depth {
+        let most = limits.depth;
+        let message = format!("The request nests fields {depth} deep, at most {most} levels are allowed.");
+        return Err(vec![limit(message)]);
+    }
+    if aliases > most {
+        return Err(vec![limit(format!("The request has {aliases} aliases, at most {most} are allowed."))]);
+    }
+    Ok(())
+}
+
+struct Measure<'d> {
+    document: &'d ExecutableDocument,
+    /// Depth of fragments that have been looked at; a checked document has no cycles of them.
+    depths: HashMap<&'d str, usize>,
+    aliases: usize,
+}
+
+impl<'d> Measure<'d> {
+    fn set(&mut self, set: &'d SelectionSet) -> usize {
+        let mut deepest = 0;
+        for selection in &set.selections {
+            deepest = deepest.max(match selection {
+                Selection::Field(field) => 1 + self.set(&field.selection_set),
+                Selection::InlineFragment(fragment) => self.set(&fragment.selection_set),
+                Selection::FragmentSpread(spread) => self.fragment(&spread.fragment_name),
+            });
+        }
+        deepest
+    }
+
+    fn fragment(&mut self, name: &'d str) -> usize {
+        if let Some(known) = self.depths.get(name) {
+            return *known;
+        }
+        let Some(fragment) = self.document.fragments.get(name) else { return 0 };
+        let depth = self.set(&fragment.selection_set);
+        self.depths.insert(name, depth);
+        depth
+    }
+
+    fn count_aliases(&mut self, set: &SelectionSet) {
+        for selection in &set.selections {
+            match selection {
+                Selection::Field(field) => {
+                    self.aliases += usize::from(field.alias.is_some());
+                    self.count_aliases(&field.selection_set);
+                }
+                Selection::InlineFragment(fragment) => self.count_aliases(&fragment.selection_set),
+                Selection::FragmentSpread(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! A bundle that can be asked: schema, look-up tables, and the plans of earlier requests.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use apollo_compiler::ast::OperationType;
+use qontract_bundle::{Bundle, Map, Sha256};
+
+use crate::answer::{Answer, Executed};
+use crate::cache::Cache;
+use crate::document::{Chosen, Document, limit};
+use crate::execute::{Record, Task, execute};
+use crate::failure::{Code, Failure};
+use crate::footprint::{Footprint, Strays};
+use crate::index::Index;
+use crate::limits::Limits;
+use crate::plan::Plan;
+use crate::provenance::Provenance;
+use crate::schema::{Schema, SchemaError};
+use crate::sink::Sink;
+use crate::source::View;
+use crate::touched::Touched;
+use crate::variables::Variables;
+
+/// How many request texts a schema remembers (twice, at most).
+const REMEMBERED: usize = 256;
+/// Longer texts are not remembered: few clients send them again.
+const LONGEST_REMEMBERED: usize = 64 << 10;
+
+/// A request, as it comes from a client or from the command line.
+#[derive(Clone, Copy, Default)]
+pub struct Request<'r> {
+    /// The text.
+    pub query: &'r str,
+    /// Which of its operations is meant.
+    pub operation: Option<&'r str>,
+    /// Values of its variables.
+    pub variables: Option<&'r Map>,
+    /// Asked now and then: whether nobody waits for the answer any more.
+    pub cancelled: Option<&'r dyn Fn() -> bool>,
+    /// Whether to record where each object comes from.
+    pub provenance: bool,
+    /// Whether to record which files were touched.
+    pub touched: bool,
+}
+
+/// What bundles with the same GraphQL types share: their schema and what was prepared for it.
+#[derive(Debug)]
+struct Prepared {
+    schema: Arc<Schema>,
+    digest: Sha256,
+    documents: Cache<Result<Document, Vec<Failure>>>,
+    /// Answers to questions about the schema alone.
+    introspections: Cache<Answer>,
+}
+
+impl Prepared {
+    fn new(schema: Arc<Schema>, digest: Sha256) -> Self {
+        let (documents, introspections) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
+        Self { schema, digest, documents, introspections }
+    }
+}
+
+/// A bundle that can be asked.
+#[derive(Debug)]
+pub struct Engine {
+    bundle: Arc<Bundle>,
+    prepared: Arc<Prepared>,
+    index: Index,
+    limits: Limits,
+    strays: OnceLock<Strays>,
+}
+
+impl Engine {
+    /// Makes `bundle` ready to be asked.
+    pub fn new(bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
+        let graphql = bundle.graphql();
+        let prepared = Prepared::new(Arc::new(Schema::build(&graphql.value)?), graphql.digest);
+        Ok(Self::of(bundle, Arc::new(prepared), Limits::default()))
+    }
+
+    /// Makes `bundle` ready to be asked; if its types are those of this engine, schema and plans are shared.
+    pub fn beside(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
+        if bundle.graphql().digest == self.prepared.digest {
+            return Ok(Self::of(bundle, Arc::clone(&self.prepared), self.limits.clone()));
+        }
+        Ok(Self { limits: self.limits.clone(), ..Self::new(bundle)? })
+    }
+
+    fn of(bundle: Arc<Bundle>, prepared: Arc<Prepared>, limits: Limits) -> Self {
+        let index = Index::new(&bundle, &prepared.schema);
+        Self { bundle, prepared, index, limits, strays: OnceLock::new() }
+    }
+
+    /// The same engine with other limits, and without memory of what other limits let through.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        let prepared = Prepared::new(Arc::clone(&self.prepared.schema), self.prepared.digest);
+        Self { limits, prepared: Arc::new(prepared), ..self }
+    }
+
+    /// The bundle.
+    pub fn bundle(&self) -> &Arc<Bundle> {
+        &self.bundle
+    }
+
+    /// Its schema.
+    pub fn schema(&self) -> &Schema {
+        &self.prepared.schema
+    }
+
+    /// Its look-up tables.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        View { bundle: &self.bundle, index: &self.index }
+    }
+
+    /// Answers a request.
+    pub fn answer(&self, request: Request<'_>) -> Answer {
+        let document = self.document(request.query);
+        let document = match &*document {
+            Ok(document) => document,
+            Err(failures) => return Answer::refused(failures),
+        };
+        let (plan, variables) = match self.plan(document, request) {
+            Ok(Planned::Query(plan, variables)) => (plan, variables),
+            Ok(Planned::Nothing(failure)) => return Answer::empty(&failure),
+            Err(failures) => return Answer::refused(&failures),
+        };
+        // Answers about the schema alone are the same for ever.
+        let lasting =
+            plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
+        let key = format!("{}\n{}", request.operation.unwrap_or_default(), request.query);
+        if lasting && let Some(known) = self.prepared.introspections.get(&key) {
+            return (*known).clone();
+        }
+        let begun = Answer::begin(plan.usual_size.load(Ordering::Relaxed));
+        let answer = Answer::executed(self.execute(&plan, &variables, request, begun));
+        plan.usual_size.store(answer.body.len(), Ordering::Relaxed);
+        if lasting && answer.body.len() < 16 << 20 {
+            self.prepared.introspections.insert(&key, Arc::new(answer.clone()));
+        }
+        answer
+    }
+
+    /// What a request can touch, without executing it. Provenance, limits on answers and cancellation do not matter.
+    pub fn footprint(&self, request: Request<'_>) -> Result<Footprint, Vec<Failure>> {
+        let document = self.document(request.query);
+        let document = document.as_ref().as_ref().map_err(Clone::clone)?;
+        match self.plan(document, request)? {
+            Planned::Query(plan, variables) => Ok(crate::footprint::trace(self.schema(), &plan, &variables)),
+            Planned::Nothing(_) => Ok(Footprint::default()),
+        }
+    }
+
+    /// Datafiles that some reference takes for something else; looked for when first asked.
+    pub fn strays(&self) -> &Strays {
+        self.strays.get_or_init(|| Strays::find(self.schema(), self.view()))
+    }
+
+    /// Executes a plan into a sink.
+    pub(crate) fn execute<S: Sink>(
+        &self,
+        plan: &Plan,
+        variables: &Variables,
+        request: Request<'_>,
+        sink: S,
+    ) -> Executed<S> {
+        let view = self.view();
+        let task = Task {
+            schema: self.schema(),
+            view,
+            plan,
+            variables,
+            limits: &self.limits,
+            cancelled: request.cancelled,
+        };
+        let record = Record {
+            provenance: request.provenance.then(Provenance::default),
+            touched: request.touched.then(|| Touched::new(view)),
+        };
+        execute(task, sink, record)
+    }
+
+    /// The checked text of a request, from memory if it was asked before.
+    pub(crate) fn document(&self, text: &str) -> Arc<Result<Document, Vec<Failure>>> {
+        if let Some(known) = self.prepared.documents.get(text) {
+            return known;
+        }
+        let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
+        if text.len() <= LONGEST_REMEMBERED {
+            self.prepared.documents.insert(text, Arc::clone(&document));
+        }
+        document
+    }
+
+    /// What a request asks for, ready to be executed.
+    pub(crate) fn plan(&self, document: &Document, request: Request<'_>) -> Result<Planned, Vec<Failure>> {
+        let one = |failure| vec![failure];
+        let operation = match document.choose(request.operation).map_err(one)? {
+            Chosen::Query(operation) => operation,
+            Chosen::Rootless(type_, place) => {
+                let word = match type_ {
+                    OperationType::Mutation => "mutation",
+                    _ => "subscription",
+                };
+                let message = format!("Schema is not configured to execute {word} operation.");
+                let mut failure = Failure::new(Code::Internal, message);
+                failure.locations.extend(place);
+                return Ok(Planned::Nothing(failure));
+            }
+        };
+        let schema = self.schema();
+        let variables = Variables::coerce(schema, &operation.variables, request.variables, document.text())?;
+        let plan = match document.plan(schema, operation, &variables) {
+            Ok(plan) => plan,
+            Err(failure) if failure.code == Code::LimitExceeded => return Err(one(failure)),
+            Err(failure) => return Ok(Planned::Nothing(failure)),
+        };
+        let (cost, most) = (crate::cost::estimate(schema, self.view(), &plan), self.limits.cost);
+        if cost > most {
+            let message = format!("The answer would have about {cost} objects, at most {most} are allowed.");
+            return Err(one(limit(message)));
+        }
+        Ok(Planned::Query(plan, variables))
+    }
+}
+
+/// What a request asks for.
+pub(crate) enum Planned {
+    /// A query to execute.
+    Query(Arc<Plan>, Variables),
+    /// Something whose answer is nothing but this error.
+    Nothing(Failure),
+}

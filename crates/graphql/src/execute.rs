@@ -1,0 +1,320 @@
+//! Plan → answer: walks the bundle and writes the fields of the plan.
+//!
+//! **Invariant:** fields are written depth first, in the order of the plan. An error at a place that cannot be null
+//! takes the nearest place above that can; what was written there is taken back, errors found before stay.
+
+mod complete;
+mod lists;
+mod scalar;
+mod trail;
+
+use qontract_bundle::Value;
+
+use crate::arguments::Arguments;
+use crate::failure::{Code, Failure};
+use crate::limits::Limits;
+use crate::meta;
+use crate::plan::{FieldPlan, Plan, SelectionId, What};
+use crate::provenance::Provenance;
+use crate::schema::{Resolver, Schema, TypeId};
+use crate::sink::Sink;
+use crate::source::{Many, Raw, Resolved, Source, View};
+use crate::touched::Touched;
+use crate::variables::Variables;
+use trail::{Origin, Path, Place};
+
+/// How many objects are written between two looks at the clock of whoever asked.
+const LOOK_UP: u32 = 256;
+
+/// What is executed, on what.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// The schema.
+    pub schema: &'a Schema,
+    /// The data.
+    pub view: View<'a>,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The variables.
+    pub variables: &'a Variables,
+    /// What the answer may cost.
+    pub limits: &'a Limits,
+    /// Whether whoever asked has gone away.
+    pub cancelled: Option<&'a dyn Fn() -> bool>,
+}
+
+/// What is recorded besides the answer.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// Where each object comes from, if asked for.
+    pub provenance: Option<Provenance>,
+    /// Which files were touched, if asked for.
+    pub touched: Option<Touched>,
+}
+
+/// What an execution leaves behind.
+#[derive(Debug)]
+pub struct Outcome<S> {
+    /// The answer's data.
+    pub data: S,
+    /// Errors, in order.
+    pub failures: Vec<Failure>,
+    /// Schemas of the objects that were read, in order of first sight.
+    pub schemas: Vec<Box<str>>,
+    /// What else was recorded.
+    pub record: Record,
+}
+
+/// Executes a task and writes its data into `sink`.
+pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
+    let Task { plan, view, .. } = task;
+    let mut executor = Executor {
+        task,
+        out: sink,
+        failures: Vec::new(),
+        schemas: Vec::new(),
+        seen: vec![false; view.index.schema_count()],
+        places: vec![0; plan.field_count],
+        arguments: (0..plan.argument_sets).map(|_| None).collect(),
+        scratch: Vec::new(),
+        until_look_up: LOOK_UP,
+        record,
+    };
+    let mark = executor.out.mark();
+    let place = Place { path: None, origin: Origin::Nowhere };
+    if executor.object(plan.root, Source::Root, place).is_err() {
+        executor.out.rewind(mark);
+        executor.out.null();
+        executor.rewind_record(0);
+    }
+    let Executor { out, failures, schemas, record, .. } = executor;
+    Outcome { data: out, failures, schemas, record }
+}
+
+/// Why writing stopped.
+enum Stop {
+    /// Something is null that must not be; the error is recorded.
+    Null,
+    /// The whole request is over; the error is recorded.
+    Over,
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Something,
+    /// An object without fields, which lists leave out.
+    EmptyObject,
+}
+
+struct Executor<'a, S> {
+    task: Task<'a>,
+    out: S,
+    failures: Vec<Failure>,
+    schemas: Vec<Box<str>>,
+    /// Schemas of datafiles that are in the list.
+    seen: Vec<bool>,
+    /// Per field of the plan: where its key was found in the last map.
+    places: Vec<usize>,
+    /// Per number of arguments: their values, once they were needed.
+    arguments: Vec<Option<std::rc::Rc<Arguments>>>,
+    scratch: Vec<u8>,
+    until_look_up: u32,
+    record: Record,
+}
+
+impl<'a, S: Sink> Executor<'a, S> {
+    fn object(
+        &mut self,
+        selection: SelectionId,
+        source: Source<'a>,
+        place: Place<'_>,
+    ) -> Result<Written, Stop> {
+        self.look_up(place)?;
+        self.note(source, place);
+        let selection = &self.task.plan.selections[selection];
+        self.out.begin_object();
+        let mut schema_noted = false;
+        for field in &selection.fields {
+            if !schema_noted && self.reads_key(selection.type_, field) {
+                self.note_schema(source);
+                schema_noted = true;
+            }
+            self.out.key(&field.key, &field.encoded_key);
+            self.field(selection.type_, field, source, place)?;
+        }
+        self.out.end_object();
+        Ok(if selection.fields.is_empty() { Written::EmptyObject } else { Written::Something })
+    }
+
+    fn reads_key(&self, type_: TypeId, field: &FieldPlan) -> bool {
+        let What::Field(number) = field.what else { return false };
+        matches!(self.task.schema.type_(type_).fields[number].resolver, Resolver::Key | Resolver::SchemaKey)
+    }
+
+    fn field(
+        &mut self,
+        type_: TypeId,
+        field: &'a FieldPlan,
+        source: Source<'a>,
+        place: Place<'_>,
+    ) -> Result<(), Stop> {
+        let path = Path::key(place.path, &field.key);
+        let mark = self.out.mark();
+        let recorded = self.recorded();
+        let written = match self.resolve(type_, field, source) {
+            Ok(resolved) => {
+                let origin = self.origin_of(type_, field, &place.origin);
+                self.complete(type_, field, resolved, Place { path: Some(&path), origin })
+            }
+            Err(failure) => Err(self.fail(failure, field, &path)),
+        };
+        match written {
+            Ok(_) => Ok(()),
+            Err(Stop::Null) if !field.shape.required => {
+                self.out.rewind(mark);
+                self.rewind_record(recorded);
+                self.out.null();
+                Ok(())
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Where the value of a key is, seen from the object that has it.
+    fn origin_of<'p>(&self, type_: TypeId, field: &'p FieldPlan, origin: &'p Origin<'p>) -> Origin<'p>
+    where
+        'a: 'p,
+    {
+        match field.what {
+            What::Field(number) => Origin::Key(origin, &self.task.schema.type_(type_).fields[number].name),
+            _ => Origin::Nowhere,
+        }
+    }
+
+    /// What a field holds.
+    fn resolve(
+        &mut self,
+        type_: TypeId,
+        field: &'a FieldPlan,
+        source: Source<'a>,
+    ) -> Result<Resolved<'a>, Failure> {
+        let Task { schema, view, .. } = self.task;
+        let number = match field.what {
+            What::Field(number) => number,
+            What::TypeName => return Ok(Resolved::One(Source::Text(&schema.type_(type_).name))),
+            What::Schema => return Ok(Resolved::One(Source::Meta(meta::Meta::Schema))),
+            What::Type => {
+                let arguments = self.arguments(type_, field);
+                let id = arguments.as_ref().and_then(|given| schema.type_id(given.text("name")?));
+                let one = |id| Resolved::One(Source::Meta(meta::Meta::Type(meta::named(id))));
+                return Ok(id.map_or(Resolved::Null, one));
+            }
+        };
+        let definition = &schema.type_(type_).fields[number];
+        let internal = |message: String| Failure::new(Code::Internal, message);
+        match &definition.resolver {
+            Resolver::Key => {
+                let raw = view.raw_near(source, &definition.name, &mut self.places[field.number]);
+                view.follow(raw).map_err(internal)
+            }
+            Resolver::SchemaKey => Ok(match view.raw(source, "$schema") {
+                Raw::Text(text) => Resolved::One(Source::Text(text)),
+                Raw::Value(Value::Null) | Raw::Absent | Raw::Backrefs(_) => Resolved::Null,
+                Raw::Value(value) => Resolved::One(Source::Value(value)),
+            }),
+            Resolver::Datafiles(schema) => self.datafiles(type_, field, schema).map(Resolved::Many),
+            Resolver::BackReferences(reference) => {
+                let files = match view.raw(source, "path") {
+                    Raw::Text(path) => view.index.pointing(*reference, path),
+                    Raw::Value(Value::Str(path)) => view.index.pointing(*reference, path),
+                    _ => &[],
+                };
+                Ok(Resolved::Many(Many::Files(files)))
+            }
+            Resolver::Resource => {
+                let id = match view.raw(source, &definition.name) {
+                    Raw::Text(path) => view.index.resource(path),
+                    Raw::Value(Value::Str(path)) => view.index.resource(path),
+                    _ => None,
+                };
+                Ok(id.map_or(Resolved::Null, |id| Resolved::One(Source::Resource(id))))
+            }
+            Resolver::Resources => Ok(Resolved::Many(self.resources(type_, field))),
+            Resolver::Meta => Ok(match source {
+                Source::Meta(part) => meta::resolve(schema, part, &definition.name),
+                _ => Resolved::Null,
+            }),
+        }
+    }
+
+    /// Records an error at a field.
+    fn fail(&mut self, mut failure: Failure, field: &FieldPlan, path: &Path<'_>) -> Stop {
+        failure.locations.clone_from(&field.locations);
+        failure.path = path.steps();
+        self.failures.push(failure);
+        Stop::Null
+    }
+
+    /// Adds the schema of an object to the list of those that were read.
+    fn note_schema(&mut self, source: Source<'a>) {
+        let view = self.task.view;
+        let text = match source {
+            Source::File(file) => {
+                let Some(id) = view.index.schema_of(file) else { return };
+                if std::mem::replace(&mut self.seen[id as usize], true) {
+                    return;
+                }
+                view.index.schema_name(id)
+            }
+            other => match view.raw(other, "$schema") {
+                Raw::Text(text) => text,
+                Raw::Value(Value::Str(text)) => text,
+                _ => return,
+            },
+        };
+        if !self.schemas.iter().any(|known| **known == *text) {
+            self.schemas.push(text.into());
+        }
+    }
+
+    /// Stops when the answer has become too large, or nobody waits for it any more.
+    fn look_up(&mut self, place: Place<'_>) -> Result<(), Stop> {
+        self.until_look_up -= 1;
+        if self.until_look_up > 0 {
+            return Ok(());
+        }
+        self.until_look_up = LOOK_UP;
+        let most = self.task.limits.answer_bytes;
+        let mut failure = if self.out.size() > most {
+            Failure::new(Code::LimitExceeded, format!("The answer has more than {most} bytes."))
+        } else if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
+            Failure::new(Code::Cancelled, "The request was cancelled before its answer was complete.")
+        } else {
+            return Ok(());
+        };
+        failure.path = place.path.map(Path::steps).unwrap_or_default();
+        self.failures.push(failure);
+        Err(Stop::Over)
+    }
+
+    /// Records an object, as far as somebody wants to know.
+    fn note(&mut self, source: Source<'a>, place: Place<'_>) {
+        if let Some(touched) = &mut self.record.touched {
+            touched.note(source);
+        }
+        if let Some(provenance) = &mut self.record.provenance {
+            place.record(self.task.view, provenance);
+        }
+    }
+
+    fn recorded(&self) -> usize {
+        self.record.provenance.as_ref().map_or(0, Provenance::len)
+    }
+
+    fn rewind_record(&mut self, mark: usize) {
+        if let Some(provenance) = &mut self.record.provenance {
+            provenance.truncate(mark);
+        }
+    }
+}

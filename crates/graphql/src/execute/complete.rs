@@ -1,0 +1,199 @@
+//! Fits what a field holds into the type of the field, and writes it.
+
+use std::borrow::Cow;
+
+use super::trail::{Origin, Place};
+use super::{Executor, Stop, Written};
+use crate::failure::{Code, Failure};
+use crate::plan::{FieldPlan, Form, What};
+use crate::schema::{Dispatch, Kind, TypeId};
+use crate::sink::Sink;
+use crate::source::{Many, Raw, Resolved, Source};
+use qontract_bundle::Value;
+
+impl<'a, S: Sink> Executor<'a, S> {
+    /// Writes what a field holds. `type_` is the type of the object that has the field.
+    pub(super) fn complete(
+        &mut self,
+        type_: TypeId,
+        field: &'a FieldPlan,
+        resolved: Resolved<'a>,
+        place: Place<'_>,
+    ) -> Result<Written, Stop> {
+        match resolved {
+            Resolved::Null if field.shape.required => Err(self.null(type_, field, place)),
+            Resolved::Null => {
+                self.out.null();
+                Ok(Written::Something)
+            }
+            Resolved::Many(many) if field.shape.list => self.list(type_, field, &many, place),
+            _ if field.shape.list => {
+                let name = self.name(type_, field);
+                let message = format!("Expected Iterable, but did not find one for field \"{name}\".");
+                Err(self.fail_at(message, field, place))
+            }
+            Resolved::One(source) => self.one(type_, field, source, place),
+            Resolved::Many(many) => match field.form {
+                Form::Scalar(scalar) => self.scalar_field(field, scalar, &Resolved::Many(many), place),
+                Form::Enum | Form::Object(_) | Form::Abstract(_) => {
+                    self.one(type_, field, Source::Opaque, place)
+                }
+            },
+        }
+    }
+
+    fn list(
+        &mut self,
+        type_: TypeId,
+        field: &'a FieldPlan,
+        many: &Many<'a>,
+        place: Place<'_>,
+    ) -> Result<Written, Stop> {
+        self.out.begin_list();
+        let mut kept = 0;
+        for index in 0..many.len() {
+            let mark = self.out.mark();
+            let recorded = self.recorded();
+            let path = place.path.map(|path| path.index(index, kept));
+            let element = Place { path: path.as_ref(), origin: Origin::Index(&place.origin, index) };
+            let Some(source) = many.element(index) else {
+                return Err(self.null(type_, field, element));
+            };
+            self.out.element();
+            if self.one(type_, field, source, element)? == Written::EmptyObject {
+                self.out.rewind(mark);
+                self.rewind_record(recorded);
+            } else {
+                kept += 1;
+            }
+        }
+        self.out.end_list();
+        Ok(Written::Something)
+    }
+
+    /// Writes one thing: what a field holds, or an element of it.
+    fn one(
+        &mut self,
+        type_: TypeId,
+        field: &'a FieldPlan,
+        source: Source<'a>,
+        place: Place<'_>,
+    ) -> Result<Written, Stop> {
+        let place = match source {
+            Source::File(file) => Place { origin: Origin::File(file), ..place },
+            Source::Resource(resource) => Place { origin: Origin::Resource(resource), ..place },
+            _ => place,
+        };
+        match &field.form {
+            Form::Scalar(scalar) => self.scalar_field(field, *scalar, &Resolved::One(source), place),
+            Form::Enum => {
+                if let Source::Text(text) = source {
+                    self.out.text(text);
+                }
+                Ok(Written::Something)
+            }
+            Form::Object(selection) => self.object(*selection, source, place),
+            Form::Abstract(selections) => {
+                let found = self.concrete(field.shape.named, source, &|| self.name(type_, field));
+                let found = match found {
+                    Ok(id) => id,
+                    Err(message) => return Err(self.fail_at(message, field, place)),
+                };
+                if let Ok(index) = selections.binary_search_by_key(&found, |(id, _)| *id) {
+                    return self.object(selections[index].1, source, place);
+                }
+                let schema = self.task.schema;
+                let (found, wanted) = (&schema.type_(found).name, &schema.type_(field.shape.named).name);
+                let message =
+                    format!("Runtime Object type \"{found}\" is not a possible type for \"{wanted}\".");
+                Err(self.fail_at(message, field, place))
+            }
+        }
+    }
+
+    /// The object type of something that is promised to be of an interface.
+    fn concrete(
+        &self,
+        interface: TypeId,
+        source: Source<'a>,
+        field: &dyn Fn() -> String,
+    ) -> Result<TypeId, String> {
+        let schema = self.task.schema;
+        let name = &schema.type_(interface).name;
+        let unknown = || {
+            let field = field();
+            format!(
+                "Abstract type \"{name}\" must resolve to an Object type at runtime for field \"{field}\". Either \
+                 the \"{name}\" type should provide a \"resolveType\" function or each possible type should \
+                 provide an \"isTypeOf\" function."
+            )
+        };
+        let mut at = interface;
+        // An interface found by schema may find its types by a key; a chain is never longer.
+        for _ in 0..2 {
+            let Kind::Interface(dispatch) = &schema.type_(at).kind else { break };
+            at = match dispatch {
+                Dispatch::None => return Err(unknown()),
+                Dispatch::Schema => {
+                    let raw = self.task.view.raw(source, "$schema");
+                    let known = text_of(raw).and_then(|text| schema.datafile_type(&text));
+                    known.ok_or_else(unknown)?
+                }
+                Dispatch::Key { key, types } => {
+                    let value = text_of(self.task.view.raw(source, key));
+                    let found = value.and_then(|value| types.get(&*value)).ok_or_else(unknown)?;
+                    let missing = || {
+                        format!(
+                            "Abstract type \"{name}\" was resolved to a type \"{found}\" that does not exist \
+                             inside the schema."
+                        )
+                    };
+                    schema.type_id(found).ok_or_else(missing)?
+                }
+            };
+        }
+        if matches!(schema.type_(at).kind, Kind::Object) {
+            return Ok(at);
+        }
+        let found = &schema.type_(at).name;
+        Err(format!("Abstract type \"{name}\" was resolved to a non-object type \"{found}\"."))
+    }
+
+    fn null(&mut self, type_: TypeId, field: &FieldPlan, place: Place<'_>) -> Stop {
+        let name = self.name(type_, field);
+        self.fail_at(format!("Cannot return null for non-nullable field {name}."), field, place)
+    }
+
+    pub(super) fn fail_at(&mut self, message: String, field: &FieldPlan, place: Place<'_>) -> Stop {
+        match place.path {
+            Some(path) => self.fail(Failure::new(Code::Internal, message), field, path),
+            None => Stop::Null,
+        }
+    }
+
+    /// A field as messages name it: `Type.field`.
+    fn name(&self, type_: TypeId, field: &FieldPlan) -> String {
+        let type_ = self.task.schema.type_(type_);
+        let name = match field.what {
+            What::Field(number) => &type_.fields[number].name,
+            What::TypeName => "__typename",
+            What::Schema => "__schema",
+            What::Type => "__type",
+        };
+        format!("{}.{name}", type_.name)
+    }
+}
+
+/// A value as the name of a key.
+fn text_of(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    match raw {
+        Raw::Text(text) => Some(text.into()),
+        Raw::Value(Value::Str(text)) => Some((&**text).into()),
+        Raw::Value(Value::Bool(value)) => Some(value.to_string().into()),
+        Raw::Value(Value::Null) => Some("null".into()),
+        Raw::Value(value) => {
+            crate::input::as_number(value).map(|number| crate::input::show_number(number).into())
+        }
+        Raw::Absent | Raw::Backrefs(_) => None,
+    }
+}

@@ -1,0 +1,96 @@
+//! The lists that arguments choose from.
+
+use std::rc::Rc;
+
+use qontract_bundle::Value;
+
+use super::Executor;
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+use crate::filter::FilterFault;
+use crate::index::FileId;
+use crate::plan::{FieldPlan, What};
+use crate::schema::TypeId;
+use crate::sink::Sink;
+use crate::source::{Many, Raw, Source};
+
+impl<'a, S: Sink> Executor<'a, S> {
+    /// The arguments of a field, read once.
+    pub(super) fn arguments(&mut self, type_: TypeId, field: &FieldPlan) -> Option<Rc<Arguments>> {
+        let (number, given) = field.arguments.as_ref()?;
+        let schema = self.task.schema;
+        let type_name = match field.what {
+            What::Field(number) => &*schema.type_(schema.type_(type_).fields[number].shape.named).name,
+            _ => "",
+        };
+        let variables = self.task.variables;
+        let slot = &mut self.arguments[*number];
+        let read = || Rc::new(Arguments::read(schema, type_name, given, variables));
+        Some(Rc::clone(slot.get_or_insert_with(read)))
+    }
+
+    /// The datafiles of a schema that the arguments let through.
+    pub(super) fn datafiles(
+        &mut self,
+        type_: TypeId,
+        field: &FieldPlan,
+        schema: &str,
+    ) -> Result<Many<'a>, Failure> {
+        let view = self.task.view;
+        let files = view.index.files_of(schema);
+        if files.is_empty() {
+            return Ok(Many::Files(files));
+        }
+        let Some(arguments) = self.arguments(type_, field) else { return Ok(Many::Files(files)) };
+        if let Some(Err(fault)) = &arguments.filter {
+            return Err(fault.to_failure());
+        }
+        if arguments.texts.is_empty() && arguments.filter.is_none() {
+            return Ok(Many::Files(files));
+        }
+        let mut chosen = Vec::new();
+        let mut consider = |file: FileId| -> Result<(), FilterFault> {
+            if let Some(touched) = &mut self.record.touched {
+                touched.note(Source::File(file));
+            }
+            let source = Source::File(file);
+            let found = arguments.texts.iter().all(|(name, text)| match view.raw(source, name) {
+                Raw::Text(raw) => raw == &**text,
+                Raw::Value(Value::Str(raw)) => raw == text,
+                _ => false,
+            });
+            if found && arguments.filter().map_or(Ok(true), |filter| filter.passes(view, source))? {
+                chosen.push(file);
+            }
+            Ok(())
+        };
+        // The path is in the tables; everything else is looked for.
+        let considered = match arguments.text("path") {
+            Some(path) => {
+                let file = view.index.file(path).filter(|file| files.binary_search(file).is_ok());
+                file.into_iter().try_for_each(&mut consider)
+            }
+            None => files.iter().copied().try_for_each(&mut consider),
+        };
+        considered.map_err(|fault| fault.to_failure())?;
+        Ok(Many::Chosen(chosen))
+    }
+
+    /// The resources that the arguments let through; one that is asked for and missing is a missing element.
+    pub(super) fn resources(&mut self, type_: TypeId, field: &FieldPlan) -> Many<'a> {
+        let view = self.task.view;
+        let arguments = self.arguments(type_, field);
+        let given = |name| arguments.as_ref().and_then(|given| given.text(name));
+        if let Some(path) = given("path").filter(|path| !path.is_empty()) {
+            return match view.index.resource(path) {
+                Some(id) => Many::Resources(vec![id]),
+                None => Many::Missing,
+            };
+        }
+        let wanted = given("schema").filter(|schema| !schema.is_empty());
+        let resources = (0..).zip(view.bundle.resources());
+        let chosen = resources
+            .filter(|(_, resource)| wanted.is_none_or(|schema| resource.schema.as_deref() == Some(schema)));
+        Many::Resources(chosen.map(|(id, _)| id).collect())
+    }
+}

@@ -1,0 +1,109 @@
+//! An error of an answer, in the form that clients of GraphQL know.
+
+use qontract_bundle::json::JavaScript;
+
+use crate::location::Location;
+
+/// What kind of error it is, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// The request is not GraphQL.
+    ParseFailed,
+    /// The request does not fit the schema.
+    ValidationFailed,
+    /// A variable has the wrong type.
+    BadUserInput,
+    /// It is not clear which operation is meant.
+    OperationResolution,
+    /// The data does not fit the schema, or cannot be answered from.
+    Internal,
+    /// A filter names a field that does not exist.
+    BadFilterField,
+    /// A limit forbids to answer.
+    LimitExceeded,
+    /// Whoever asked does not wait any longer.
+    Cancelled,
+}
+
+impl Code {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::ParseFailed => "GRAPHQL_PARSE_FAILED",
+            Code::ValidationFailed => "GRAPHQL_VALIDATION_FAILED",
+            Code::BadUserInput => "BAD_USER_INPUT",
+            Code::OperationResolution => "OPERATION_RESOLUTION_FAILURE",
+            Code::Internal => "INTERNAL_SERVER_ERROR",
+            Code::BadFilterField => "BAD_FILTER_FIELD",
+            Code::LimitExceeded => "LIMIT_EXCEEDED",
+            Code::Cancelled => "CANCELLED",
+        }
+    }
+}
+
+/// A step from the answer's root to a place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A key of an object.
+    Key(Box<str>),
+    /// An element of a list.
+    Index(usize),
+}
+
+/// An error of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind it is.
+    pub code: Code,
+    /// What is wrong.
+    pub message: String,
+    /// Where in the request.
+    pub locations: Vec<Location>,
+    /// Where in the answer.
+    pub path: Vec<Step>,
+    /// For a bad filter: the type that lacks the field.
+    pub type_: Option<Box<str>>,
+}
+
+impl Failure {
+    /// An error without a place.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), locations: Vec::new(), path: Vec::new(), type_: None }
+    }
+
+    /// Appends it as JSON.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut json = JavaScript(out);
+        json.raw("{\"message\":");
+        json.str(&self.message);
+        if !self.locations.is_empty() {
+            json.raw(",\"locations\":[");
+            for (index, Location { line, column }) in self.locations.iter().enumerate() {
+                let comma = if index > 0 { "," } else { "" };
+                json.raw(&format!("{comma}{{\"line\":{line},\"column\":{column}}}"));
+            }
+            json.raw("]");
+        }
+        if !self.path.is_empty() {
+            json.raw(",\"path\":[");
+            for (index, step) in self.path.iter().enumerate() {
+                if index > 0 {
+                    json.raw(",");
+                }
+                match step {
+                    Step::Key(key) => json.str(key),
+                    Step::Index(index) => json.raw(&index.to_string()),
+                }
+            }
+            json.raw("]");
+        }
+        json.raw(",\"extensions\":{\"code\":\"");
+        json.raw(self.code.as_str());
+        json.raw("\"");
+        if let Some(type_) = &self.type_ {
+            json.raw(",\"gqlType\":");
+            json.str(type_);
+        }
+        json.raw("}}");
+    }
+}

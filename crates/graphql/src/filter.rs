@@ -1,0 +1,247 @@
+//! The filter language: `filter: {name: {in: ["a", "b"]}, team: {filter: {name: "core"}}}`.
+//!
+//! A filter is compiled against the type it filters, then asked about datafiles one by one. Its odd corners are part
+//! of the contract and are written down in `docs/graphql.md`.
+
+use qontract_bundle::Value;
+use qontract_bundle::types::{Field, Type};
+
+use crate::failure::{Code, Failure};
+use crate::input::{Input, show_number};
+use crate::schema::Schema;
+use crate::source::{Many, Raw, Resolved, Source, View};
+
+/// A compiled filter.
+#[derive(Debug)]
+pub enum Filter {
+    /// It was no object: nothing passes.
+    Nothing,
+    /// All of these must hold.
+    All(Vec<Condition>),
+}
+
+/// What must hold for one key.
+#[derive(Debug)]
+pub struct Condition {
+    key: Box<str>,
+    test: Test,
+}
+
+#[derive(Debug)]
+enum Test {
+    /// The very value; missing counts as `null`.
+    Is(Input),
+    /// A list of these very values, in order.
+    IsList(Vec<Input>),
+    /// There, and one of these.
+    In(Vec<Input>),
+    /// Another value.
+    Not(Input),
+    /// What the key refers to passes.
+    Passes(Filter),
+    /// Cannot be asked about a value that is there.
+    Fault(&'static str),
+}
+
+/// Why a filter cannot be answered.
+#[derive(Debug)]
+pub struct FilterFault {
+    /// What kind of error it is.
+    pub code: Code,
+    /// What is wrong.
+    pub message: String,
+    /// The type that lacks a field.
+    pub type_: Option<Box<str>>,
+}
+
+impl FilterFault {
+    fn internal(message: impl Into<String>) -> Self {
+        Self { code: Code::Internal, message: message.into(), type_: None }
+    }
+
+    /// As an error of an answer, still without a place.
+    pub fn to_failure(&self) -> Failure {
+        Failure { type_: self.type_.clone(), ..Failure::new(self.code, self.message.clone()) }
+    }
+}
+
+impl Filter {
+    /// Compiles `input` for objects of `type_`.
+    pub fn compile(schema: &Schema, type_: &Type, input: &Input) -> Result<Self, FilterFault> {
+        let entries: Vec<(Box<str>, &Input)> = match input {
+            Input::Object(entries) => entries.iter().map(|(key, value)| (key.clone(), value)).collect(),
+            // The keys of a list are its indices.
+            Input::List(items) => {
+                items.iter().enumerate().map(|(index, item)| (index.to_string().into(), item)).collect()
+            }
+            _ => return Ok(Filter::Nothing),
+        };
+        let mut conditions = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let Some(field) = find(schema, type_, &key) else {
+                return Err(FilterFault {
+                    code: Code::BadFilterField,
+                    message: format!("Field \"{key}\" does not exist on type \"{}\"", type_.name),
+                    type_: Some(type_.name.clone()),
+                });
+            };
+            conditions.push(Condition { test: Test::compile(schema, field, value)?, key });
+        }
+        Ok(Filter::All(conditions))
+    }
+
+    /// The keys that are looked at, each with the filter for what it refers to.
+    pub fn visit(&self, visit: &mut dyn FnMut(&str, Option<&Filter>)) {
+        let Filter::All(conditions) = self else { return };
+        for Condition { key, test } in conditions {
+            visit(key, if let Test::Passes(inner) = test { Some(inner) } else { None });
+        }
+    }
+
+    /// Whether an object passes.
+    pub fn passes<'a>(&self, view: View<'a>, source: Source<'a>) -> Result<bool, FilterFault> {
+        let Filter::All(conditions) = self else { return Ok(false) };
+        for condition in conditions {
+            if !condition.holds(view, Some(source))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a list passes: tests that know lists ask every element, the others ask the list itself, which has no
+    /// keys.
+    fn passes_list<'a>(&self, view: View<'a>, many: &Many<'a>) -> Result<bool, FilterFault> {
+        let Filter::All(conditions) = self else { return Ok(false) };
+        for condition in conditions {
+            match &condition.test {
+                Test::In(_) | Test::Not(_) | Test::Passes(_) | Test::Fault(_) => {
+                    for index in 0..many.len() {
+                        if !condition.holds(view, many.element(index))? {
+                            return Ok(false);
+                        }
+                    }
+                }
+                Test::Is(_) | Test::IsList(_) => {
+                    if !condition.holds(view, Some(Source::Opaque))? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Test {
+    fn compile(schema: &Schema, field: &Field, value: &Input) -> Result<Self, FilterFault> {
+        if let Input::List(items) = value
+            && field.is_list
+        {
+            return Ok(Test::IsList(items.clone()));
+        }
+        if let Some(set) = value.get("in") {
+            return Ok(Test::In(set_of(set)?));
+        }
+        if let Some(filter) = value.get("filter") {
+            return match schema.described().get(&field.type_name) {
+                _ if !filter.is_given() => Ok(Test::Fault("Cannot convert undefined or null to object")),
+                Some(inner) => Ok(Test::Passes(Filter::compile(schema, inner, filter)?)),
+                None => Ok(Test::Fault("Cannot read properties of undefined (reading 'name')")),
+            };
+        }
+        if let Some(other) = value.get("ne") {
+            return Ok(Test::Not(other.clone()));
+        }
+        Ok(Test::Is(value.clone()))
+    }
+}
+
+impl Condition {
+    fn holds<'a>(&self, view: View<'a>, source: Option<Source<'a>>) -> Result<bool, FilterFault> {
+        let key = &*self.key;
+        let Some(source) = source else {
+            return Err(FilterFault::internal(match self.test {
+                Test::In(_) => format!("Cannot use 'in' operator to search for '{key}' in null"),
+                _ => format!("Cannot read properties of null (reading '{key}')"),
+            }));
+        };
+        let raw = view.raw(source, key);
+        match &self.test {
+            Test::Is(value) => Ok(is(value, raw)),
+            Test::Not(value) => Ok(!is(value, raw)),
+            Test::IsList(values) => Ok(match raw {
+                Raw::Value(Value::List(items)) => {
+                    let same = |(value, item): (&Input, &Value)| value.is(Some(item));
+                    items.len() == values.len() && values.iter().zip(items).all(same)
+                }
+                _ => false,
+            }),
+            Test::In(values) => match (source, raw) {
+                (Source::Value(scalar), _) if scalar.as_map().is_none() && scalar.as_list().is_none() => {
+                    let shown = match Input::from(scalar) {
+                        Input::Text(text) => text.to_string(),
+                        other => crate::input::inspect(&other),
+                    };
+                    let message = format!("Cannot use 'in' operator to search for '{key}' in {shown}");
+                    Err(FilterFault::internal(message))
+                }
+                (_, Raw::Absent) => Ok(false),
+                _ => Ok(values.iter().any(|value| is(value, raw))),
+            },
+            Test::Passes(filter) => match follow(view, raw)? {
+                Resolved::Null => Ok(false),
+                Resolved::One(source) => filter.passes(view, source),
+                Resolved::Many(many) => filter.passes_list(view, &many),
+            },
+            Test::Fault(message) => match raw {
+                Raw::Absent | Raw::Value(Value::Null) => Ok(false),
+                _ => Err(FilterFault::internal(*message)),
+            },
+        }
+    }
+}
+
+/// What a key refers to; `null` is nothing here.
+fn follow<'a>(view: View<'a>, raw: Raw<'a>) -> Result<Resolved<'a>, FilterFault> {
+    match raw {
+        Raw::Value(Value::Null) => Ok(Resolved::Null),
+        other => view.follow(other).map_err(FilterFault::internal),
+    }
+}
+
+fn is(value: &Input, raw: Raw<'_>) -> bool {
+    match raw {
+        Raw::Absent => value.is(None),
+        Raw::Value(raw) => value.is(Some(raw)),
+        Raw::Text(text) => matches!(value, Input::Text(mine) if **mine == *text),
+        Raw::Backrefs(_) => false,
+    }
+}
+
+/// The elements of a set; a text is the set of its characters.
+fn set_of(set: &Input) -> Result<Vec<Input>, FilterFault> {
+    match set {
+        Input::List(items) => Ok(items.clone()),
+        Input::Text(text) => Ok(text.chars().map(|one| Input::Text(one.to_string().into())).collect()),
+        Input::Null | Input::Undefined => Ok(Vec::new()),
+        Input::Number(number) => Err(not_iterable("number", &show_number(*number))),
+        Input::Bool(value) => Err(not_iterable("boolean", &value.to_string())),
+        Input::Object(_) => Err(FilterFault::internal(
+            "object is not iterable (cannot read property Symbol(Symbol.iterator))",
+        )),
+    }
+}
+
+fn not_iterable(type_: &str, value: &str) -> FilterFault {
+    let message = format!("{type_} {value} is not iterable (cannot read property Symbol(Symbol.iterator))");
+    FilterFault::internal(message)
+}
+
+/// The field of a type that a filter may name; for an interface by the value of a key, of any of its types.
+pub fn find<'s>(schema: &'s Schema, type_: &'s Type, name: &str) -> Option<&'s Field> {
+    type_.field(name).or_else(|| {
+        let (_, types) = type_.field_map()?;
+        types.values().find_map(|mapped| schema.described().get(mapped)?.field(name))
+    })
+}

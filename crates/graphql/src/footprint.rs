@@ -1,0 +1,139 @@
+//! What a query can touch, known before it runs: schemas, the keys of their datafiles, resources.
+//!
+//! **Invariant:** a footprint is never too small: a change that it does not see does not change the answer. What a
+//! reference points at is taken to be of the schema that its type has; where the data breaks that, the target is a
+//! *stray*, and every change of a stray counts.
+
+mod strays;
+mod trace;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_bundle::{Document, Value};
+
+pub use strays::Strays;
+pub(crate) use trace::trace;
+
+/// What a query can touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    datafiles: BTreeMap<Box<str>, Keys>,
+    resources: bool,
+    fields: BTreeSet<(Box<str>, Box<str>)>,
+    schema: bool,
+}
+
+/// Keys of an object that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// All of it, however deep.
+    All,
+    /// These keys, and what of each.
+    Some(BTreeMap<Box<str>, Keys>),
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Keys::Some(BTreeMap::new())
+    }
+}
+
+impl Keys {
+    /// Adds what `other` has.
+    pub(crate) fn add(&mut self, other: &Keys) {
+        match (&mut *self, other) {
+            (Keys::All, _) => {}
+            (_, Keys::All) => *self = Keys::All,
+            (Keys::Some(mine), Keys::Some(theirs)) => {
+                for (key, keys) in theirs {
+                    mine.entry(key.clone()).or_default().add(keys);
+                }
+            }
+        }
+    }
+
+    /// Adds a key.
+    pub(crate) fn key(&mut self, key: &str, keys: &Keys) {
+        if let Keys::Some(mine) = self {
+            mine.entry(key.into()).or_default().add(keys);
+        }
+    }
+
+    /// Whether the two differ in something that can be read.
+    fn differ(&self, old: Option<&Value>, new: Option<&Value>) -> bool {
+        let keys = match self {
+            Keys::All => return old != new,
+            Keys::Some(keys) => keys,
+        };
+        match (old, new) {
+            (Some(Value::Map(old)), Some(Value::Map(new))) => {
+                // Whether something is a reference depends on how many keys it has.
+                let shape = |map: &qontract_bundle::Map| map.len() == 1 && map.get("$ref").is_some();
+                shape(old) != shape(new)
+                    || keys.iter().any(|(key, keys)| keys.differ(old.get(key), new.get(key)))
+            }
+            (Some(Value::List(old)), Some(Value::List(new))) => {
+                old.len() != new.len()
+                    || old.iter().zip(new).any(|(old, new)| self.differ(Some(old), Some(new)))
+            }
+            (old, new) => old != new,
+        }
+    }
+}
+
+impl Footprint {
+    /// Schemas whose datafiles can be touched, with the keys that can be read.
+    pub fn datafiles(&self) -> impl Iterator<Item = (&str, &Keys)> {
+        self.datafiles.iter().map(|(schema, keys)| (&**schema, keys))
+    }
+
+    /// The keys that can be read of datafiles of a schema.
+    pub fn keys(&self, schema: &str) -> Option<&Keys> {
+        self.datafiles.get(schema)
+    }
+
+    /// Fields of GraphQL types that can be asked for, as type and field.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().map(|(type_, field)| (&**type_, &**field))
+    }
+
+    /// Whether resources can be touched.
+    pub fn resources(&self) -> bool {
+        self.resources
+    }
+
+    /// Whether the schema itself is asked for.
+    pub fn schema(&self) -> bool {
+        self.schema
+    }
+
+    /// Whether a change of one datafile, which may also come or go, can change the answer.
+    ///
+    /// Strays, before or after, count whatever changes in them: the caller asks [`Strays`] first.
+    pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
+        let schema =
+            |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));
+        if schema(old) != schema(new) {
+            let known = |document: &Document| document.schema().is_some_and(|name| self.keys(name).is_some());
+            return old.is_some_and(known) || new.is_some_and(known);
+        }
+        let keys = old.and_then(Document::schema).and_then(|name| self.keys(name));
+        keys.is_some_and(|keys| keys.differ(old.map(|old| &old.value), new.map(|new| &new.value)))
+    }
+
+    pub(crate) fn file(&mut self, schema: &str, keys: &Keys) {
+        self.datafiles.entry(schema.into()).or_default().add(keys);
+    }
+
+    pub(crate) fn field(&mut self, type_: &str, field: &str) {
+        self.fields.insert((type_.into(), field.into()));
+    }
+
+    pub(crate) fn any_resource(&mut self) {
+        self.resources = true;
+    }
+
+    pub(crate) fn whole_schema(&mut self) {
+        self.schema = true;
+    }
+}

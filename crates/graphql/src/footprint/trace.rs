@@ -1,0 +1,161 @@
+//! Plan → footprint.
+
+use std::collections::HashMap;
+
+use super::{Footprint, Keys};
+use crate::arguments::Arguments;
+use crate::filter::Filter;
+use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
+use crate::schema::{Dispatch, Kind, Resolver, Schema, TypeId};
+use crate::variables::Variables;
+use qontract_bundle::types::Type;
+
+/// What a plan can touch with these variables.
+pub fn trace(schema: &Schema, plan: &Plan, variables: &Variables) -> Footprint {
+    let mut trace = Trace { schema, plan, variables, footprint: Footprint::default(), known: HashMap::new() };
+    trace.selection(plan.root);
+    trace.footprint
+}
+
+struct Trace<'a> {
+    schema: &'a Schema,
+    plan: &'a Plan,
+    variables: &'a Variables,
+    footprint: Footprint,
+    /// Keys read by selections that have been looked at.
+    known: HashMap<SelectionId, Keys>,
+}
+
+impl Trace<'_> {
+    /// The keys that are read of an object, wherever it stands.
+    fn selection(&mut self, id: SelectionId) -> Keys {
+        if let Some(known) = self.known.get(&id) {
+            return known.clone();
+        }
+        let selection = &self.plan.selections[id];
+        let mut keys = Keys::default();
+        keys.key("$schema", &Keys::All);
+        for field in &selection.fields {
+            self.field(selection.type_, field, &mut keys);
+        }
+        self.known.insert(id, keys.clone());
+        keys
+    }
+
+    fn field(&mut self, type_: TypeId, field: &FieldPlan, keys: &mut Keys) {
+        let What::Field(number) = field.what else {
+            if field.what != What::TypeName {
+                self.footprint.whole_schema();
+            }
+            return;
+        };
+        let schema = self.schema;
+        let type_ = schema.type_(type_);
+        let definition = &type_.fields[number];
+        if matches!(definition.resolver, Resolver::Meta) {
+            return;
+        }
+        self.footprint.field(&type_.name, &definition.name);
+        let inner = self.form(&field.form);
+        match &definition.resolver {
+            Resolver::Key => match field.form {
+                Form::Scalar(_) | Form::Enum => keys.key(&definition.name, &Keys::All),
+                Form::Object(_) | Form::Abstract(_) => {
+                    self.refer(&definition.name, field.shape.named, &inner, keys);
+                }
+            },
+            Resolver::SchemaKey | Resolver::Meta => {}
+            Resolver::Datafiles(name) => {
+                self.footprint.file(name, &inner);
+                self.arguments(name, field);
+            }
+            Resolver::BackReferences(reference) => {
+                let reference = &schema.back_references()[*reference];
+                let mut path = Keys::default();
+                path.key("$ref", &Keys::All);
+                for key in reference.path.iter().rev() {
+                    let mut outer = Keys::default();
+                    outer.key(key, &path);
+                    path = outer;
+                }
+                self.footprint.file(&reference.schema, &path);
+                self.footprint.file(&reference.schema, &inner);
+                keys.key("path", &Keys::All);
+            }
+            Resolver::Resource => {
+                keys.key(&definition.name, &Keys::All);
+                self.footprint.any_resource();
+            }
+            Resolver::Resources => self.footprint.any_resource(),
+        }
+    }
+
+    /// A key that holds an object, or refers to one.
+    fn refer(&mut self, key: &str, type_: TypeId, inner: &Keys, keys: &mut Keys) {
+        let mut here = inner.clone();
+        here.key("$ref", &Keys::All);
+        keys.key(key, &here);
+        for schema in self.schema.schemas_of(type_) {
+            self.footprint.file(&schema, inner);
+        }
+    }
+
+    fn form(&mut self, form: &Form) -> Keys {
+        match form {
+            Form::Scalar(_) | Form::Enum => Keys::All,
+            Form::Object(selection) => self.selection(*selection),
+            Form::Abstract(selections) => {
+                let mut keys = Keys::default();
+                keys.key("$schema", &Keys::All);
+                for (type_, selection) in selections {
+                    keys.add(&self.selection(*selection));
+                    // How the type is found out.
+                    for interface in &self.schema.type_(*type_).interfaces {
+                        if let Kind::Interface(Dispatch::Key { key, .. }) =
+                            &self.schema.type_(*interface).kind
+                        {
+                            keys.key(key, &Keys::All);
+                        }
+                    }
+                }
+                keys
+            }
+        }
+    }
+
+    fn arguments(&mut self, schema_name: &str, field: &FieldPlan) {
+        let Some((_, given)) = &field.arguments else { return };
+        let type_name = &self.schema.type_(field.shape.named).name;
+        let arguments = Arguments::read(self.schema, type_name, given, self.variables);
+        let mut keys = Keys::default();
+        for name in arguments.names() {
+            keys.key(name, &Keys::All);
+        }
+        if let (Some(filter), Some(type_)) = (arguments.filter(), self.schema.described().get(type_name)) {
+            self.filter(filter, type_, &mut keys);
+        }
+        self.footprint.file(schema_name, &keys);
+    }
+
+    fn filter(&mut self, filter: &Filter, type_: &Type, keys: &mut Keys) {
+        let schema = self.schema;
+        filter.visit(&mut |key, inner| {
+            let field = crate::filter::find(schema, type_, key);
+            if let Some(field) = field {
+                self.footprint.field(&type_.name, &field.name);
+            }
+            let target = field.and_then(|field| schema.described().get(&field.type_name));
+            match (inner, target) {
+                (Some(inner), Some(target)) => {
+                    let mut below = Keys::default();
+                    self.filter(inner, target, &mut below);
+                    match schema.type_id(&target.name) {
+                        Some(id) => self.refer(key, id, &below, keys),
+                        None => keys.key(key, &Keys::All),
+                    }
+                }
+                _ => keys.key(key, &Keys::All),
+            }
+        });
+    }
+}

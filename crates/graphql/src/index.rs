@@ -1,0 +1,145 @@
+//! What a bundle is asked for again and again: datafiles by path and by schema, and who points at whom.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use qontract_bundle::{Bundle, Value};
+
+use crate::schema::{BackReference, Schema};
+
+/// The number of a datafile: its place among all datafiles.
+pub type FileId = u32;
+/// The number of a resource: its place among all resources.
+pub type ResourceId = u32;
+
+/// The look-up tables of one bundle.
+#[derive(Debug)]
+pub struct Index {
+    files: HashMap<Arc<str>, FileId>,
+    resources: HashMap<Box<str>, ResourceId>,
+    schemas: HashMap<Box<str>, u32>,
+    schema_names: Vec<Box<str>>,
+    schema_of: Vec<Option<u32>>,
+    files_of: Vec<Vec<FileId>>,
+    /// Per back-reference of the schema: who points at a path.
+    pointing: Vec<HashMap<Box<str>, Vec<FileId>>>,
+}
+
+impl Index {
+    /// Reads the bundle once.
+    pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
+        let mut index = Self {
+            files: HashMap::with_capacity(bundle.datafiles().len()),
+            resources: HashMap::with_capacity(bundle.resources().len()),
+            schemas: HashMap::new(),
+            schema_names: Vec::new(),
+            schema_of: Vec::with_capacity(bundle.datafiles().len()),
+            files_of: Vec::new(),
+            pointing: Vec::new(),
+        };
+        for (id, datafile) in (0..).zip(bundle.datafiles()) {
+            index.files.insert(Arc::clone(&datafile.path), id);
+            let name = datafile.document.schema();
+            let known = name.map(|name| match index.schemas.get(name) {
+                Some(known) => *known,
+                None => index.add_schema(name),
+            });
+            index.schema_of.push(known);
+            if let Some(known) = known {
+                index.files_of[known as usize].push(id);
+            }
+        }
+        for (id, resource) in (0..).zip(bundle.resources()) {
+            index.resources.insert(resource.path.clone(), id);
+        }
+        index.pointing =
+            schema.back_references().iter().map(|reference| index.pointing_by(bundle, reference)).collect();
+        index
+    }
+
+    fn add_schema(&mut self, name: &str) -> u32 {
+        let id = u32::try_from(self.schema_names.len()).unwrap_or(u32::MAX);
+        self.schemas.insert(name.into(), id);
+        self.schema_names.push(name.into());
+        self.files_of.push(Vec::new());
+        id
+    }
+
+    fn pointing_by(&self, bundle: &Bundle, reference: &BackReference) -> HashMap<Box<str>, Vec<FileId>> {
+        let mut pointing: HashMap<Box<str>, Vec<FileId>> = HashMap::new();
+        for file in self.files_of(&reference.schema) {
+            let value = &bundle.datafiles()[*file as usize].document.value;
+            targets(value, &reference.path, &mut |target| match pointing.get_mut(target) {
+                // All that a file says comes in one go.
+                Some(files) if files.last() == Some(file) => {}
+                Some(files) => files.push(*file),
+                None => {
+                    pointing.insert(target.into(), vec![*file]);
+                }
+            });
+        }
+        pointing
+    }
+
+    /// The datafile at `path`.
+    pub fn file(&self, path: &str) -> Option<FileId> {
+        self.files.get(path).copied()
+    }
+
+    /// The resource at `path`.
+    pub fn resource(&self, path: &str) -> Option<ResourceId> {
+        self.resources.get(path).copied()
+    }
+
+    /// The datafiles of a schema, by path.
+    pub fn files_of(&self, schema: &str) -> &[FileId] {
+        self.schemas.get(schema).map_or(&[], |id| &self.files_of[*id as usize])
+    }
+
+    /// The number of a datafile's schema.
+    pub fn schema_of(&self, file: FileId) -> Option<u32> {
+        self.schema_of[file as usize]
+    }
+
+    /// The schema of this number.
+    pub fn schema_name(&self, id: u32) -> &str {
+        &self.schema_names[id as usize]
+    }
+
+    /// How many schemas there are.
+    pub fn schema_count(&self) -> usize {
+        self.schema_names.len()
+    }
+
+    /// The datafiles that point at `path` by a back-reference of the schema.
+    pub fn pointing(&self, back_reference: usize, path: &str) -> &[FileId] {
+        self.pointing[back_reference].get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many datafiles point at a path by a back-reference: on average, over the paths that any point at.
+    pub fn mean_pointing(&self, back_reference: usize) -> usize {
+        let pointing = &self.pointing[back_reference];
+        // The order of a sum does not matter.
+        let total: usize = pointing.values().map(Vec::len).sum();
+        total.div_ceil(pointing.len().max(1))
+    }
+}
+
+/// Calls `found` with every reference that stands below `path`; lists on the way are looked through. What is no
+/// reference (`null`, text) is passed over.
+pub fn targets<'v>(value: &'v Value, path: &[Box<str>], found: &mut dyn FnMut(&'v str)) {
+    match (value, path) {
+        (Value::List(items), _) => items.iter().for_each(|item| targets(item, path, found)),
+        (Value::Map(map), [key, rest @ ..]) => {
+            if let Some(value) = map.get(key) {
+                targets(value, rest, found);
+            }
+        }
+        (Value::Map(map), []) => {
+            if let Some(Value::Str(target)) = map.get("$ref") {
+                found(target);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,201 @@
+//! Values that come with a request: variables and literals. They are JavaScript's: all numbers are floats, and a
+//! value may be missing.
+
+use apollo_compiler::ast;
+use qontract_bundle::{Map, Value, json};
+
+use crate::variables::Variables;
+
+/// A value of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A variable that was not given.
+    Undefined,
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// Text; names of enum values too.
+    Text(Box<str>),
+    /// Values in order.
+    List(Vec<Input>),
+    /// Values by key, in order, each key once.
+    Object(Vec<(Box<str>, Input)>),
+}
+
+impl Input {
+    /// A literal, with the variables in it replaced.
+    pub fn of_literal(literal: &ast::Value, variables: &Variables) -> Self {
+        match literal {
+            ast::Value::Null => Input::Null,
+            ast::Value::Boolean(value) => Input::Bool(*value),
+            ast::Value::Enum(name) => Input::Text(name.as_str().into()),
+            ast::Value::String(text) => Input::Text(text.as_str().into()),
+            ast::Value::Variable(name) => variables.get(name).cloned().unwrap_or(Input::Undefined),
+            ast::Value::Int(digits) => Input::Number(digits.as_str().parse().unwrap_or(f64::INFINITY)),
+            ast::Value::Float(digits) => Input::Number(digits.as_str().parse().unwrap_or(f64::INFINITY)),
+            ast::Value::List(items) => {
+                let item = |item: &ast::Value| match Self::of_literal(item, variables) {
+                    // A list has no holes.
+                    Input::Undefined => Input::Null,
+                    other => other,
+                };
+                Input::List(items.iter().map(|literal| item(literal)).collect())
+            }
+            ast::Value::Object(fields) => {
+                let mut entries: Vec<(Box<str>, Input)> = Vec::with_capacity(fields.len());
+                for (name, value) in fields {
+                    let value = Self::of_literal(value, variables);
+                    match entries.iter_mut().find(|(known, _)| **known == *name.as_str()) {
+                        Some(known) => known.1 = value,
+                        None => entries.push((name.as_str().into(), value)),
+                    }
+                }
+                Input::Object(entries)
+            }
+        }
+    }
+
+    /// The value of `key`, if this is an object that has it.
+    pub fn get(&self, key: &str) -> Option<&Input> {
+        let Input::Object(entries) = self else { return None };
+        entries.iter().find(|(known, _)| &**known == key).map(|(_, value)| value)
+    }
+
+    /// Whether this is neither missing nor `null`.
+    pub fn is_given(&self) -> bool {
+        !matches!(self, Input::Undefined | Input::Null)
+    }
+
+    /// Whether `raw`, where missing counts as `null`, is this very value. Lists and objects never are.
+    pub fn is(&self, raw: Option<&Value>) -> bool {
+        match (self, raw) {
+            (Input::Null, None | Some(Value::Null)) => true,
+            (Input::Bool(mine), Some(Value::Bool(theirs))) => mine == theirs,
+            (Input::Text(mine), Some(Value::Str(theirs))) => mine == theirs,
+            #[expect(clippy::float_cmp, reason = "the same number is meant")]
+            (Input::Number(mine), Some(number)) => as_number(number).is_some_and(|theirs| *mine == theirs),
+            _ => false,
+        }
+    }
+}
+
+/// The number as JavaScript has it.
+pub fn as_number(value: &Value) -> Option<f64> {
+    match value {
+        #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other whole numbers")]
+        Value::Int(number) => Some(*number as f64),
+        Value::BigInt(digits) => digits.parse().ok(),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
+impl From<&Value> for Input {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Input::Null,
+            Value::Bool(value) => Input::Bool(*value),
+            Value::Int(_) | Value::BigInt(_) | Value::Float(_) => {
+                Input::Number(as_number(value).unwrap_or(f64::NAN))
+            }
+            Value::Str(text) => Input::Text(text.clone()),
+            Value::List(items) => Input::List(items.iter().map(Input::from).collect()),
+            Value::Map(map) => Input::Object(entries(map)),
+        }
+    }
+}
+
+/// The entries of a map in JavaScript's order: keys that look like array indices come first.
+pub fn entries(map: &Map) -> Vec<(Box<str>, Input)> {
+    let mut entries: Vec<(Box<str>, Input)> =
+        map.iter().map(|(key, value)| (key.as_str().into(), Input::from(value))).collect();
+    entries.sort_by_key(|(key, _)| {
+        let index = key.parse::<u32>().ok().filter(|index| *index < u32::MAX && index.to_string() == **key);
+        (index.is_none(), index)
+    });
+    entries
+}
+
+/// A number as JavaScript prints it.
+pub fn show_number(number: f64) -> String {
+    if number.is_nan() {
+        return "NaN".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let mut out = Vec::new();
+    json::write_javascript(&Value::Float(number), &mut out);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Text in quotes, as JSON.
+pub fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    json::JavaScript(&mut out).str(text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// A value as graphql-js shows it in messages: like a literal, three levels deep, ten elements of a list.
+pub fn inspect(value: &Input) -> String {
+    shown(value, 0)
+}
+
+fn shown(value: &Input, depth: usize) -> String {
+    const DEEPEST: usize = 2;
+    const LONGEST: usize = 10;
+    match value {
+        Input::Undefined => "undefined".to_owned(),
+        Input::Null => "null".to_owned(),
+        Input::Bool(value) => value.to_string(),
+        Input::Number(number) => show_number(*number),
+        Input::Text(text) => quoted(text),
+        Input::List(items) if items.is_empty() => "[]".to_owned(),
+        Input::List(_) if depth >= DEEPEST => "[Array]".to_owned(),
+        Input::List(items) => {
+            let mut parts: Vec<String> =
+                items.iter().take(LONGEST).map(|item| shown(item, depth + 1)).collect();
+            match items.len().saturating_sub(LONGEST) {
+                0 => {}
+                1 => parts.push("... 1 more item".to_owned()),
+                more => parts.push(format!("... {more} more items")),
+            }
+            format!("[{}]", parts.join(", "))
+        }
+        Input::Object(entries) if entries.is_empty() => "{}".to_owned(),
+        Input::Object(_) if depth >= DEEPEST => "[Object]".to_owned(),
+        Input::Object(entries) => {
+            let parts: Vec<String> =
+                entries.iter().map(|(key, value)| format!("{key}: {}", shown(value, depth + 1))).collect();
+            format!("{{ {} }}", parts.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_bundle::{Keys, json::Reader};
+
+    use super::*;
+
+    fn check(json: &str, expect: &str) {
+        let value = Reader::new(json).whole(&mut Keys::default()).unwrap();
+        assert_eq!(inspect(&Input::from(&value)), expect);
+    }
+
+    #[test]
+    fn messages_show_values_as_graphql_js_does() {
+        check("{\"obj\":1}", "{ obj: 1 }");
+        check("{}", "{}");
+        check("[]", "[]");
+        check("[1,\"a\",null,true,1.5e30]", "[1, \"a\", null, true, 1.5e+30]");
+        check("{\"a\":{\"b\":{\"c\":1}}}", "{ a: { b: [Object] } }");
+        check("{\"a\":{\"b\":{},\"c\":[],\"d\":[1]}}", "{ a: { b: {}, c: [], d: [Array] } }");
+        check("[1,2,3,4,5,6,7,8,9,10,11]", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ... 1 more item]");
+        check("[1,2,3,4,5,6,7,8,9,10,11,12]", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ... 2 more items]");
+        check("{\"b\":1,\"10\":2,\"9\":3}", "{ 9: 3, 10: 2, b: 1 }");
+    }
+}

@@ -1,0 +1,65 @@
+//! GraphQL over a bundle.
+//!
+//! The road of a request: its text becomes a document (parsed and checked once), the document and the
+//! values of its variables become a plan (compiled once), the plan is executed over the immutable bundle and writes
+//! the answer's bytes. Nothing here knows a network, a clock or a file.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use qontract_bundle::{Pool, load};
+//! use qontract_graphql::{Engine, Request};
+//!
+//! let bundle = br#"{"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+//!     "graphql": [
+//!         {"name": "Query", "fields": [
+//!             {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+//!         {"name": "Team", "fields": [{"name": "name", "type": "string", "isSearchable": true}]}],
+//!     "data": {"/a.yml": {"$schema": "/team.yml", "name": "core"}, "/b.yml": {"$schema": "/team.yml"}}}"#;
+//! let engine = Engine::new(Arc::new(load(bundle, &Pool::default())?))?;
+//! let answer = engine.answer(Request { query: "{ teams { name } }", ..Request::default() });
+//! assert_eq!(
+//!     String::from_utf8(answer.body)?,
+//!     "{\"data\":{\"teams\":[{\"name\":\"core\"},{\"name\":null}]},\"extensions\":{\"schemas\":[\"/team.yml\"]}}\n"
+//! );
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod answer;
+mod arguments;
+mod cache;
+mod cost;
+mod document;
+mod engine;
+mod execute;
+mod failure;
+mod filter;
+mod footprint;
+pub mod generate;
+mod index;
+mod input;
+mod limits;
+mod location;
+mod meta;
+mod plan;
+mod provenance;
+pub mod schema;
+mod sink;
+mod source;
+mod touched;
+mod tree;
+mod typed;
+mod variables;
+
+pub use answer::Answer;
+pub use engine::{Engine, Request};
+pub use failure::{Code, Failure, Step};
+pub use footprint::{Footprint, Keys, Strays};
+pub use index::Index;
+pub use limits::Limits;
+pub use location::Location;
+pub use provenance::{Origin, OriginKind, Provenance};
+pub use schema::{Schema, SchemaError};
+pub use touched::Touched;
+pub use tree::Node;
+pub use typed::{Typed, TypedError};

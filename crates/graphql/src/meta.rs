@@ -1,0 +1,119 @@
+//! Introspection: the schema as data.
+
+use crate::schema::{ArgumentDef, DirectiveDef, FieldDef, Kind, Schema, Shape};
+use crate::source::{Many, Resolved, Source};
+
+/// A part of the schema.
+#[derive(Clone, Copy, Debug)]
+pub enum Meta<'a> {
+    /// All of it.
+    Schema,
+    /// A type, with its list and non-null around it.
+    Type(Shape),
+    /// A field.
+    Field(&'a FieldDef),
+    /// An argument.
+    Argument(&'a ArgumentDef),
+    /// A value of an enum: its name, and what people are told about it.
+    EnumValue(&'a str, Option<&'a str>),
+    /// A directive.
+    Directive(&'a DirectiveDef),
+}
+
+/// What field `name` of `meta` holds. Nothing in a schema is deprecated, so arguments that ask for more add nothing.
+pub fn resolve<'a>(schema: &'a Schema, meta: Meta<'a>, name: &str) -> Resolved<'a> {
+    match meta {
+        Meta::Schema => match name {
+            "types" => metas((0..schema.types().len()).map(|id| Meta::Type(named(id)))),
+            "queryType" => one(Meta::Type(named(schema.query()))),
+            "directives" => metas(schema.directives().iter().map(Meta::Directive)),
+            _ => Resolved::Null,
+        },
+        Meta::Type(shape) => type_field(schema, shape, name),
+        Meta::Field(field) => match name {
+            "name" => text(Some(&field.name)),
+            "description" => text(field.description.as_deref()),
+            "args" => metas(field.arguments.iter().map(Meta::Argument)),
+            "type" => one(Meta::Type(field.shape)),
+            other => never_deprecated(other),
+        },
+        Meta::Argument(argument) => match name {
+            "name" => text(Some(&argument.name)),
+            "description" => text(argument.description.as_deref()),
+            "type" => one(Meta::Type(argument.shape)),
+            "defaultValue" => text(argument.default.as_deref()),
+            other => never_deprecated(other),
+        },
+        Meta::EnumValue(value, description) => match name {
+            "name" => text(Some(value)),
+            "description" => text(description),
+            other => never_deprecated(other),
+        },
+        Meta::Directive(directive) => match name {
+            "name" => text(Some(&directive.name)),
+            "description" => text(directive.description.as_deref()),
+            "isRepeatable" => Resolved::One(Source::Flag(false)),
+            "locations" => Resolved::Many(Many::Texts(&directive.locations)),
+            "args" => metas(directive.arguments.iter().map(Meta::Argument)),
+            other => never_deprecated(other),
+        },
+    }
+}
+
+fn type_field<'a>(schema: &'a Schema, shape: Shape, name: &str) -> Resolved<'a> {
+    let inner = match shape {
+        Shape { required: true, .. } => Some(("NON_NULL", Shape { required: false, ..shape })),
+        Shape { list: true, .. } => Some(("LIST", Shape { list: false, required: true, ..shape })),
+        _ => None,
+    };
+    if let Some((kind, inner)) = inner {
+        return match name {
+            "kind" => text(Some(kind)),
+            "ofType" => one(Meta::Type(inner)),
+            _ => Resolved::Null,
+        };
+    }
+    let type_ = schema.type_(shape.named);
+    match name {
+        "kind" => text(Some(match type_.kind {
+            Kind::Scalar(_) => "SCALAR",
+            Kind::Object => "OBJECT",
+            Kind::Interface(_) => "INTERFACE",
+            Kind::Enum => "ENUM",
+        })),
+        "name" => text(Some(&type_.name)),
+        "description" => text(type_.description.as_deref()),
+        "fields" if type_.is_composite() => metas(type_.fields.iter().map(Meta::Field)),
+        "interfaces" if type_.is_composite() => {
+            metas(type_.interfaces.iter().map(|id| Meta::Type(named(*id))))
+        }
+        "possibleTypes" if matches!(type_.kind, Kind::Interface(_)) => {
+            metas(type_.possible.iter().map(|id| Meta::Type(named(*id))))
+        }
+        "enumValues" if matches!(type_.kind, Kind::Enum) => {
+            metas(type_.values.iter().map(|(name, told)| Meta::EnumValue(name, told.as_deref())))
+        }
+        _ => Resolved::Null,
+    }
+}
+
+/// The type of this number, nothing around it.
+pub fn named(id: usize) -> Shape {
+    Shape { named: id, list: false, required: false }
+}
+
+fn never_deprecated<'a>(field: &str) -> Resolved<'a> {
+    if field == "isDeprecated" { Resolved::One(Source::Flag(false)) } else { Resolved::Null }
+}
+
+fn text(text: Option<&str>) -> Resolved<'_> {
+    text.map_or(Resolved::Null, |text| Resolved::One(Source::Text(text)))
+}
+
+fn one(meta: Meta<'_>) -> Resolved<'_> {
+    Resolved::One(Source::Meta(meta))
+}
+
+fn metas<'a>(metas: impl Iterator<Item = Meta<'a>>) -> Resolved<'a> {
+    Resolved::Many(Many::Metas(metas.collect()))
+}

@@ -1,0 +1,99 @@
+//! A query compiled against a schema: for every place and every type that can stand there, the fields to write.
+//!
+//! Conditions are decided when the plan is made, fragments are dissolved, fields asked for twice are merged: what is
+//! left to do for an object is a list of fields in the order of the answer.
+
+mod compile;
+
+use std::sync::atomic::AtomicUsize;
+
+use apollo_compiler::Node;
+use apollo_compiler::ast;
+
+use crate::location::Location;
+use crate::schema::{Scalar, Shape, TypeId};
+
+/// The number of a selection in its plan.
+pub type SelectionId = usize;
+
+/// A compiled query.
+#[derive(Debug)]
+pub struct Plan {
+    /// All selections; each is for one object type.
+    pub selections: Vec<Selection>,
+    /// The selection on `Query`.
+    pub root: SelectionId,
+    /// How many fields have arguments.
+    pub argument_sets: usize,
+    /// How many fields there are in all selections.
+    pub field_count: usize,
+    /// Whether it asks for nothing but the schema, so that the answer never changes.
+    pub only_meta: bool,
+    /// How many bytes the last answer had: about as many as the next one will.
+    pub usual_size: AtomicUsize,
+}
+
+/// The fields to write for an object of one type.
+#[derive(Debug)]
+pub struct Selection {
+    /// The object type.
+    pub type_: TypeId,
+    /// The fields, in the order of the answer.
+    pub fields: Vec<FieldPlan>,
+}
+
+/// One field to write.
+#[derive(Debug)]
+pub struct FieldPlan {
+    /// Its number among all fields of the plan.
+    pub number: usize,
+    /// Its key in the answer.
+    pub key: Box<str>,
+    /// The key as JSON, with its colon.
+    pub encoded_key: Box<[u8]>,
+    /// What is asked for.
+    pub what: What,
+    /// The type of its value.
+    pub shape: Shape,
+    /// How its value, or each element of it, is written.
+    pub form: Form,
+    /// Where the request asks for it.
+    pub locations: Vec<Location>,
+    /// Its arguments, and their number among those of the plan.
+    pub arguments: Option<(usize, Vec<Argument>)>,
+}
+
+/// What a field asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The name of the type.
+    TypeName,
+    /// The schema.
+    Schema,
+    /// A type of the schema, by name.
+    Type,
+    /// The field of this number of the object's type.
+    Field(usize),
+}
+
+/// How a value is written.
+#[derive(Debug)]
+pub enum Form {
+    /// As a scalar.
+    Scalar(Scalar),
+    /// As the name of an enum value.
+    Enum,
+    /// As an object of one type.
+    Object(SelectionId),
+    /// As an object whose type is found out; selections by type, sorted.
+    Abstract(Vec<(TypeId, SelectionId)>),
+}
+
+/// An argument as the request gives it.
+#[derive(Debug)]
+pub struct Argument {
+    /// Its name.
+    pub name: Box<str>,
+    /// A literal or a variable.
+    pub value: Node<ast::Value>,
+}

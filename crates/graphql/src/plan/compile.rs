@@ -1,0 +1,226 @@
+//! Request → plan.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicUsize;
+
+use apollo_compiler::Node;
+use apollo_compiler::ast;
+use apollo_compiler::executable::{Field, Operation, Selection as Asked, SelectionSet};
+use qontract_bundle::json::JavaScript;
+
+use super::{Argument, FieldPlan, Form, Plan, Selection, SelectionId, What};
+use crate::document::{Document, limit};
+use crate::failure::{Code, Failure};
+use crate::input::Input;
+use crate::location;
+use crate::meta::named;
+use crate::schema::{Kind, Resolver, Schema, Shape, TypeId};
+use crate::variables::Variables;
+
+/// How many selections a plan may have. Real queries have dozens.
+const MOST_SELECTIONS: usize = 50_000;
+
+impl Plan {
+    /// Compiles an operation of `document`; `variables` decide its conditions.
+    pub fn compile(
+        schema: &Schema,
+        document: &Document,
+        operation: &Operation,
+        variables: &Variables,
+    ) -> Result<Self, Failure> {
+        let known = HashMap::new();
+        let mut compiler =
+            Compiler { schema, document, variables, selections: Vec::new(), known, argument_sets: 0 };
+        let root = compiler.selection(schema.query(), &[&operation.selection_set])?;
+        let Compiler { selections, argument_sets, .. } = compiler;
+        let selections: Vec<Selection> = selections.into_iter().flatten().collect();
+        let mut selections = selections;
+        let mut field_count = 0;
+        for field in selections.iter_mut().flat_map(|selection| &mut selection.fields) {
+            field.number = field_count;
+            field_count += 1;
+        }
+        let only_meta = selections[root].fields.iter().all(|field| !matches!(field.what, What::Field(_)));
+        Ok(Plan { selections, root, argument_sets, field_count, only_meta, usual_size: AtomicUsize::new(0) })
+    }
+}
+
+struct Compiler<'c> {
+    schema: &'c Schema,
+    document: &'c Document,
+    variables: &'c Variables,
+    /// Made or, while it is being made, a hole.
+    selections: Vec<Option<Selection>>,
+    /// Selections by what they are made of: the same fields on the same type are compiled once.
+    known: HashMap<(TypeId, Vec<usize>), SelectionId>,
+    argument_sets: usize,
+}
+
+/// Fields of one key in the answer, in order of appearance.
+type Grouped<'c> = Vec<(&'c str, Vec<&'c Node<Field>>)>;
+
+impl<'c> Compiler<'c> {
+    fn selection(&mut self, type_: TypeId, sets: &[&'c SelectionSet]) -> Result<SelectionId, Failure> {
+        let addresses = sets.iter().map(|set| std::ptr::from_ref(*set).addr()).collect();
+        let key = (type_, addresses);
+        if let Some(known) = self.known.get(&key) {
+            return Ok(*known);
+        }
+        let id = self.selections.len();
+        if id >= MOST_SELECTIONS {
+            return Err(limit(format!("The request asks for more than {MOST_SELECTIONS} selections.")));
+        }
+        self.known.insert(key, id);
+        self.selections.push(None);
+        let mut grouped = Grouped::new();
+        let mut visited = HashSet::new();
+        for set in sets {
+            self.collect(type_, set, &mut visited, &mut grouped)?;
+        }
+        let mut fields = Vec::with_capacity(grouped.len());
+        for (key, nodes) in grouped {
+            fields.push(self.field(type_, key, &nodes)?);
+        }
+        self.selections[id] = Some(Selection { type_, fields });
+        Ok(id)
+    }
+
+    fn collect(
+        &self,
+        type_: TypeId,
+        set: &'c SelectionSet,
+        visited: &mut HashSet<&'c str>,
+        grouped: &mut Grouped<'c>,
+    ) -> Result<(), Failure> {
+        for asked in &set.selections {
+            if !self.included(asked)? {
+                continue;
+            }
+            match asked {
+                Asked::Field(field) => {
+                    let key = field.response_key().as_str();
+                    match grouped.iter_mut().find(|(known, _)| *known == key) {
+                        Some((_, nodes)) => nodes.push(field),
+                        None => grouped.push((key, vec![field])),
+                    }
+                }
+                Asked::InlineFragment(fragment) => {
+                    let condition = fragment.type_condition.as_deref();
+                    if condition.is_none_or(|name| self.applies(name, type_)) {
+                        self.collect(type_, &fragment.selection_set, visited, grouped)?;
+                    }
+                }
+                Asked::FragmentSpread(spread) => {
+                    let name = spread.fragment_name.as_str();
+                    let Some(fragment) = self.document.executable().fragments.get(name) else { continue };
+                    if visited.insert(name) && self.applies(fragment.type_condition(), type_) {
+                        self.collect(type_, &fragment.selection_set, visited, grouped)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn applies(&self, condition: &str, type_: TypeId) -> bool {
+        let condition = self.schema.type_id(condition);
+        condition.is_some_and(|id| id == type_ || self.schema.type_(id).possible.contains(&type_))
+    }
+
+    fn included(&self, asked: &Asked) -> Result<bool, Failure> {
+        for (name, wanted) in [("skip", false), ("include", true)] {
+            let Some(directive) = asked.directives().get(name) else { continue };
+            let Some(argument) = directive.arguments.iter().find(|argument| argument.name == "if") else {
+                continue;
+            };
+            match Input::of_literal(&argument.value, self.variables) {
+                Input::Bool(value) if value == wanted => {}
+                Input::Bool(_) => return Ok(false),
+                _ => {
+                    let message = "Argument \"if\" of non-null type \"Boolean!\" must not be null.";
+                    let mut failure = Failure::new(Code::Internal, message);
+                    let place = location::of_span(self.document.text(), argument.value.location());
+                    failure.locations.extend(place);
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn field(&mut self, type_: TypeId, key: &str, nodes: &[&'c Node<Field>]) -> Result<FieldPlan, Failure> {
+        let first = nodes[0];
+        let schema = self.schema;
+        let (what, shape) = match first.name.as_str() {
+            "__typename" => (What::TypeName, Shape { required: true, ..self.shape("String")? }),
+            "__schema" => (What::Schema, Shape { required: true, ..self.shape("__Schema")? }),
+            "__type" => (What::Type, self.shape("__Type")?),
+            name => {
+                let fields = &schema.type_(type_).fields;
+                let number = fields.iter().position(|field| &*field.name == name);
+                let number = number.ok_or_else(|| unexpected(name))?;
+                (What::Field(number), fields[number].shape)
+            }
+        };
+        let sets: Vec<&'c SelectionSet> = nodes.iter().map(|node| &node.selection_set).collect();
+        let form = match &schema.type_(shape.named).kind {
+            Kind::Scalar(scalar) => Form::Scalar(*scalar),
+            Kind::Enum => Form::Enum,
+            Kind::Object => Form::Object(self.selection(shape.named, &sets)?),
+            Kind::Interface(_) => {
+                let mut possible = schema.type_(shape.named).possible.clone();
+                possible.sort_unstable();
+                let select = |type_| Ok((type_, self.selection(type_, &sets)?));
+                Form::Abstract(possible.into_iter().map(select).collect::<Result<_, Failure>>()?)
+            }
+        };
+        let mut encoded = Vec::new();
+        JavaScript(&mut encoded).str(key);
+        encoded.push(b':');
+        let text = self.document.text();
+        Ok(FieldPlan {
+            number: 0,
+            key: key.into(),
+            encoded_key: encoded.into(),
+            what,
+            shape,
+            form,
+            locations: nodes.iter().filter_map(|node| location::of_span(text, node.location())).collect(),
+            arguments: self.arguments(type_, what, &first.arguments),
+        })
+    }
+
+    fn arguments(
+        &mut self,
+        type_: TypeId,
+        what: What,
+        given: &'c [Node<ast::Argument>],
+    ) -> Option<(usize, Vec<Argument>)> {
+        let takes_any = match what {
+            What::Type => true,
+            What::Field(number) => {
+                let resolver = &self.schema.type_(type_).fields[number].resolver;
+                matches!(resolver, Resolver::Datafiles(_) | Resolver::Resources) && !given.is_empty()
+            }
+            What::TypeName | What::Schema => false,
+        };
+        takes_any.then(|| {
+            let number = self.argument_sets;
+            self.argument_sets += 1;
+            let argument = |argument: &Node<ast::Argument>| Argument {
+                name: argument.name.as_str().into(),
+                value: argument.value.clone(),
+            };
+            (number, given.iter().map(argument).collect())
+        })
+    }
+
+    fn shape(&self, name: &str) -> Result<Shape, Failure> {
+        self.schema.type_id(name).map(named).ok_or_else(|| unexpected(name))
+    }
+}
+
+/// A checked request names only what exists.
+fn unexpected(name: &str) -> Failure {
+    Failure::new(Code::Internal, format!("`{name}` is not part of the schema"))
+}

@@ -1,0 +1,57 @@
+//! The order in which a schema lists its types.
+//!
+//! It is that of graphql-js, because clients see it: every object type that the data repo describes, in its order,
+//! each followed by the types it is the first to mention (its interfaces, then per field the type and the types of
+//! the arguments), as long as those are not object types of the data repo themselves; then what only directives
+//! mention; then the introspection types.
+
+use std::collections::HashSet;
+
+use super::draft::{DraftKind, Drafts};
+
+/// Names of all types that can be reached, in order.
+pub fn of(drafts: &Drafts, described: &[&str]) -> Vec<Box<str>> {
+    let objects = described
+        .iter()
+        .filter(|name| drafts.types.get(**name).is_some_and(|draft| matches!(draft.kind, DraftKind::Object)));
+    let mut walk =
+        Walk { drafts, seen: objects.clone().map(|name| Box::from(*name)).collect(), order: Vec::new() };
+    for name in objects {
+        walk.enter(name);
+    }
+    for directive in &drafts.directives {
+        for argument in &directive.arguments {
+            walk.meet(&argument.shape.named);
+        }
+    }
+    walk.meet("__Schema");
+    walk.order
+}
+
+struct Walk<'d> {
+    drafts: &'d Drafts,
+    seen: HashSet<Box<str>>,
+    order: Vec<Box<str>>,
+}
+
+impl Walk<'_> {
+    fn meet(&mut self, name: &str) {
+        if self.seen.insert(name.into()) {
+            self.enter(name);
+        }
+    }
+
+    fn enter(&mut self, name: &str) {
+        self.order.push(name.into());
+        let Some(draft) = self.drafts.types.get(name) else { return };
+        for interface in &draft.interfaces {
+            self.meet(interface);
+        }
+        for field in &draft.fields {
+            self.meet(&field.shape.named);
+            for argument in &field.arguments {
+                self.meet(&argument.shape.named);
+            }
+        }
+    }
+}

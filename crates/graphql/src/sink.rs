@@ -1,0 +1,110 @@
+//! Where an answer is written to. What turns out to be null later is taken back.
+
+use qontract_bundle::{Value, json::JavaScript};
+
+/// A writer of values that can go back to a mark.
+pub trait Sink {
+    /// A place to go back to.
+    type Mark: Copy;
+    /// The present place.
+    fn mark(&self) -> Self::Mark;
+    /// Takes back what was written since, which was begun at the same level.
+    fn rewind(&mut self, mark: Self::Mark);
+    /// How many bytes it has taken, more or less.
+    fn size(&self) -> usize;
+    /// `null`
+    fn null(&mut self);
+    /// `true` or `false`
+    fn flag(&mut self, value: bool);
+    /// A whole number.
+    fn int(&mut self, value: i32);
+    /// A number.
+    fn float(&mut self, value: f64);
+    /// Text.
+    fn text(&mut self, value: &str);
+    /// Begins an object.
+    fn begin_object(&mut self);
+    /// Begins a field of it: its name, and the same as JSON with a colon.
+    fn key(&mut self, name: &str, encoded: &[u8]);
+    /// Ends an object.
+    fn end_object(&mut self);
+    /// Begins a list.
+    fn begin_list(&mut self);
+    /// Begins an element of it.
+    fn element(&mut self);
+    /// Ends a list.
+    fn end_list(&mut self);
+}
+
+/// Writes JSON bytes.
+#[derive(Debug, Default)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    fn comma_unless_after(&mut self, begin: u8) {
+        if self.0.last() != Some(&begin) {
+            self.0.push(b',');
+        }
+    }
+}
+
+impl Sink for Bytes {
+    type Mark = usize;
+
+    fn mark(&self) -> usize {
+        self.0.len()
+    }
+
+    fn rewind(&mut self, mark: usize) {
+        self.0.truncate(mark);
+    }
+
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    fn null(&mut self) {
+        self.0.extend_from_slice(b"null");
+    }
+
+    fn flag(&mut self, value: bool) {
+        self.0.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    fn int(&mut self, value: i32) {
+        JavaScript(&mut self.0).value(&Value::Int(value.into()));
+    }
+
+    fn float(&mut self, value: f64) {
+        JavaScript(&mut self.0).value(&Value::Float(value));
+    }
+
+    fn text(&mut self, value: &str) {
+        JavaScript(&mut self.0).str(value);
+    }
+
+    fn begin_object(&mut self) {
+        self.0.push(b'{');
+    }
+
+    fn key(&mut self, _: &str, encoded: &[u8]) {
+        self.comma_unless_after(b'{');
+        self.0.extend_from_slice(encoded);
+    }
+
+    fn end_object(&mut self) {
+        self.0.push(b'}');
+    }
+
+    fn begin_list(&mut self) {
+        self.0.push(b'[');
+    }
+
+    fn element(&mut self) {
+        self.comma_unless_after(b'[');
+    }
+
+    fn end_list(&mut self) {
+        self.0.push(b']');
+    }
+}

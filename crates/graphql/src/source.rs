@@ -1,0 +1,289 @@
+//! The objects that fields are read from, and what a key of one of them holds.
+
+use qontract_bundle::{Backref, Bundle, Value, json::JavaScript};
+
+use crate::index::{FileId, Index, ResourceId};
+use crate::input::{Input, entries};
+use crate::meta::Meta;
+
+/// Something that fields can be read from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// Where every request begins.
+    Root,
+    /// A whole datafile.
+    File(FileId),
+    /// A value in a datafile.
+    Value(&'a Value),
+    /// A resource.
+    Resource(ResourceId),
+    /// Where a resource is named.
+    Backref(&'a Backref),
+    /// A part of the schema.
+    Meta(Meta<'a>),
+    /// A text that is no value of a datafile.
+    Text(&'a str),
+    /// `true` or `false`, likewise.
+    Flag(bool),
+    /// A list where no list is expected: nothing can be read from it.
+    Opaque,
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Raw<'a> {
+    /// There is no such key.
+    Absent,
+    /// A value.
+    Value(&'a Value),
+    /// A text that is no value of a datafile.
+    Text(&'a str),
+    /// Where a resource is named.
+    Backrefs(&'a [Backref]),
+}
+
+/// The elements of a list.
+#[derive(Clone, Debug)]
+pub enum Many<'a> {
+    /// Values as they stand.
+    Values(&'a [Value]),
+    /// What references lead to; nothing, if they lead nowhere.
+    Referred(Vec<Option<FileId>>),
+    /// Datafiles.
+    Files(&'a [FileId]),
+    /// Some datafiles.
+    Chosen(Vec<FileId>),
+    /// Resources.
+    Resources(Vec<ResourceId>),
+    /// One thing that is missing.
+    Missing,
+    /// Where a resource is named.
+    Backrefs(&'a [Backref]),
+    /// Parts of the schema.
+    Metas(Vec<Meta<'a>>),
+    /// Texts.
+    Texts(&'a [Box<str>]),
+}
+
+impl<'a> Many<'a> {
+    /// How many elements a list has.
+    pub fn len(&self) -> usize {
+        match self {
+            Many::Values(items) => items.len(),
+            Many::Referred(files) => files.len(),
+            Many::Files(files) => files.len(),
+            Many::Chosen(files) | Many::Resources(files) => files.len(),
+            Many::Missing => 1,
+            Many::Backrefs(backrefs) => backrefs.len(),
+            Many::Metas(metas) => metas.len(),
+            Many::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// An element of a list; nothing if it points at nothing.
+    pub fn element(&self, index: usize) -> Option<Source<'a>> {
+        match self {
+            Many::Values(items) => Some(Source::Value(&items[index])),
+            Many::Referred(files) => files[index].map(Source::File),
+            Many::Files(files) => Some(Source::File(files[index])),
+            Many::Chosen(files) => Some(Source::File(files[index])),
+            Many::Resources(ids) => Some(Source::Resource(ids[index])),
+            Many::Missing => None,
+            Many::Backrefs(backrefs) => Some(Source::Backref(&backrefs[index])),
+            Many::Metas(metas) => Some(Source::Meta(metas[index])),
+            Many::Texts(texts) => Some(Source::Text(&texts[index])),
+        }
+    }
+}
+
+/// What a field holds, before it is fitted into the type of the field.
+#[derive(Clone, Debug)]
+pub enum Resolved<'a> {
+    /// Nothing.
+    Null,
+    /// One thing.
+    One(Source<'a>),
+    /// A list.
+    Many(Many<'a>),
+}
+
+/// A bundle with its look-up tables.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The bundle.
+    pub bundle: &'a Bundle,
+    /// Its tables.
+    pub index: &'a Index,
+}
+
+/// A message about data that cannot be read.
+pub type Fault = String;
+
+impl<'a> View<'a> {
+    /// What `key` of `source` holds. A datafile has its path as a key.
+    pub fn raw(&self, source: Source<'a>, key: &str) -> Raw<'a> {
+        let found = match source {
+            Source::File(file) if key == "path" => {
+                return Raw::Text(&self.bundle.datafiles()[file as usize].path);
+            }
+            Source::File(file) => self.bundle.datafiles()[file as usize].document.value.get(key),
+            Source::Value(value) => value.get(key),
+            Source::Resource(id) => {
+                let resource = &*self.bundle.resources()[id as usize];
+                return match key {
+                    "path" => Raw::Text(&resource.path),
+                    "content" => Raw::Text(&resource.content),
+                    "sha256sum" => Raw::Text(&resource.sha256sum),
+                    "$schema" => resource.schema.as_deref().map_or(Raw::Absent, Raw::Text),
+                    "backrefs" => Raw::Backrefs(&resource.backrefs),
+                    _ => Raw::Absent,
+                };
+            }
+            Source::Backref(backref) => {
+                return match key {
+                    "path" => Raw::Text(&backref.path),
+                    "datafileSchema" => Raw::Text(&backref.datafile_schema),
+                    "jsonpath" => Raw::Text(&backref.jsonpath),
+                    _ => Raw::Absent,
+                };
+            }
+            Source::Root | Source::Meta(_) | Source::Text(_) | Source::Flag(_) | Source::Opaque => None,
+        };
+        found.map_or(Raw::Absent, Raw::Value)
+    }
+
+    /// The same as [`View::raw`], looked for first where it was found before.
+    pub fn raw_near(&self, source: Source<'a>, key: &str, place: &mut usize) -> Raw<'a> {
+        let map = match source {
+            Source::File(file) if key != "path" => {
+                self.bundle.datafiles()[file as usize].document.value.as_map()
+            }
+            Source::Value(value) => value.as_map(),
+            _ => return self.raw(source, key),
+        };
+        map.and_then(|map| map.get_near(key, place)).map_or(Raw::Absent, Raw::Value)
+    }
+
+    /// What a key holds, with references followed: one reference, or a list of nothing but references.
+    pub fn follow(&self, raw: Raw<'a>) -> Result<Resolved<'a>, Fault> {
+        let value = match raw {
+            Raw::Absent => return Ok(Resolved::Null),
+            Raw::Text(text) => return Ok(Resolved::One(Source::Text(text))),
+            Raw::Backrefs(backrefs) => return Ok(Resolved::Many(Many::Backrefs(backrefs))),
+            Raw::Value(value) => value,
+        };
+        match value {
+            Value::Null => Err(null_fault()),
+            Value::List(items) => {
+                let mut references = true;
+                for item in items {
+                    references &= match item {
+                        Value::Null => return Err(null_fault()),
+                        item => reference(item).is_some(),
+                    };
+                }
+                if !references {
+                    return Ok(Resolved::Many(Many::Values(items)));
+                }
+                let targets = items.iter().filter_map(reference).map(|target| self.target(target));
+                Ok(Resolved::Many(Many::Referred(targets.collect::<Result<_, _>>()?)))
+            }
+            value => match reference(value) {
+                Some(target) => {
+                    Ok(self.target(target)?.map_or(Resolved::Null, |file| Resolved::One(Source::File(file))))
+                }
+                None => Ok(Resolved::One(Source::Value(value))),
+            },
+        }
+    }
+
+    /// The datafile that a reference means. What stands behind a `$` would be a place in it: nobody can say which.
+    fn target(&self, reference: &Value) -> Result<Option<FileId>, Fault> {
+        let Value::Str(text) = reference else { return Ok(None) };
+        let Some(end) = text.as_bytes().iter().position(|byte| *byte == b'$') else {
+            return Ok(self.index.file(text));
+        };
+        match self.index.file(&text[..end]) {
+            None => Ok(None),
+            Some(_) => Err("Invalid JSON pointer.".to_owned()),
+        }
+    }
+
+    /// Appends JSON as JavaScript would write the thing.
+    pub fn write_json(&self, resolved: &Resolved<'a>, out: &mut Vec<u8>) {
+        match resolved {
+            Resolved::Null => out.extend_from_slice(b"null"),
+            Resolved::One(source) => self.write_source(*source, out),
+            Resolved::Many(many) => {
+                out.push(b'[');
+                for index in 0..many.len() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    match many.element(index) {
+                        Some(source) => self.write_source(source, out),
+                        None => out.extend_from_slice(b"null"),
+                    }
+                }
+                out.push(b']');
+            }
+        }
+    }
+
+    fn write_source(&self, source: Source<'a>, out: &mut Vec<u8>) {
+        let mut json = JavaScript(out);
+        match source {
+            Source::Value(value) => json.value(value),
+            Source::Text(text) => json.str(text),
+            Source::Flag(flag) => json.value(&Value::Bool(flag)),
+            Source::File(file) => {
+                let datafile = &self.bundle.datafiles()[file as usize];
+                if let Some(map) = datafile.document.value.as_map() {
+                    json.map(map, &[("path", &Value::str(&datafile.path))]);
+                }
+            }
+            Source::Backref(_) | Source::Resource(_) | Source::Root | Source::Meta(_) | Source::Opaque => {
+                json.raw("{}");
+            }
+        }
+    }
+
+    /// The thing as messages show it.
+    pub fn input(&self, resolved: &Resolved<'a>) -> Input {
+        match resolved {
+            Resolved::Null => Input::Null,
+            Resolved::One(source) => self.source_input(*source),
+            Resolved::Many(many) => {
+                let element = |index| many.element(index).map_or(Input::Null, |one| self.source_input(one));
+                Input::List((0..many.len()).map(element).collect())
+            }
+        }
+    }
+
+    fn source_input(&self, source: Source<'a>) -> Input {
+        match source {
+            Source::Value(value) => Input::from(value),
+            Source::Text(text) => Input::Text(text.into()),
+            Source::Flag(flag) => Input::Bool(flag),
+            Source::File(file) => {
+                let datafile = &self.bundle.datafiles()[file as usize];
+                let mut entries = datafile.document.value.as_map().map(entries).unwrap_or_default();
+                entries.retain(|(key, _)| &**key != "path");
+                entries.push(("path".into(), Input::Text((*datafile.path).into())));
+                Input::Object(entries)
+            }
+            _ => Input::Object(Vec::new()),
+        }
+    }
+}
+
+/// The target of a reference: a map with the one key `$ref`.
+pub fn reference(value: &Value) -> Option<&Value> {
+    let map = value.as_map()?;
+    if map.len() == 1 { map.get("$ref") } else { None }
+}
+
+/// What is said about a `null` that is written down.
+fn null_fault() -> Fault {
+    "Cannot read properties of null (reading 'constructor')".to_owned()
+}

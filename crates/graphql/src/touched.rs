@@ -1,0 +1,42 @@
+//! The files that a query did touch, once it has run. It explains; what decides is the [footprint](crate::Footprint).
+
+use crate::source::{Source, View};
+
+/// The files that a query did touch.
+#[derive(Clone, Debug, Default)]
+pub struct Touched {
+    files: Vec<bool>,
+    resources: Vec<bool>,
+}
+
+impl Touched {
+    /// Nothing yet, of this data.
+    pub(crate) fn new(view: View<'_>) -> Self {
+        Self {
+            files: vec![false; view.bundle.datafiles().len()],
+            resources: vec![false; view.bundle.resources().len()],
+        }
+    }
+
+    pub(crate) fn note(&mut self, source: Source<'_>) {
+        match source {
+            Source::File(file) => self.files[file as usize] = true,
+            Source::Resource(resource) => self.resources[resource as usize] = true,
+            _ => {}
+        }
+    }
+
+    /// Numbers of the touched datafiles, in order.
+    pub fn files(&self) -> impl Iterator<Item = usize> {
+        numbers(&self.files)
+    }
+
+    /// Numbers of the touched resources, in order.
+    pub fn resources(&self) -> impl Iterator<Item = usize> {
+        numbers(&self.resources)
+    }
+}
+
+fn numbers(flags: &[bool]) -> impl Iterator<Item = usize> {
+    flags.iter().enumerate().filter(|(_, flag)| **flag).map(|(number, _)| number)
+}

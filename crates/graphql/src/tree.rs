@@ -1,0 +1,136 @@
+//! An answer's data as a tree, for those in the same process: no JSON text in between.
+
+use crate::sink::Sink;
+
+/// A value of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Flag(bool),
+    /// A whole number.
+    Int(i32),
+    /// A number.
+    Float(f64),
+    /// Text.
+    Text(Box<str>),
+    /// Values in order.
+    List(Vec<Node>),
+    /// Values by key, in the order of the request.
+    Object(Vec<(Box<str>, Node)>),
+}
+
+/// Builds a [`Node`].
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Objects and lists that are not complete; the innermost last.
+    open: Vec<Node>,
+    /// Keys whose values are not complete.
+    keys: Vec<Box<str>>,
+    done: Option<Node>,
+    size: usize,
+}
+
+impl Tree {
+    /// What was built.
+    pub fn into_node(self) -> Node {
+        self.done.unwrap_or(Node::Null)
+    }
+
+    fn put(&mut self, node: Node, size: usize) {
+        self.size += size + 8;
+        match self.open.last_mut() {
+            Some(Node::List(items)) => items.push(node),
+            Some(Node::Object(fields)) => {
+                if let Some(key) = self.keys.pop() {
+                    fields.push((key, node));
+                }
+            }
+            _ => self.done = Some(node),
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(node) = self.open.pop() {
+            self.put(node, 0);
+        }
+    }
+}
+
+/// How much was open, how many keys waited, how full the innermost was.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    open: usize,
+    keys: usize,
+    within: usize,
+}
+
+impl Sink for Tree {
+    type Mark = Mark;
+
+    fn mark(&self) -> Mark {
+        let within = match self.open.last() {
+            Some(Node::List(items)) => items.len(),
+            Some(Node::Object(fields)) => fields.len(),
+            _ => 0,
+        };
+        Mark { open: self.open.len(), keys: self.keys.len(), within }
+    }
+
+    fn rewind(&mut self, mark: Mark) {
+        self.open.truncate(mark.open);
+        self.keys.truncate(mark.keys);
+        match self.open.last_mut() {
+            Some(Node::List(items)) => items.truncate(mark.within),
+            Some(Node::Object(fields)) => fields.truncate(mark.within),
+            _ => self.done = None,
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn null(&mut self) {
+        self.put(Node::Null, 0);
+    }
+
+    fn flag(&mut self, value: bool) {
+        self.put(Node::Flag(value), 0);
+    }
+
+    fn int(&mut self, value: i32) {
+        self.put(Node::Int(value), 0);
+    }
+
+    fn float(&mut self, value: f64) {
+        self.put(Node::Float(value), 0);
+    }
+
+    fn text(&mut self, value: &str) {
+        self.put(Node::Text(value.into()), value.len());
+    }
+
+    fn begin_object(&mut self) {
+        self.open.push(Node::Object(Vec::new()));
+    }
+
+    fn key(&mut self, name: &str, _: &[u8]) {
+        self.keys.push(name.into());
+    }
+
+    fn end_object(&mut self) {
+        self.close();
+    }
+
+    fn begin_list(&mut self) {
+        self.open.push(Node::List(Vec::new()));
+    }
+
+    fn element(&mut self) {}
+
+    fn end_list(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,147 @@
+//! Answers as Rust types: from the executor's tree in the same process, from JSON elsewhere.
+
+use serde::de::{self, DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+use crate::engine::{Engine, Planned, Request};
+use crate::failure::Failure;
+use crate::provenance::Provenance;
+use crate::touched::Touched;
+use crate::tree::{Node, Tree};
+
+/// Why there is no typed answer.
+#[derive(Debug, thiserror::Error)]
+pub enum TypedError {
+    /// The request, or the data, does not allow it.
+    #[error("{}", .0.first().map_or("the request was refused", |failure| failure.message.as_str()))]
+    Failed(Vec<Failure>),
+    /// The answer has another form than the type.
+    #[error("the answer is not what the type says: {0}")]
+    Form(String),
+}
+
+/// A typed answer and what was recorded with it.
+#[derive(Clone, Debug)]
+pub struct Typed<T> {
+    /// The data.
+    pub data: T,
+    /// Where its objects come from, if asked for.
+    pub provenance: Option<Provenance>,
+    /// Which files were touched, if asked for.
+    pub touched: Option<Touched>,
+}
+
+impl Engine {
+    /// Answers a request with a Rust type; any error of the answer is an error here.
+    pub fn query<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<Typed<T>, TypedError> {
+        let document = self.document(request.query);
+        let document = document.as_ref().as_ref().map_err(|failures| TypedError::Failed(failures.clone()))?;
+        let (plan, variables) = match self.plan(document, request).map_err(TypedError::Failed)? {
+            Planned::Query(plan, variables) => (plan, variables),
+            Planned::Nothing(failure) => return Err(TypedError::Failed(vec![failure])),
+        };
+        let executed = self.execute(&plan, &variables, request, Tree::default());
+        if !executed.failures.is_empty() {
+            return Err(TypedError::Failed(executed.failures));
+        }
+        let data = T::deserialize(executed.data.into_node()).map_err(|Unfit(why)| TypedError::Form(why))?;
+        Ok(Typed { data, provenance: executed.record.provenance, touched: executed.record.touched })
+    }
+}
+
+/// A tree has another form than a type.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unfit(String);
+
+impl de::Error for Unfit {
+    fn custom<T: std::fmt::Display>(message: T) -> Self {
+        Self(message.to_string())
+    }
+}
+
+impl<'de> de::Deserializer<'de> for Node {
+    type Error = Unfit;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
+        match self {
+            Node::Null => visitor.visit_unit(),
+            Node::Flag(value) => visitor.visit_bool(value),
+            Node::Int(value) => visitor.visit_i32(value),
+            Node::Float(value) => visitor.visit_f64(value),
+            Node::Text(text) => visitor.visit_string(text.into()),
+            Node::List(items) => visitor.visit_seq(Items(items.into_iter())),
+            Node::Object(fields) => visitor.visit_map(Fields { fields: fields.into_iter(), value: None }),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
+        match self {
+            Node::Null => visitor.visit_none(),
+            other => visitor.visit_some(other),
+        }
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unfit> {
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Unfit> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Unfit> {
+        match self {
+            Node::Text(text) => visitor.visit_enum(String::from(text).into_deserializer()),
+            other => other.deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+struct Items(std::vec::IntoIter<Node>);
+
+impl<'de> SeqAccess<'de> for Items {
+    type Error = Unfit;
+
+    fn next_element_seed<T: de::DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Unfit> {
+        self.0.next().map(|item| seed.deserialize(item)).transpose()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+}
+
+struct Fields {
+    fields: std::vec::IntoIter<(Box<str>, Node)>,
+    value: Option<Node>,
+}
+
+impl<'de> MapAccess<'de> for Fields {
+    type Error = Unfit;
+
+    fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Unfit> {
+        let Some((key, value)) = self.fields.next() else { return Ok(None) };
+        self.value = Some(value);
+        seed.deserialize(String::from(key).into_deserializer()).map(Some)
+    }
+
+    fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Unfit> {
+        let value = self.value.take().ok_or_else(|| Unfit("a value without a key".to_owned()))?;
+        seed.deserialize(value)
+    }
+}

@@ -1,0 +1,150 @@
+//! The variables of a request, checked against the types that the operation declares.
+
+use std::collections::HashMap;
+
+use apollo_compiler::Node;
+use apollo_compiler::ast::{Type, VariableDefinition};
+use qontract_bundle::{Map, Value};
+
+use crate::failure::{Code, Failure};
+use crate::input::{Input, inspect};
+use crate::location;
+use crate::schema::{Kind, Scalar, Schema};
+
+/// Values of variables by name; a variable that was not given and has no default is not in it.
+#[derive(Debug, Default)]
+pub struct Variables {
+    values: HashMap<Box<str>, Input>,
+}
+
+impl Variables {
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&Input> {
+        self.values.get(name)
+    }
+
+    /// Checks and converts what was given; every complaint is reported.
+    pub fn coerce(
+        schema: &Schema,
+        declared: &[Node<VariableDefinition>],
+        given: Option<&Map>,
+        text: &str,
+    ) -> Result<Self, Vec<Failure>> {
+        let mut values = HashMap::new();
+        let mut failures = Vec::new();
+        for variable in declared {
+            let name = variable.name.as_str();
+            let mut fail = |message: String| {
+                let mut failure = Failure::new(Code::BadUserInput, message);
+                failure.locations.extend(location::of_span(text, variable.location()));
+                failures.push(failure);
+            };
+            let Some(value) = given.and_then(|given| given.get(name)) else {
+                if let Some(default) = &variable.default_value {
+                    let literal = Input::of_literal(default, &Variables::default());
+                    values.insert(name.into(), wrap(literal, &variable.ty));
+                } else if variable.ty.is_non_null() {
+                    let type_ = &variable.ty;
+                    fail(format!("Variable \"${name}\" of required type \"{type_}\" was not provided."));
+                }
+                continue;
+            };
+            if *value == Value::Null && variable.ty.is_non_null() {
+                let type_ = &variable.ty;
+                fail(format!("Variable \"${name}\" of non-null type \"{type_}\" must not be null."));
+                continue;
+            }
+            let mut coercion = Coercion { schema, complaints: Vec::new() };
+            let coerced = coercion.value(value, &variable.ty, "");
+            for (path, value, why) in coercion.complaints {
+                let at = if path.is_empty() { String::new() } else { format!(" at \"{name}{path}\"") };
+                let shown = inspect(&Input::from(value));
+                fail(format!("Variable \"${name}\" got invalid value {shown}{at}; {why}"));
+            }
+            values.insert(name.into(), coerced);
+        }
+        if failures.is_empty() { Ok(Self { values }) } else { Err(failures) }
+    }
+}
+
+/// A list takes a single value as a list of one.
+fn wrap(input: Input, type_: &Type) -> Input {
+    match (type_, input) {
+        (Type::List(inner) | Type::NonNullList(inner), Input::List(items)) => {
+            Input::List(items.into_iter().map(|item| wrap(item, inner)).collect())
+        }
+        (Type::List(inner) | Type::NonNullList(inner), single) if single.is_given() => {
+            Input::List(vec![wrap(single, inner)])
+        }
+        (_, other) => other,
+    }
+}
+
+struct Coercion<'a> {
+    schema: &'a Schema,
+    /// Where in the value, what stands there, what is wrong with it.
+    complaints: Vec<(String, &'a Value, String)>,
+}
+
+impl<'a> Coercion<'a> {
+    fn value(&mut self, value: &'a Value, type_: &Type, path: &str) -> Input {
+        if *value == Value::Null {
+            if type_.is_non_null() {
+                let why = format!("Expected non-nullable type \"{type_}\" not to be null.");
+                self.complaints.push((path.to_owned(), value, why));
+            }
+            return Input::Null;
+        }
+        match type_ {
+            Type::List(inner) | Type::NonNullList(inner) => {
+                let Value::List(items) = value else {
+                    return Input::List(vec![self.value(value, inner, path)]);
+                };
+                let item = |(index, item)| self.value(item, inner, &format!("{path}[{index}]"));
+                Input::List(items.iter().enumerate().map(item).collect())
+            }
+            Type::Named(name) | Type::NonNullNamed(name) => {
+                match self.leaf(value, name) {
+                    Ok(()) => {}
+                    Err(why) => self.complaints.push((path.to_owned(), value, why)),
+                }
+                Input::from(value)
+            }
+        }
+    }
+
+    fn leaf(&self, value: &Value, name: &str) -> Result<(), String> {
+        let shown = || inspect(&Input::from(value));
+        let known = self.schema.type_id(name).map(|id| self.schema.type_(id));
+        let Some(type_) = known else { return Err(format!("Expected type \"{name}\".")) };
+        let number = crate::input::as_number(value);
+        match &type_.kind {
+            Kind::Scalar(Scalar::String) if value.as_str().is_none() => {
+                Err(format!("String cannot represent a non string value: {}", shown()))
+            }
+            Kind::Scalar(Scalar::Boolean) if !matches!(value, Value::Bool(_)) => {
+                Err(format!("Boolean cannot represent a non boolean value: {}", shown()))
+            }
+            Kind::Scalar(Scalar::Float) if number.is_none() => {
+                Err(format!("Float cannot represent non numeric value: {}", shown()))
+            }
+            Kind::Scalar(Scalar::Int) => match number {
+                Some(number) if number.fract() != 0.0 || !number.is_finite() => {
+                    Err(format!("Int cannot represent non-integer value: {}", shown()))
+                }
+                None => Err(format!("Int cannot represent non-integer value: {}", shown())),
+                Some(number) if number > f64::from(i32::MAX) || number < f64::from(i32::MIN) => {
+                    Err(format!("Int cannot represent non 32-bit signed integer value: {}", shown()))
+                }
+                Some(_) => Ok(()),
+            },
+            Kind::Enum => match value.as_str() {
+                None => Err(format!("Enum \"{name}\" cannot represent non-string value: {}.", shown())),
+                Some(text) if type_.values.iter().any(|(known, _)| &**known == text) => Ok(()),
+                Some(text) => Err(format!("Value \"{text}\" does not exist in \"{name}\" enum.")),
+            },
+            Kind::Scalar(_) => Ok(()),
+            Kind::Object | Kind::Interface(_) => Err(format!("Expected type \"{name}\".")),
+        }
+    }
+}

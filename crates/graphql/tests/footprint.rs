@@ -1,0 +1,175 @@
+//! Footprints are never too small: what they do not see changes no answer.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    pub mod dice;
+    pub mod queries;
+    pub mod world;
+}
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use qontract_bundle::json::Reader;
+use qontract_bundle::{Bundle, Keys, Map, Pool, load};
+use qontract_graphql::{Engine, Footprint, Limits, Request};
+use serde_json::{Value, json};
+use support::dice::Dice;
+use support::queries::Queries;
+use support::world;
+
+fn engine(bundle: &Value) -> Engine {
+    let bytes = serde_json::to_vec(bundle).unwrap();
+    let loaded = load(&bytes, &Pool::default()).expect("a bundle");
+    Engine::new(Arc::new(loaded)).expect("a schema").with_limits(Limits::none())
+}
+
+fn answer(engine: &Engine, query: &str, variables: Option<&Map>) -> Vec<u8> {
+    engine.answer(Request { query, variables, ..Request::default() }).body
+}
+
+/// Changes something somewhere in a value.
+fn change(dice: &mut Dice, value: &mut Value) {
+    match value {
+        Value::Object(map) if !map.is_empty() && dice.below(4) > 0 => {
+            let keys: Vec<String> = map.keys().cloned().collect();
+            let key = &keys[dice.below(keys.len())];
+            match dice.below(6) {
+                0 => drop(map.remove(key)),
+                1 => drop(map.insert("kind".to_owned(), json!("round"))),
+                2 => drop(map.insert("added".to_owned(), json!({"$ref": "/o/1.yml"}))),
+                _ => change(dice, map.get_mut(key).unwrap()),
+            }
+        }
+        Value::Array(items) if !items.is_empty() && dice.below(3) > 0 => {
+            let index = dice.below(items.len());
+            change(dice, &mut items[index]);
+        }
+        other => {
+            let choices = [json!("changed"), json!({"$ref": "/o/0.yml"}), json!(7), json!(null), json!([])];
+            *other = dice.pick(&choices);
+        }
+    }
+}
+
+/// The bundle with one datafile changed, or gone.
+fn changed(before: &Value, dice: &mut Dice) -> Bundle {
+    let mut after = before.clone();
+    let confs = before["graphql"]["confs"].clone();
+    let data = after["data"].as_object_mut().unwrap();
+    let paths: Vec<String> = data.keys().cloned().collect();
+    if !paths.is_empty() {
+        let path = &paths[dice.below(paths.len())];
+        match dice.below(12) {
+            0 => drop(data.remove(path)),
+            1 => {
+                let file = &mut data[path];
+                let schema = file["$schema"].clone();
+                change(dice, file);
+                if !file.is_object() {
+                    *file = json!({});
+                }
+                file["$schema"] = schema;
+            }
+            _ => world::change(dice, &confs, &mut data[path]),
+        }
+    }
+    load(&serde_json::to_vec(&after).unwrap(), &Pool::default()).expect("a bundle")
+}
+
+/// Whether a footprint, with the strays on both sides, lets a difference of two bundles matter.
+fn sees(footprint: &Footprint, base: &Engine, head: &Engine) -> bool {
+    let paths = |engine: &Engine| {
+        engine.bundle().datafiles().iter().map(|file| file.path.clone()).collect::<Vec<_>>()
+    };
+    let mut all = [paths(base), paths(head)].concat();
+    all.sort();
+    all.dedup();
+    all.iter().any(|path| {
+        let (old, new) = (base.bundle().datafile(path), head.bundle().datafile(path));
+        let changed = old.map(|old| &old.value) != new.map(|new| &new.value);
+        let stray = base.strays().contains(path) || head.strays().contains(path);
+        changed && (stray || footprint.sees(old.map(|old| &**old), new.map(|new| &**new)))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_change_that_no_footprint_sees_changes_no_answer(seed: u64) {
+        let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
+        let base = engine(&before);
+        let confs = &before["graphql"]["confs"];
+        let mut dice = Dice::new(seed.wrapping_add(1));
+        let heads: Vec<Engine> = (0..12).map(|_| base.beside(Arc::new(changed(&before, &mut dice))).unwrap()).collect();
+        let mut queries = Queries::new(confs.as_array().unwrap(), seed, 3);
+        for _ in 0..12 {
+            let (query, variables) = queries.request();
+            let text = Value::Object(variables).to_string();
+            let given = Reader::new(&text).whole(&mut Keys::default()).unwrap();
+            let request = Request { query: &query, variables: given.as_map(), ..Request::default() };
+            let footprint = base.footprint(request).unwrap();
+            let known = answer(&base, &query, given.as_map());
+            for head in &heads {
+                let same = known == answer(head, &query, given.as_map());
+                prop_assert!(same || sees(&footprint, &base, head), "{query}\n{text}\n{footprint:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn files_that_were_touched_are_in_the_footprint(seed: u64) {
+        let bundle: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
+        let engine = engine(&bundle);
+        let mut queries = Queries::new(bundle["graphql"]["confs"].as_array().unwrap(), seed, 4);
+        for _ in 0..8 {
+            let (query, variables) = queries.request();
+            let text = Value::Object(variables).to_string();
+            let given = Reader::new(&text).whole(&mut Keys::default()).unwrap();
+            let request = Request { query: &query, variables: given.as_map(), touched: true, ..Request::default() };
+            let footprint = engine.footprint(request).unwrap();
+            let touched = engine.answer(request).touched.unwrap();
+            for file in touched.files() {
+                let file = &engine.bundle().datafiles()[file];
+                let known = file.document.schema().is_some_and(|schema| footprint.keys(schema).is_some());
+                prop_assert!(known || engine.strays().contains(&file.path), "{query}\n{} {footprint:#?}", file.path);
+            }
+            prop_assert!(footprint.resources() || touched.resources().count() == 0, "{query}");
+        }
+    }
+}
+
+#[test]
+fn footprints_name_what_they_mean() {
+    let engine = engine(&serde_json::from_slice(&world::bundle(1)).unwrap());
+    let footprint = |query| engine.footprint(Request { query, ..Request::default() }).unwrap();
+    let schemas = |footprint: &Footprint| {
+        footprint.datafiles().map(|(schema, _)| schema.to_owned()).collect::<Vec<_>>()
+    };
+    let fields =
+        |footprint: &Footprint| footprint.fields().map(|(a, b)| format!("{a}.{b}")).collect::<Vec<_>>();
+
+    let plain = footprint("{ others_v1 { name } }");
+    assert_eq!(schemas(&plain), ["/w/other-1.yml"]);
+    assert_eq!(fields(&plain), ["Other_v1.name", "Query.others_v1"]);
+    assert!(!plain.resources() && !plain.schema());
+
+    // A filter reads what it filters by, through references too.
+    let filtered = footprint("{ things_v1(filter: {other: {filter: {number: 3}}}) { __typename } }");
+    // `Query` lists the type under two schemas.
+    assert_eq!(schemas(&filtered), ["/w/none-1.yml", "/w/other-1.yml", "/w/thing-1.yml"]);
+    assert_eq!(fields(&filtered), ["Other_v1.number", "Query.things_v1", "Thing_v1.other"]);
+
+    // A back-reference reads the files that point, and where they do.
+    let back = footprint("{ others_v1 { deep { __typename } } }");
+    assert_eq!(schemas(&back), ["/w/other-1.yml", "/w/thing-1.yml"]);
+
+    // An interface can be any of its types.
+    let any = footprint("{ things_v1 { any { path } } }");
+    assert_eq!(schemas(&any), ["/w/none-1.yml", "/w/other-1.yml", "/w/shape-1.yml", "/w/thing-1.yml"]);
+
+    assert!(footprint("{ resources_v1 { path } }").resources());
+    assert!(footprint("{ things_v1 { file { content } } }").resources());
+    assert!(footprint("{ __schema { types { name } } }").schema());
+}

@@ -1,0 +1,52 @@
+//! Both executors, one question.
+
+use std::sync::Arc;
+
+use qontract_bundle::json::Reader;
+use qontract_bundle::{Keys, Pool, load};
+use qontract_graphql::{Engine, Limits, Request};
+use serde_json::{Map, Value};
+
+use super::reference::Reference;
+
+/// The same bundle in both.
+pub struct Both {
+    pub engine: Engine,
+    pub reference: Reference,
+}
+
+impl Both {
+    pub fn new(bundle: &[u8]) -> Self {
+        let reference = Reference::read(bundle);
+        let loaded = load(bundle, &Pool::default()).expect("a bundle");
+        let engine = Engine::new(Arc::new(loaded)).expect("a schema").with_limits(Limits::none());
+        Self { engine, reference }
+    }
+
+    /// Asks both, which have to agree; returns the answer.
+    #[track_caller]
+    pub fn check(&self, query: &str, variables: &Map<String, Value>) -> String {
+        let text = Value::Object(variables.clone()).to_string();
+        let given = Reader::new(&text).whole(&mut Keys::default()).unwrap();
+        let answer = self.engine.answer(Request { query, variables: given.as_map(), ..Request::default() });
+        let body = String::from_utf8(answer.body).unwrap();
+        assert_eq!(answer.status, 200, "{query}\n{body}");
+        assert_eq!(counted(&body), self.reference.answer(query, variables), "{query}\n{text}");
+        body
+    }
+}
+
+/// The body with the places of each error replaced by their number: the reference does not know places.
+fn counted(body: &str) -> String {
+    const PLACES: &str = "\"locations\":[";
+    let mut out = String::new();
+    let mut rest = body;
+    while let Some(start) = rest.find(PLACES) {
+        let (before, after) = rest.split_at(start + PLACES.len());
+        let (places, after) = after.split_once(']').unwrap();
+        out.push_str(before.trim_end_matches('['));
+        out.push_str(&places.matches("\"line\"").count().to_string());
+        rest = after;
+    }
+    out + rest
+}

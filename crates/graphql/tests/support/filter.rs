@@ -1,0 +1,156 @@
+//! The filter language again, from its rules.
+
+use serde_json::{Value, json};
+
+use super::reference::{Fault, Reference};
+use super::script::{number_text, same};
+
+fn field<'r>(world: &'r Reference, conf: &'r Value, name: &str) -> Option<&'r Value> {
+    let of = |conf: &'r Value| conf["fields"].as_array()?.iter().rfind(|field| field["name"] == name);
+    of(conf).or_else(|| {
+        let types =
+            conf["interfaceResolve"]["fieldMap"].as_object().filter(|_| conf["isInterface"] == true)?;
+        types.values().find_map(|mapped| of(world.conf(mapped.as_str()?)?))
+    })
+}
+
+/// The entries of a filter in order; see `literal` in the reference.
+fn entries(filter: &Value) -> Option<Vec<(String, &Value)>> {
+    match filter {
+        Value::Object(map) => {
+            Some(map.iter().map(|(key, value)| (key.split_once(':').unwrap().1.to_owned(), value)).collect())
+        }
+        Value::Array(items) => {
+            Some(items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The value of a word such as `in`.
+fn get<'v>(value: &'v Value, word: &str) -> Option<&'v Value> {
+    let map = value.as_object()?;
+    map.iter()
+        .find(|(key, _)| key.split_once(':').is_some_and(|(_, name)| name == word))
+        .map(|(_, value)| value)
+}
+
+/// What is wrong with a filter whatever the data.
+pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), Fault> {
+    for (key, value) in entries(filter).unwrap_or_default() {
+        let Some(field) = field(world, conf, &key) else {
+            let name = conf["name"].as_str().unwrap();
+            return Err(Fault {
+                message: format!("Field \"{key}\" does not exist on type \"{name}\""),
+                code: "BAD_FILTER_FIELD",
+                type_: Some(name.to_owned()),
+            });
+        };
+        if value.is_array() && field["isList"] == true {
+            continue;
+        }
+        if let Some(set) = get(value, "in") {
+            match set {
+                Value::Number(number) => {
+                    let number = number_text(number);
+                    return Err(Fault::new(format!(
+                        "number {number} is not iterable (cannot read property Symbol(Symbol.iterator))"
+                    )));
+                }
+                Value::Bool(flag) => {
+                    return Err(Fault::new(format!(
+                        "boolean {flag} is not iterable (cannot read property Symbol(Symbol.iterator))"
+                    )));
+                }
+                Value::Object(_) => {
+                    return Err(Fault::new(
+                        "object is not iterable (cannot read property Symbol(Symbol.iterator))",
+                    ));
+                }
+                _ => {}
+            }
+        } else if let Some(inner) = get(value, "filter")
+            && let Some(conf) = world.conf(field["type"].as_str().unwrap())
+        {
+            check(world, conf, inner)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an object, or a list of them, passes.
+pub fn passes(world: &Reference, conf: &Value, filter: &Value, source: &Value) -> Result<bool, Fault> {
+    let Some(entries) = entries(filter) else { return Ok(false) };
+    for (key, value) in entries {
+        let field = field(world, conf, &key).unwrap();
+        let knows_lists = !(value.is_array() && field["isList"] == true)
+            && ["in", "filter", "ne"].iter().any(|word| get(value, word).is_some());
+        let holds = match source {
+            Value::Array(items) if knows_lists => {
+                let mut all = true;
+                for item in items {
+                    all = all && holds(world, field, &key, value, item)?;
+                }
+                all
+            }
+            Value::Array(_) => holds(world, field, &key, value, &json!({}))?,
+            one => holds(world, field, &key, value, one)?,
+        };
+        if !holds {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn holds(world: &Reference, field: &Value, key: &str, value: &Value, source: &Value) -> Result<bool, Fault> {
+    let raw = source.get(key);
+    let or_null = raw.unwrap_or(&Value::Null);
+    let unreadable = |what: String| Err(Fault::new(what));
+    if let (Value::Array(wanted), true) = (value, field["isList"] == true) {
+        let Value::Array(items) = or_null else { return Ok(false) };
+        return Ok(items.len() == wanted.len() && items.iter().zip(wanted).all(|(a, b)| same(a, b)));
+    }
+    if let Some(set) = get(value, "in") {
+        return match source {
+            Value::Null => unreadable(format!("Cannot use 'in' operator to search for '{key}' in null")),
+            Value::String(text) => {
+                unreadable(format!("Cannot use 'in' operator to search for '{key}' in {text}"))
+            }
+            Value::Number(number) => {
+                let number = number_text(number);
+                unreadable(format!("Cannot use 'in' operator to search for '{key}' in {number}"))
+            }
+            Value::Bool(flag) => {
+                unreadable(format!("Cannot use 'in' operator to search for '{key}' in {flag}"))
+            }
+            _ => Ok(match (raw, set) {
+                (Some(raw), Value::Array(items)) => items.iter().any(|item| same(raw, item)),
+                (Some(Value::String(raw)), Value::String(text)) => {
+                    text.chars().any(|one| *raw == one.to_string())
+                }
+                _ => false,
+            }),
+        };
+    }
+    if source.is_null() {
+        return unreadable(format!("Cannot read properties of null (reading '{key}')"));
+    }
+    if let Some(inner) = get(value, "filter") {
+        let found = if or_null.is_null() { Value::Null } else { world.follow(raw)? };
+        if found.is_null() {
+            return Ok(false);
+        }
+        if inner.is_null() {
+            return unreadable("Cannot convert undefined or null to object".to_owned());
+        }
+        return match world.conf(field["type"].as_str().unwrap()) {
+            None => unreadable("Cannot read properties of undefined (reading 'name')".to_owned()),
+            Some(conf) => passes(world, conf, inner, &found),
+        };
+    }
+    if let Some(other) = get(value, "ne") {
+        return Ok(!same(or_null, other));
+    }
+    Ok(same(or_null, value))
+}

@@ -1,0 +1,145 @@
+//! Small data repos, made from a number: types with every attribute, data that keeps to them and data that does not.
+
+use serde_json::{Map, Value, json};
+
+use super::dice::Dice;
+
+/// The types: every attribute of fields and types at least once.
+pub fn confs() -> Value {
+    serde_json::from_str(include_str!("types.json")).unwrap()
+}
+
+/// The text of a bundle made from a number.
+pub fn bundle(seed: u64) -> Vec<u8> {
+    let mut dice = Dice::new(seed);
+    let confs = confs();
+    let mut data = Map::new();
+    let (things, others, shapes) = (dice.below(6), dice.below(4), dice.below(4));
+    for (count, type_, schema, folder) in [
+        (things, "Thing_v1", "/w/thing-1.yml", "t"),
+        (others, "Other_v1", "/w/other-1.yml", "o"),
+        (shapes, "Square_v1", "/w/shape-1.yml", "s"),
+    ] {
+        for number in 0..count {
+            let mut file = object(&mut dice, &confs, type_, 0);
+            file["$schema"] = json!(schema);
+            data.insert(format!("/{folder}/{number}.yml"), file);
+        }
+    }
+    let resource = |schema: Value| {
+        let backref = json!({"path": "/t/0.yml", "datafileSchema": "/w/thing-1.yml", "jsonpath": "file"});
+        json!({"$schema": schema, "path": "", "content": "c\n", "sha256sum": "s", "backrefs": [backref]})
+    };
+    let resources = json!({"/r/a.txt": resource(Value::Null), "/r/b.yml": resource(json!("/w/other-1.yml"))});
+    let bundle = json!({"data": data, "resources": resources, "schemas": {}, "git_commit": "c",
+        "git_commit_timestamp": "1", "graphql": {"$schema": "/x", "confs": confs}});
+    serde_json::to_vec(&bundle).unwrap()
+}
+
+/// Changes one key of a datafile: another value that fits, one that does not, or none.
+#[allow(dead_code, reason = "only footprints are tested with it")]
+pub fn change(dice: &mut Dice, confs: &Value, file: &mut Value) {
+    let type_ = match file["$schema"].as_str() {
+        Some("/w/thing-1.yml") => "Thing_v1",
+        Some("/w/other-1.yml") => "Other_v1",
+        _ => "Square_v1",
+    };
+    let conf = confs.as_array().unwrap().iter().find(|conf| conf["name"] == type_).unwrap();
+    let fields: Vec<&Value> =
+        conf["fields"].as_array().unwrap().iter().filter(|field| field.get("synthetic").is_none()).collect();
+    let field = fields[dice.below(fields.len())];
+    let name = field["name"].as_str().unwrap();
+    if matches!(name, "schema" | "path") {
+        return;
+    }
+    let map = file.as_object_mut().unwrap();
+    let mut value = || fitting(dice, confs, field["type"].as_str().unwrap(), name, 1);
+    let value = if field["isList"] == true { json!([value(), value()]) } else { value() };
+    match dice.below(6) {
+        0 => drop(map.remove(name)),
+        1 => drop(map.insert(name.to_owned(), odd(dice))),
+        _ => drop(map.insert(name.to_owned(), value)),
+    }
+}
+
+fn object(dice: &mut Dice, confs: &Value, type_: &str, depth: usize) -> Value {
+    let conf = confs.as_array().unwrap().iter().find(|conf| conf["name"] == type_).unwrap();
+    let mut map = Map::new();
+    for field in conf["fields"].as_array().unwrap() {
+        let name = field["name"].as_str().unwrap();
+        if matches!(name, "schema" | "path") || field.get("synthetic").is_some() || dice.below(3) == 0 {
+            continue;
+        }
+        let mut value = || match dice.below(12) {
+            0 => odd(dice),
+            _ => fitting(dice, confs, field["type"].as_str().unwrap(), name, depth),
+        };
+        let value = if field["isList"] == true {
+            json!([value(), value()][..value_count(&value())])
+        } else {
+            value()
+        };
+        map.insert(name.to_owned(), value);
+    }
+    Value::Object(map)
+}
+
+/// How many of two elements a list keeps: decided by the first letter of a third, which is as good as any dice.
+fn value_count(value: &Value) -> usize {
+    value.to_string().len() % 3
+}
+
+fn fitting(dice: &mut Dice, confs: &Value, type_: &str, name: &str, depth: usize) -> Value {
+    match type_ {
+        "string" if name == "file" || name == "plain" => {
+            dice.pick(&[json!("/r/a.txt"), json!("/r/b.yml"), json!("/r/none")])
+        }
+        "string" if name == "kind" => {
+            dice.pick(&[json!("round"), json!(5), json!(true), json!("odd"), json!("gone"), json!("?")])
+        }
+        "string" => dice.pick(&[json!("a"), json!("b"), json!("é\"\n☃"), json!("")]),
+        "int" => {
+            dice.pick(&[json!(0), json!(3), json!(-7), json!("12"), json!(5_000_000_000_u64), json!(true)])
+        }
+        "float" => dice.pick(&[json!(0.5), json!(3), json!(1e21), json!(1e-7), json!("0x10")]),
+        "boolean" => dice.pick(&[json!(true), json!(false), json!(0), json!(1)]),
+        "json" => dice.pick(&[
+            json!({"10": 1, "9": [1.0, 2.5, 1e21], "b": null, "a": {"x": "y"}}),
+            json!([]),
+            json!("text"),
+            json!(9_007_199_254_740_993_u64),
+            json!([{"$ref": "/o/0.yml"}]),
+        ]),
+        "Other_v1" => reference(dice, "o"),
+        "Shape_v1" if dice.below(2) == 0 => reference(dice, "s"),
+        "DatafileObject_v1" => {
+            let folder = dice.pick(&[json!("t"), json!("o"), json!("s")]);
+            reference(dice, folder.as_str().unwrap())
+        }
+        "Shape_v1" => object(dice, confs, "Square_v1", depth + 1),
+        "Inner_v1" if depth < 3 => object(dice, confs, "Inner_v1", depth + 1),
+        _ => json!({}),
+    }
+}
+
+fn reference(dice: &mut Dice, folder: &str) -> Value {
+    json!({"$ref": format!("/{folder}/{}.yml", dice.below(5))})
+}
+
+/// What does not belong there.
+fn odd(dice: &mut Dice) -> Value {
+    dice.pick(&[
+        json!(null),
+        json!({"obj": {"a": {"b": {"c": 1}}}}),
+        json!([1, null]),
+        json!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
+        json!({"$ref": "/o/0.yml$/x"}),
+        json!({"$ref": "/o/0.yml#/x"}),
+        json!({"$ref": 5}),
+        json!([{"$ref": "/o/0.yml"}, {"x": "plain"}]),
+        json!({"$schema": "/w/inner-1.yml", "x": "x", "path": "/o/0.yml"}),
+        json!("yes"),
+        json!(1.5),
+        json!([]),
+    ])
+}

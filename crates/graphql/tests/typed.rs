@@ -1,0 +1,64 @@
+//! Typed answers: from the executor's tree and from JSON text, which have to agree.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+#[path = "queries/namespaces/query.rs"]
+mod namespaces;
+
+use std::sync::Arc;
+
+use namespaces::{NamespacesNamespacesV1OpenshiftResources as Resource, QUERY};
+use qontract_bundle::json::Reader;
+use qontract_bundle::{Keys, Layout, Pool, Repo, Stamp, build};
+use qontract_graphql::{Engine, Request, TypedError};
+use qontract_testkit::example;
+
+fn engine() -> Engine {
+    let repo = Repo::directory(example(), Layout::default());
+    let built = build(&repo, Stamp::default(), &Pool::default()).unwrap().built.unwrap();
+    Engine::new(Arc::new(built.bundle)).unwrap()
+}
+
+fn request<'r>(operation: &'r str, variables: Option<&'r qontract_bundle::Map>) -> Request<'r> {
+    Request { query: QUERY, operation: Some(operation), variables, provenance: true, ..Request::default() }
+}
+
+#[test]
+fn the_tree_and_the_text_give_the_same() {
+    let engine = engine();
+    let typed = engine.query::<namespaces::Namespaces>(request("Namespaces", None)).unwrap();
+    let body = engine.answer(request("Namespaces", None)).body;
+    let mut text: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let from_text: namespaces::Namespaces = serde_json::from_value(text["data"].take()).unwrap();
+    assert_eq!(typed.data, from_text);
+    let all = typed.data.namespaces_v1.unwrap();
+    assert!(all.len() > 5);
+    assert!(all.iter().all(|one| one.cluster.is_some() && !one.environment.product.name.is_empty()));
+    let resources: Vec<&Resource> =
+        all.iter().filter_map(|one| one.openshift_resources.as_ref()).flatten().collect();
+    let contents = resources.iter().filter_map(|one| match one {
+        Resource::NamespaceOpenshiftResourceResourceV1(one) => Some(&one.resource.as_ref()?.content),
+        _ => None,
+    });
+    assert!(contents.clone().count() > 0 && contents.clone().all(|content| !content.is_empty()));
+    let path = typed.provenance.unwrap().of("/namespaces_v1/0").unwrap().path.clone();
+    assert!(path.ends_with(".yml"), "{path}");
+}
+
+#[test]
+fn what_a_condition_leaves_out_is_absent() {
+    let engine = engine();
+    let variables = Reader::new("{\"withCluster\": false}").whole(&mut Keys::default()).unwrap();
+    let typed = engine.query::<namespaces::Namespaces>(request("Namespaces", variables.as_map())).unwrap();
+    assert!(typed.data.namespaces_v1.unwrap().iter().all(|one| one.cluster.is_none()));
+    let typed = engine.query::<namespaces::Permissions>(request("Permissions", None)).unwrap();
+    assert!(typed.data.permissions_v1.iter().any(|one| one.service == "slack-usergroup"));
+}
+
+#[test]
+fn an_error_of_the_answer_is_an_error() {
+    let error = engine().query::<namespaces::Namespaces>(request("Nope", None)).unwrap_err();
+    assert!(matches!(error, TypedError::Failed(_)));
+    assert_eq!(error.to_string(), "Unknown operation named \"Nope\".");
+    let wrong = engine().query::<namespaces::Permissions>(request("Namespaces", None)).unwrap_err();
+    assert!(wrong.to_string().starts_with("the answer is not what the type says"), "{wrong}");
+}

@@ -1,0 +1,84 @@
+//! `qontract get`: lists and shows what the data describes, by the schema alone; no kind has code of its own.
+
+mod kind;
+mod rows;
+mod selection;
+mod table;
+mod yaml;
+
+use anyhow::Context as _;
+use qontract_graphql::{Limits, Request};
+use serde_json::Value;
+
+use super::query::Asked;
+use crate::cli::{Get, GetFormat};
+use crate::exit::{Exit, UsageError};
+use crate::printer::Printer;
+use kind::Kind;
+use rows::Rows;
+use selection::{ROWS, Selection};
+
+pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
+    let Get { kind, name, output, filter, sort, data } = arguments;
+    let mut asked = Asked::open(data, printer)?;
+    // The request is ours: as long as the types make it.
+    asked.engine = asked.engine.with_limits(Limits {
+        aliases: usize::MAX,
+        query_bytes: usize::MAX,
+        ..Limits::default()
+    });
+    let Some(kind) = kind else {
+        printer.data(kind::list(&asked.engine).as_bytes())?;
+        return Ok(Exit::Ok);
+    };
+    let kind = Kind::find(asked.engine.schema(), &kind)?;
+    let filters = filter.iter().map(|text| split(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut selection = match output {
+        GetFormat::Table => Selection::short(&kind),
+        GetFormat::Wide => Selection::wide(&kind),
+        GetFormat::Json | GetFormat::Yaml => Selection::whole(&kind),
+    };
+    for field in filters.iter().map(|(field, _)| *field).chain(sort.as_deref()) {
+        selection.need(&kind, field)?;
+    }
+    let query = selection.query(&kind, name.as_deref());
+    let answer = asked.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
+    let body: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
+    for error in body["errors"].as_array().into_iter().flatten() {
+        printer.note(&format!("error: {}", error["message"].as_str().unwrap_or_default()));
+    }
+    let found = body["data"][ROWS].as_array().cloned().unwrap_or_default();
+    let file = |index: usize| {
+        let origin = answer.provenance.as_ref()?.of(&format!("/{ROWS}/{index}"))?;
+        Some(asked.origin_file(origin))
+    };
+    let mut rows = Rows::read(found, &file);
+    rows.keep_named(&kind, name.as_deref());
+    for (field, value) in &filters {
+        rows.keep(field, value);
+    }
+    if let Some(field) = &sort {
+        rows.sort(field);
+    }
+    if let Some(name) = &name
+        && rows.is_empty()
+        && !answer.has_errors
+    {
+        printer.note(&format!("error: there is no `{name}` in `{}`", kind.name()));
+        return Ok(Exit::Failure);
+    }
+    let text = match output {
+        GetFormat::Table | GetFormat::Wide => {
+            table::print(&Rows::header(&selection), &rows.cells(&selection))
+        }
+        GetFormat::Json => format!("{:#}\n", rows.values(name.is_some())),
+        GetFormat::Yaml => yaml::print(&rows.values(name.is_some())),
+    };
+    printer.data(text.as_bytes())?;
+    Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
+}
+
+fn split(text: &str) -> anyhow::Result<(&str, &str)> {
+    let usage = || UsageError(format!("`--filter {text}` is not of the form FIELD=VALUE")).into();
+    text.split_once('=').ok_or_else(usage)
+}

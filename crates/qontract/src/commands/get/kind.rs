@@ -1,0 +1,106 @@
+//! What can be listed: the fields of the type `Query`.
+
+use qontract_bundle::types::{Field, Type};
+use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
+use qontract_graphql::{Engine, Schema};
+
+use super::table;
+use crate::exit::UsageError;
+
+/// Something that can be listed.
+pub struct Kind<'s> {
+    pub schema: &'s Schema,
+    /// The field of `Query`.
+    pub field: &'s FieldDef,
+    /// Its type.
+    pub type_: &'s TypeDef,
+}
+
+impl<'s> Kind<'s> {
+    /// The kind of this name, with or without its version; of several versions the last.
+    pub fn find(schema: &'s Schema, name: &str) -> anyhow::Result<Self> {
+        let wanted = name.replace('-', "_").to_lowercase();
+        let kinds = || all(schema);
+        let exact = kinds().find(|kind| kind.name().to_lowercase() == wanted);
+        let same = |kind: &Kind<'_>| {
+            let (stem, _) = stem(kind.name());
+            let stem = stem.to_lowercase();
+            stem == wanted || stem.strip_suffix('s') == Some(&*wanted)
+        };
+        let found = exact.or_else(|| kinds().filter(same).max_by_key(|kind| stem(kind.name()).1));
+        found.ok_or_else(|| {
+            let close = kinds().map(|kind| kind.name().to_owned()).filter(|known| known.contains(&*wanted));
+            let close: Vec<String> = close.map(|known| format!("`{known}`")).collect();
+            let hint = match close.as_slice() {
+                [] => "`qontract get` lists what there is".to_owned(),
+                close => format!("did you mean {}?", close.join(" or ")),
+            };
+            UsageError(format!("there is no kind `{name}`\nhint: {hint}")).into()
+        })
+    }
+
+    /// The name of the field.
+    pub fn name(&self) -> &'s str {
+        &self.field.name
+    }
+
+    /// The type as the data repo describes it.
+    pub fn described(&self) -> Option<&'s Type> {
+        self.schema.described().get(&self.type_.name)
+    }
+
+    /// The field that names an object of this kind.
+    pub fn title(&self) -> Option<&'s str> {
+        title(self.schema, self.type_)
+    }
+}
+
+/// All kinds, in the order of the schema.
+fn all(schema: &Schema) -> impl Iterator<Item = Kind<'_>> {
+    let listed = schema.type_(schema.query()).fields.iter().filter(|field| {
+        matches!(field.resolver, Resolver::Datafiles(_) | Resolver::Resources) && field.shape.list
+    });
+    listed.map(|field| Kind { schema, field, type_: schema.type_(field.shape.named) })
+}
+
+/// `apps_v1` → `apps`, 1
+fn stem(name: &str) -> (&str, u32) {
+    let split = name.rsplit_once("_v").and_then(|(stem, version)| Some((stem, version.parse().ok()?)));
+    split.unwrap_or((name, 0))
+}
+
+/// The field that names an object of a type: `name`, else one that is unique, else its path.
+pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
+    let described = schema.described().get(&type_.name);
+    let plain = |field: &&Field| {
+        let definition = type_.field(&field.name);
+        definition.is_some_and(|definition| {
+            let composite = schema.type_(definition.shape.named).is_composite();
+            !composite && !definition.shape.list && matches!(definition.resolver, Resolver::Key)
+        })
+    };
+    let fields = || described.into_iter().flat_map(|described| &described.fields).filter(plain);
+    let named = fields().find(|field| &*field.name == "name");
+    let unique = fields().find(|field| field.is_unique);
+    let context = fields().find(|field| field.is_context_unique && &*field.name != "provider");
+    // A type of datafiles may also be written where it is used, and has no path then.
+    let has_path = match &type_.kind {
+        TypeKind::Interface(dispatch) => matches!(dispatch, Dispatch::Schema),
+        _ => type_.field("sha256sum").is_some(),
+    };
+    let path = fields().find(|field| &*field.name == "path" && has_path);
+    named.or(unique).or(context).or(path).map(|field| &*field.name)
+}
+
+/// A table of all kinds with the number of their objects.
+pub fn list(engine: &Engine) -> String {
+    let header = ["KIND", "TYPE", "COUNT"].map(str::to_owned).to_vec();
+    let rows = all(engine.schema()).map(|kind| {
+        let count = match &kind.field.resolver {
+            Resolver::Datafiles(schema) => engine.index().files_of(schema).len(),
+            _ => engine.bundle().resources().len(),
+        };
+        vec![kind.name().to_owned(), kind.type_.name.to_string(), count.to_string()]
+    });
+    table::print(&header, &rows.collect::<Vec<_>>())
+}

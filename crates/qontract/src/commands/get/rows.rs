@@ -1,0 +1,122 @@
+//! What was found: filtered, sorted, and turned into cells or values.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+use super::kind::Kind;
+use super::selection::{JSON, Selection};
+
+/// Rows and the files they come from.
+pub struct Rows {
+    rows: Vec<(Value, Option<String>)>,
+}
+
+impl Rows {
+    /// Rows of an answer; `file` knows where each comes from.
+    pub fn read(found: Vec<Value>, file: &dyn Fn(usize) -> Option<String>) -> Self {
+        Self { rows: found.into_iter().enumerate().map(|(index, row)| (row, file(index))).collect() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Keeps those of a name; a path was asked for already.
+    pub fn keep_named(&mut self, kind: &Kind<'_>, name: Option<&str>) {
+        if let (Some(name), Some(title)) = (name, kind.title())
+            && !name.starts_with('/')
+        {
+            self.keep(title, name);
+        }
+    }
+
+    /// Keeps those whose field has this value, or a list with it.
+    pub fn keep(&mut self, field: &str, value: &str) {
+        self.rows.retain(|(row, _)| texts(&row[field]).iter().any(|text| text == value));
+    }
+
+    /// Orders by a field: numbers as numbers, the rest as text.
+    pub fn sort(&mut self, field: &str) {
+        self.rows.sort_by(|(a, _), (b, _)| match (a[field].as_f64(), b[field].as_f64()) {
+            (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+            _ => texts(&a[field]).cmp(&texts(&b[field])),
+        });
+    }
+
+    /// The names of the columns.
+    pub fn header(selection: &Selection) -> Vec<String> {
+        let names = selection.columns.iter().map(|name| match name.as_str() {
+            "__typename" => "TYPE".to_owned(),
+            name => name.to_uppercase(),
+        });
+        names.chain(["FILE".to_owned()]).collect()
+    }
+
+    /// The cells.
+    pub fn cells(&self, selection: &Selection) -> Vec<Vec<String>> {
+        let cell = |value: &Value| match texts(value) {
+            texts if texts.is_empty() => "-".to_owned(),
+            texts => texts.join(", "),
+        };
+        let row = |(row, file): &(Value, Option<String>)| {
+            let cells = selection.columns.iter().map(|name| cell(&row[name]));
+            cells.chain([file.clone().unwrap_or_else(|| "-".to_owned())]).collect()
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// The rows as values, what is absent left out; only one, if one was asked for and found.
+    pub fn values(&self, one: bool) -> Value {
+        let value = |(row, file): &(Value, Option<String>)| {
+            let mut shown = plain(row);
+            if let (Value::Object(map), Some(file)) = (&mut shown, file) {
+                map.insert("$file".to_owned(), file.as_str().into());
+            }
+            shown
+        };
+        match (one, self.rows.as_slice()) {
+            (true, [row]) => value(row),
+            (_, rows) => Value::Array(rows.iter().map(value).collect()),
+        }
+    }
+}
+
+/// What a value says in a cell: a text per element; an object says its only field.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::String(text) => vec![text.lines().next().unwrap_or_default().to_owned()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(map) => map.values().flat_map(texts).collect(),
+        other => vec![other.to_string()],
+    }
+}
+
+/// A value as the data means it: JSON text read, prefixes of keys gone, nulls left out.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(map) => {
+            let mut shown = Map::new();
+            for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
+                let (key, value) = match key.split_once(JSON) {
+                    Some((_, key)) => (key, decoded(value)),
+                    None => (key.rsplit_once("__").map_or(key.as_str(), |(_, key)| key), plain(value)),
+                };
+                shown.insert(key.to_owned(), value);
+            }
+            Value::Object(shown)
+        }
+        other => other.clone(),
+    }
+}
+
+fn decoded(value: &Value) -> Value {
+    match value {
+        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| value.clone()),
+        Value::Array(items) => items.iter().map(decoded).collect(),
+        other => other.clone(),
+    }
+}
