@@ -22,16 +22,16 @@ pub enum Command {
     ///
     /// Exit code: 0 nothing differs, 1 something differs, 2 it could not be done.
     Diff(Diff),
-    /// List or show what the data describes: `get namespaces`, `get apps billing`
-    Get(Get),
-    /// Ask the data in GraphQL
-    Query(Query),
     /// Check a data repo, a Git revision or a bundle, and show every mistake at once
     ///
     /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 it could not be done.
     Validate(Validate),
     /// Work with the JSON schemas of a data repo
     Schema(Schema),
+    /// List or show what the data describes: `get namespaces`, `get apps billing`
+    Get(Get),
+    /// Ask the data in GraphQL
+    Query(Query),
     /// Explain a code such as Q1007 at length; without one, list all codes
     Explain(Explain),
     /// Be one of the established tools, with its arguments
