@@ -194,8 +194,8 @@ impl Condition {
                 Resolved::One(source) => filter.passes(view, source),
                 Resolved::Many(many) => filter.passes_list(view, &many),
             },
-            Test::Fault(message) => match raw {
-                Raw::Absent | Raw::Value(Value::Null) => Ok(false),
+            Test::Fault(message) => match follow(view, raw)? {
+                Resolved::Null => Ok(false),
                 _ => Err(FilterFault::internal(*message)),
             },
         }

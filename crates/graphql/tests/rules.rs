@@ -145,6 +145,8 @@ fn filters_that_cannot_be_asked_are_errors() {
         "{name: \"b\", others: {filter: {name: {ne: 1}}}}",
         "Cannot read properties of null (reading 'name')",
     );
+    // What leads nowhere does not pass, whatever it would be asked.
+    check("{ things_v1(filter: {name: \"b\", other: {filter: null}}) { name } }", json!({"things_v1": []}));
     // No datafiles: nothing is looked at.
     check("{ none_v1(filter: {nope: 1}) { name } }", json!({"none_v1": []}));
     // The fields of all mapped types are allowed.
