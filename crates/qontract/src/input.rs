@@ -73,9 +73,10 @@ pub fn directory(folder: &Path, layout: Layout) -> (Repo, Stamp) {
 pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
     let revision = Revision::open(folder, name).map_err(|error| match error {
         GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
-        other => {
-            anyhow::Error::new(other).context(UsageError(format!("cannot find the Git revision `{name}`")))
+        GitError::Failed { .. } => {
+            UsageError(format!("`{name}` is no file, no folder and no Git revision")).into()
         }
+        other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
     })?;
     let stamp = revision.stamp().clone();
     Ok((Repo::revision(revision, layout.clone()), stamp))

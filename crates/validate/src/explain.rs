@@ -52,7 +52,8 @@ impl Subject<'_> {
         let mut findings = Vec::new();
         for Told { failure, note } in &told {
             let Wrong::Unknown(fields) = &failure.wrong else { continue };
-            for field in fields {
+            // What bundling added is not the author's: a schema without room for it is told by itself.
+            for field in fields.iter().filter(|field| !is_added(field)) {
                 let meant = self.meant_field(failure, field, &missing);
                 misspelt.extend(meant.iter().map(|meant| (failure.pointer.clone(), meant.clone())));
                 findings.push(noted(self.unknown(failure, field, meant), note.as_deref()));

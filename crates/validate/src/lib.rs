@@ -84,7 +84,12 @@ pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     let mut findings = rules::schemas::check(&cx);
     findings.extend(rules::files::check(&cx));
     let links = cx.links();
-    findings.extend(rules::references::check(&cx, &links));
+    let broken = rules::references::check(&cx, &links);
+    // A reference that is wrong is told once, by what it leads to: its own form is part of that.
+    let places: BTreeSet<_> =
+        broken.iter().map(|finding| (&finding.place.file, &finding.place.pointer)).collect();
+    findings.retain(|finding| !places.contains(&(&finding.place.file, &finding.place.pointer)));
+    findings.extend(broken);
     findings.extend(rules::unique::check(&cx, &links));
     findings.extend(rules::resources::check(&cx));
     findings.extend(rules::resources::unused(&cx));

@@ -36,6 +36,9 @@ impl Pattern {
     }
 }
 
+/// Longest text between the braces of a repetition that is looked at.
+const LONGEST_REPETITION: usize = 24;
+
 /// Characters that keep their escape; before others it has no meaning.
 const KEEP_ESCAPED: &str = r"\.+*?()|[]{}^$#&-~";
 
@@ -71,15 +74,17 @@ pub fn from_python(pattern: &str) -> String {
                 out.push(']');
             }
             '$' if !in_class => out.push_str(r"(?:\n?$)"),
-            '{' if !in_class => match repetition(&rest.clone().collect::<String>()) {
-                Some((written, length)) => {
-                    out.push_str(&written);
-                    for _ in 0..length {
-                        rest.next();
+            '{' if !in_class => {
+                match repetition(&rest.clone().take(LONGEST_REPETITION).collect::<String>()) {
+                    Some((written, length)) => {
+                        out.push_str(&written);
+                        for _ in 0..length {
+                            rest.next();
+                        }
                     }
+                    None => out.push_str(r"\{"),
                 }
-                None => out.push_str(r"\{"),
-            },
+            }
             other => out.push(other),
         }
     }
@@ -91,8 +96,12 @@ fn escape(escaped: char, in_class: bool, out: &mut String) {
         'd' => out.push_str(r"\p{Nd}"),
         'w' if in_class => out.push_str(r"\p{L}\p{N}_"),
         'w' => out.push_str(r"[\p{L}\p{N}_]"),
-        'D' if !in_class => out.push_str(r"\P{Nd}"),
-        'W' if !in_class => out.push_str(r"[^\p{L}\p{N}_]"),
+        'D' => out.push_str(r"\P{Nd}"),
+        'W' => out.push_str(r"[^\p{L}\p{N}_]"),
+        // Python counts the four separators of ASCII as blanks.
+        's' if in_class => out.push_str(r"\s\x1c-\x1f"),
+        's' => out.push_str(r"[\s\x1c-\x1f]"),
+        'S' => out.push_str(r"[^\s\x1c-\x1f]"),
         'Z' => out.push('$'),
         _ if escaped.is_alphanumeric() || KEEP_ESCAPED.contains(escaped) => out.extend(['\\', escaped]),
         _ => out.push(escaped),

@@ -211,3 +211,10 @@ pub fn plain(value: &Value) -> Plain {
         }
     }
 }
+
+/// The value as one text: equal texts are equal values.
+pub fn text(value: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
+    qontract_bundle::json::write_python(value, &mut text);
+    text
+}

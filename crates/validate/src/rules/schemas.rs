@@ -1,6 +1,8 @@
 //! The schemas themselves: well-formed, kept by their own schema, without references to nothing, and without what
 //! is silently ignored.
 
+use std::collections::BTreeSet;
+
 use qontract_bundle::{Map, Value};
 use qontract_diagnostics::{Code, Diagnostic, code};
 use rayon::prelude::*;
@@ -11,6 +13,7 @@ use crate::keywords::{self, below};
 use crate::schema::compile::{self, Target};
 use crate::schema::form;
 use crate::suggest;
+use crate::tree;
 
 /// The address of the draft that schemas may name; it is built in, and never fetched.
 pub const DRAFT: &str = "http://json-schema.org/draft-06/schema";
@@ -168,7 +171,8 @@ impl One<'_> {
     fn patterns(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let mut look = |written: &str, at: String| {
             if self.cx.checker.bad_patterns().contains(written) {
-                let message = format!("`{written}` is not a regular expression, or too large a one");
+                let shown = crate::words::show(&Value::str(written));
+                let message = format!("`{shown}` is not a regular expression, or too large a one");
                 findings.push(self.finding(code::BAD_PATTERN, &at, message));
             } else if let Some(why) = odd(written) {
                 findings.push(self.finding(code::ODD_PATTERN, &at, why.0).hint(why.1));
@@ -207,9 +211,8 @@ impl One<'_> {
 
     fn repeated(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let values = map.get("enum").and_then(Value::as_list).unwrap_or_default();
-        for (index, value) in
-            values.iter().enumerate().filter(|(index, value)| values[..*index].contains(value))
-        {
+        let mut seen = BTreeSet::new();
+        for (index, value) in values.iter().enumerate().filter(|(_, value)| !seen.insert(tree::text(value))) {
             let at = below(&below(pointer, "enum"), &index.to_string());
             let message = format!("`{}` is listed twice", crate::words::show(value));
             findings.push(self.finding(code::REPEATED_ENUM, &at, message).hint("remove one of them"));

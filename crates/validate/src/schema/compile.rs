@@ -11,7 +11,7 @@ use serde_json::{Map as PlainMap, Value as Plain, json};
 use super::form;
 use crate::keywords::{self, Holds};
 use crate::pattern;
-use crate::tree::plain;
+use crate::tree::{self, plain};
 
 /// What every schema's path is put after; never looked up anywhere.
 pub const BASE: &str = "bundle://schemas";
@@ -122,12 +122,9 @@ impl Converter<'_> {
                 return;
             }
             ("enum", _, Value::List(values)) => {
-                let mut different: Vec<Plain> = Vec::new();
-                for value in values.iter().map(plain) {
-                    if !different.contains(&value) {
-                        different.push(value);
-                    }
-                }
+                let mut seen = BTreeSet::new();
+                let different: Vec<Plain> =
+                    values.iter().filter(|value| seen.insert(tree::text(value))).map(plain).collect();
                 if different.is_empty() {
                     converted.insert("not".to_owned(), json!({}));
                     return;

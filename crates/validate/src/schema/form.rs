@@ -2,9 +2,12 @@
 //!
 //! As lenient as the data's authors are used to: an enum may be empty or name a value twice.
 
+use std::collections::BTreeSet;
+
 use qontract_bundle::{Map, Value};
 
 use crate::keywords::{self, Holds};
+use crate::tree;
 
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
@@ -122,7 +125,8 @@ fn is_text_list(value: &Value) -> bool {
 }
 
 fn are_different(items: &[Value]) -> bool {
-    items.iter().enumerate().all(|(index, item)| !items[..index].contains(item))
+    let mut seen = BTreeSet::new();
+    items.iter().all(|item| seen.insert(tree::text(item)))
 }
 
 fn number(value: &Value) -> Option<f64> {
