@@ -59,6 +59,13 @@ impl Document {
             failure.locations.push(location::of_offset(text, text.len()));
             return Err(vec![failure]);
         }
+        let (selections, most) = (count_selections(&document), limits.selections);
+        if selections > most {
+            let message = format!(
+                "The request has {selections} selections and directives, at most {most} are allowed."
+            );
+            return Err(vec![limit(message)]);
+        }
         let rootless = take_rootless(&mut document, text);
         let checked = document.to_executable_validate(schema.compiled());
         let mut failures = match &checked {
@@ -72,7 +79,7 @@ impl Document {
         }
         let executable = match checked {
             Ok(executable) if failures.is_empty() => executable,
-            _ => return Err(failures),
+            _ => return Err(at_most(failures)),
         };
         measure(&executable, limits)?;
         Ok(Self { text: text.into(), executable, rootless, plans: Mutex::default() })
@@ -202,6 +209,46 @@ fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
             Selection::FragmentSpread(_) => {}
         }
     }
+}
+
+/// Most mistakes of a request that are told, as graphql-js does.
+const MOST_MISTAKES: usize = 100;
+
+fn at_most(mut failures: Vec<Failure>) -> Vec<Failure> {
+    if failures.len() > MOST_MISTAKES {
+        failures.truncate(MOST_MISTAKES);
+        let text = "Too many validation errors, error limit reached. Validation aborted.";
+        failures.push(Failure::new(Code::ValidationFailed, text));
+    }
+    failures
+}
+
+/// Everything that is selected in the text, and every directive on it: what the time of checking it depends on.
+fn count_selections(document: &ast::Document) -> usize {
+    fn directives(list: &ast::DirectiveList) -> usize {
+        // Each repetition of a directive is compared with all the others.
+        list.len() * list.len()
+    }
+    fn count(selections: &[ast::Selection]) -> usize {
+        let each = selections.iter().map(|selection| match selection {
+            ast::Selection::Field(field) => 1 + directives(&field.directives) + count(&field.selection_set),
+            ast::Selection::FragmentSpread(spread) => 1 + directives(&spread.directives),
+            ast::Selection::InlineFragment(fragment) => {
+                1 + directives(&fragment.directives) + count(&fragment.selection_set)
+            }
+        });
+        each.sum()
+    }
+    let each = document.definitions.iter().map(|definition| match definition {
+        ast::Definition::OperationDefinition(operation) => {
+            directives(&operation.directives) + count(&operation.selection_set)
+        }
+        ast::Definition::FragmentDefinition(fragment) => {
+            directives(&fragment.directives) + count(&fragment.selection_set)
+        }
+        _ => 0,
+    });
+    each.sum()
 }
 
 /// Compares depth and aliases with their limits.

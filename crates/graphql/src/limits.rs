@@ -5,6 +5,8 @@
 pub struct Limits {
     /// Bytes of the request's text.
     pub query_bytes: usize,
+    /// How many selections and directives a request may have: checking it takes time in their square.
+    pub selections: usize,
     /// How deep fields may be nested.
     pub depth: usize,
     /// How many fields of a request may have another name in the answer.
@@ -17,7 +19,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { query_bytes: 100_000, depth: 40, aliases: 200, cost: 20_000_000, answer_bytes: 256 << 20 }
+        Self {
+            query_bytes: 100_000,
+            selections: 2_000,
+            depth: 40,
+            aliases: 200,
+            cost: 20_000_000,
+            answer_bytes: 256 << 20,
+        }
     }
 }
 
@@ -25,6 +34,13 @@ impl Limits {
     /// No limits but those of the machine; depth stays limited, because stacks are.
     pub fn none() -> Self {
         let most = usize::MAX;
-        Self { query_bytes: most, depth: 200, aliases: most, cost: u64::MAX, answer_bytes: most }
+        Self {
+            query_bytes: most,
+            selections: most,
+            depth: 200,
+            aliases: most,
+            cost: u64::MAX,
+            answer_bytes: most,
+        }
     }
 }

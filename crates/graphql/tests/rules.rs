@@ -364,6 +364,18 @@ fn limits_are_clear_errors() {
     );
     let aliases = "{ a: others_v1 { name } b: others_v1 { name } }";
     refused(Limits { aliases: 1, ..limits() }, aliases, "The request has 2 aliases, at most 1 are allowed.");
+    let many = format!("{{ others_v1 {{ {} }} }}", "name ".repeat(3_000));
+    refused(
+        Limits::default(),
+        &many,
+        "The request has 3001 selections and directives, at most 2000 are allowed.",
+    );
+    let repeated = format!("{{ others_v1 {{ name {} }} }}", "@skip(if: false) ".repeat(50));
+    refused(
+        Limits::default(),
+        &repeated,
+        "The request has 2502 selections and directives, at most 2000 are allowed.",
+    );
     let long = (0..150).map(|index| format!("a{index}: others_v1 {{ name }}")).collect::<Vec<_>>().join(" ");
     refused(
         Limits { answer_bytes: 100, ..limits() },

@@ -25,6 +25,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     asked.engine = asked.engine.with_limits(Limits {
         aliases: usize::MAX,
         query_bytes: usize::MAX,
+        selections: usize::MAX,
         ..Limits::default()
     });
     let Some(kind) = kind else {
