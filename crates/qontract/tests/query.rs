@@ -77,11 +77,14 @@ fn get_shows_one_thing_by_name_or_path() {
         &["get", "app", "/apps/billing.yml", "-o", "json", "--data", "bundle.json"],
     );
     check("get-one", &example(), &["get", "apps", "billing"]);
+    check("get-user", &example(), &["get", "users", "dev-billing-one"]);
+    check("get-by-file", &example(), &["get", "products", "data/products/platform/product.yml"]);
 }
 
 #[test]
 fn get_says_what_it_does_not_know() {
     check("get-no-kind", &vectors(), &["get", "cluste", "--data", "bundle.json"]);
+    check("get-no-resource", &vectors(), &["get", "resources", "/nope", "--data", "bundle.json"]);
     check("get-no-name", &vectors(), &["get", "apps", "nope", "--data", "bundle.json"]);
     check("get-no-field", &vectors(), &["get", "apps", "--sort", "labels", "--data", "bundle.json"]);
     check("get-bad-filter", &vectors(), &["get", "apps", "--filter", "name", "--data", "bundle.json"]);

@@ -42,13 +42,16 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     for field in filters.iter().map(|(field, _)| *field).chain(sort.as_deref()) {
         selection.need(&kind, field)?;
     }
+    let name = name.map(|name| asked.bundle_path(&name).to_owned());
     let query = selection.query(&kind, name.as_deref());
     let answer = asked.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
     let body: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
-    for error in body["errors"].as_array().into_iter().flatten() {
+    let found = body["data"][ROWS].as_array().cloned().unwrap_or_default();
+    // A path that leads nowhere may be an error of the answer: it is told as what it is, below.
+    let nowhere = found.is_empty() && name.as_ref().is_some_and(|name| name.starts_with('/'));
+    for error in body["errors"].as_array().into_iter().flatten().filter(|_| !nowhere) {
         printer.note(&format!("error: {}", error["message"].as_str().unwrap_or_default()));
     }
-    let found = body["data"][ROWS].as_array().cloned().unwrap_or_default();
     let file = |index: usize| {
         let origin = answer.provenance.as_ref()?.of(&format!("/{ROWS}/{index}"))?;
         Some(asked.origin_file(origin))
@@ -63,7 +66,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     }
     if let Some(name) = &name
         && rows.is_empty()
-        && !answer.has_errors
+        && (nowhere || !answer.has_errors)
     {
         printer.note(&format!("error: there is no `{name}` in `{}`", kind.name()));
         return Ok(Exit::Failure);

@@ -73,6 +73,13 @@ impl Asked {
         }
     }
 
+    /// The path that the bundle has for a file as it is called in the data repo; other words stay as they are.
+    pub fn bundle_path<'w>(&self, word: &'w str) -> &'w str {
+        let folders = [&self.layout.data, &self.layout.resources];
+        let inside = folders.into_iter().find_map(|folder| word.strip_prefix(folder.as_str()));
+        inside.filter(|path| path.starts_with('/')).unwrap_or(word)
+    }
+
     /// A datafile's path as it is in the data repo.
     fn file(&self, path: &str) -> String {
         format!("{}{path}", self.layout.data)

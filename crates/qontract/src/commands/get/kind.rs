@@ -69,7 +69,7 @@ fn stem(name: &str) -> (&str, u32) {
     split.unwrap_or((name, 0))
 }
 
-/// The field that names an object of a type: `name`, else one that is unique, else its path.
+/// The field that names an object of a type: one that is unique, `name` first of all, else `name`, else its path.
 pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
     let described = schema.described().get(&type_.name);
     let plain = |field: &&Field| {
@@ -81,7 +81,8 @@ pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
     };
     let fields = || described.into_iter().flat_map(|described| &described.fields).filter(plain);
     let named = fields().find(|field| &*field.name == "name");
-    let unique = fields().find(|field| field.is_unique);
+    let known_by = named.filter(|field| field.is_unique || field.is_searchable);
+    let unique = known_by.or_else(|| fields().find(|field| field.is_unique));
     let context = fields().find(|field| field.is_context_unique && &*field.name != "provider");
     // A type of datafiles may also be written where it is used, and has no path then.
     let has_path = match &type_.kind {
@@ -89,7 +90,7 @@ pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
         _ => type_.field("sha256sum").is_some(),
     };
     let path = fields().find(|field| &*field.name == "path" && has_path);
-    named.or(unique).or(context).or(path).map(|field| &*field.name)
+    unique.or(named).or(context).or(path).map(|field| &*field.name)
 }
 
 /// A table of all kinds with the number of their objects.
