@@ -489,3 +489,20 @@ fn variables_are_checked_and_every_complaint_is_told() {
         ]
     );
 }
+
+#[test]
+fn mistakes_made_often_are_told_as_graphql_js_does() {
+    let errors = |query: &str| {
+        let answer = engine().answer(Request { query, ..Request::default() });
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        body["errors"].as_array().unwrap().clone()
+    };
+    let repeated = errors("{ others_v1 { name @skip(if: false) @skip(if: false) @skip(if: false) } }");
+    let columns = |error: &Value| -> Vec<u64> {
+        error["locations"].as_array().unwrap().iter().filter_map(|place| place["column"].as_u64()).collect()
+    };
+    assert_eq!(repeated.iter().map(columns).collect::<Vec<_>>(), [[20, 37], [20, 54]]);
+    let many = errors(&format!("{{ {} }}", "x ".repeat(150)));
+    assert_eq!(many.len(), 101);
+    assert_eq!(many[100]["message"], "Too many validation errors, error limit reached. Validation aborted.");
+}

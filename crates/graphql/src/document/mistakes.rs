@@ -229,7 +229,15 @@ impl<'d> Tree<'d> {
             "UniqueDirective" => {
                 let all = self.directives.get(&at)?;
                 let repeated = all.iter().find(|directive| offset(directive.location()) == Some(at))?;
-                all.get_all(&repeated.name).filter_map(|directive| offset(directive.location())).collect()
+                // The first of them and this one, however many there are.
+                let mut same =
+                    all.get_all(&repeated.name).filter_map(|directive| offset(directive.location()));
+                let first = same.next()?;
+                if first == at {
+                    std::iter::once(first).chain(same.take(1)).collect()
+                } else {
+                    vec![first, at]
+                }
             }
             "UniqueVariable" => {
                 let variables = self.operations().flat_map(|operation| &operation.variables);
