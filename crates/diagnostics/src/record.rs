@@ -102,20 +102,10 @@ fn place_record(place: &Place, sources: &Remembered<'_>) -> PlaceRecord {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
     use crate::code;
     use crate::place::Span;
-    use crate::report::NoSources;
-
-    struct One(&'static str);
-
-    impl Sources for One {
-        fn text(&self, _file: &str) -> Option<Cow<'_, str>> {
-            Some(Cow::Borrowed(self.0))
-        }
-    }
+    use crate::report::{NoSources, One};
 
     fn check(sources: &dyn Sources, expect: &str) {
         let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is given twice")

@@ -146,14 +146,7 @@ impl Frame {
 mod tests {
     use super::*;
     use crate::code;
-
-    struct One(&'static str);
-
-    impl Sources for One {
-        fn text(&self, _file: &str) -> Option<Cow<'_, str>> {
-            Some(Cow::Borrowed(self.0))
-        }
-    }
+    use crate::report::One;
 
     fn check(finding: &Diagnostic, text: &'static str, expect: &str) {
         assert_eq!(one(finding, &One(text), Colour::Plain), expect.trim_matches('\n'));

@@ -32,6 +32,17 @@ impl<'a> Remembered<'a> {
     }
 }
 
+/// One text for every file, for tests.
+#[cfg(test)]
+pub(crate) struct One(pub &'static str);
+
+#[cfg(test)]
+impl Sources for One {
+    fn text(&self, _file: &str) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(self.0))
+    }
+}
+
 /// No texts at all: findings are shown without lines and frames.
 pub struct NoSources;
 

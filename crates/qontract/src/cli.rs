@@ -214,6 +214,9 @@ pub struct Query {
     /// Add to the answer where each object comes from: file, JSON pointer, line
     #[arg(long)]
     pub provenance: bool,
+    /// Give up an answer that takes longer
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
     /// What is asked.
     #[command(flatten)]
     pub data: DataOptions,

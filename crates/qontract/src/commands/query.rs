@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use qontract_bundle::json::Reader;
@@ -16,11 +17,13 @@ use crate::lines::Lines;
 use crate::printer::Printer;
 
 pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
-    let Query { request, variables, operation, provenance, data } = arguments;
+    let Query { request, variables, operation, provenance, timeout, data } = arguments;
     let query = if request == "-" { stdin()? } else { request };
     let variables = variables.as_deref().map(read_variables).transpose()?;
     let asked = Asked::open(data, printer)?;
+    let (started, timeout) = (Instant::now(), Duration::from_secs(timeout));
     let answer = asked.engine.answer(Request {
+        cancelled: Some(&|| started.elapsed() >= timeout),
         query: &query,
         operation: operation.as_deref(),
         variables: variables.as_ref().and_then(Value::as_map),
