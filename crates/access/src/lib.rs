@@ -1,0 +1,76 @@
+//! Permits to read the world and to change it.
+//!
+//! Dry run is a permit, not a flag. The Read half of every client asks for a [`ReadPermit`], the Write half for a
+//! [`WritePermit`], and a dry run has none to give: code that could write cannot even be called. What holds a permit
+//! cannot make another one.
+//!
+//! **Invariant:** only the runner mints, once per run. The call of [`mint`] is a disallowed method everywhere else
+//! (`clippy.toml`).
+
+/// Whether a run may change the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It goes as far as it can without changing anything.
+    DryRun,
+    /// It changes what the plan says.
+    Real,
+}
+
+impl Mode {
+    /// The word for it in logs and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::DryRun => "dry run",
+            Mode::Real => "real run",
+        }
+    }
+}
+
+/// Permission to read the world, in a run of a certain mode.
+#[derive(Clone, Debug)]
+pub struct ReadPermit {
+    mode: Mode,
+}
+
+impl ReadPermit {
+    /// The mode of the run. Clients pass it on to what refuses writes below them; rooms have no use for it.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+/// Permission to change the world. It exists only in a real run.
+#[derive(Debug)]
+pub struct WritePermit {
+    _sealed: (),
+}
+
+/// The permits of one run.
+#[derive(Debug)]
+pub struct Permits {
+    /// To read.
+    pub read: ReadPermit,
+    /// To write, in a real run.
+    pub write: Option<WritePermit>,
+}
+
+/// Mints the permits of one run.
+pub fn mint(mode: Mode) -> Permits {
+    let write = match mode {
+        Mode::DryRun => None,
+        Mode::Real => Some(WritePermit { _sealed: () }),
+    };
+    Permits { read: ReadPermit { mode }, write }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, mint};
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
+    fn a_dry_run_has_no_permit_to_write() {
+        assert!(mint(Mode::DryRun).write.is_none());
+        assert!(mint(Mode::Real).write.is_some());
+    }
+}
