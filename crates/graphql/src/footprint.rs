@@ -20,6 +20,8 @@ pub struct Footprint {
     datafiles: BTreeMap<Box<str>, Keys>,
     resources: bool,
     fields: BTreeSet<(Box<str>, Box<str>)>,
+    /// Per schema the first field, as type and field, that leads to its datafiles.
+    ways: BTreeMap<Box<str>, (Box<str>, Box<str>)>,
     schema: bool,
 }
 
@@ -97,6 +99,11 @@ impl Footprint {
         self.fields.iter().map(|(type_, field)| (&**type_, &**field))
     }
 
+    /// The first field, as type and field, that leads to datafiles of a schema.
+    pub fn way_to(&self, schema: &str) -> Option<(&str, &str)> {
+        self.ways.get(schema).map(|(type_, field)| (&**type_, &**field))
+    }
+
     /// Whether resources can be touched.
     pub fn resources(&self) -> bool {
         self.resources
@@ -121,8 +128,9 @@ impl Footprint {
         keys.is_some_and(|keys| keys.differ(old.map(|old| &old.value), new.map(|new| &new.value)))
     }
 
-    pub(crate) fn file(&mut self, schema: &str, keys: &Keys) {
+    pub(crate) fn file(&mut self, schema: &str, keys: &Keys, way: (&str, &str)) {
         self.datafiles.entry(schema.into()).or_default().add(keys);
+        self.ways.entry(schema.into()).or_insert_with(|| (way.0.into(), way.1.into()));
     }
 
     pub(crate) fn field(&mut self, type_: &str, field: &str) {

@@ -18,7 +18,9 @@ pub fn rust(schema: &Schema, query: &str) -> Result<String, Vec<Failure>> {
         "//! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.\n\n\
          use serde::Deserialize;\n\n/// The request.\npub const QUERY: &str = include_str!(\"query.graphql\");\n",
     );
-    let mut generator = Generator { schema, document: document.executable(), out: &mut out };
+    let operations = document.executable().operations.iter().filter_map(|operation| operation.name.as_ref());
+    let taken = operations.map(ToString::to_string).collect();
+    let mut generator = Generator { schema, document: document.executable(), out: &mut out, taken };
     for operation in document.executable().operations.iter() {
         let Some(name) = &operation.name else {
             return Err(vec![Failure::new(
@@ -30,6 +32,11 @@ pub fn rust(schema: &Schema, query: &str) -> Result<String, Vec<Failure>> {
         generator
             .structure(name, &format!("The answer to `{name}`."), &fields)
             .map_err(|failure| vec![failure])?;
+        let _ = write!(
+            generator.out,
+            "\nimpl qontract_graphql::Operation for {name} {{\n    const NAME: &'static str = \"{name}\";\n    \
+             const TEXT: &'static str = QUERY;\n}}\n"
+        );
     }
     Ok(out)
 }
@@ -52,6 +59,8 @@ struct Generator<'d> {
     schema: &'d Schema,
     document: &'d ExecutableDocument,
     out: &'d mut String,
+    /// Names of Rust types that are in use.
+    taken: HashSet<String>,
 }
 
 impl<'d> Generator<'d> {
@@ -116,7 +125,7 @@ impl<'d> Generator<'d> {
             if rust.trim_start_matches("r#") != field.key {
                 attributes.push(format!("rename = \"{}\"", field.key));
             }
-            let mut type_ = self.type_(&format!("{name}{}", pascal(&field.key)), field)?;
+            let mut type_ = self.type_(name, field)?;
             if field.conditional {
                 attributes.push("default".to_owned());
                 if !type_.starts_with("Option<") {
@@ -135,8 +144,16 @@ impl<'d> Generator<'d> {
         Ok(())
     }
 
+    /// A name for the Rust type of a GraphQL type: its own if it is free, else the way to it.
+    fn name(&mut self, own: &str, way: String) -> String {
+        let own = unversioned(&pascal(own)).to_owned();
+        let name = if self.taken.contains(&own) { way } else { own };
+        self.taken.insert(name.clone());
+        name
+    }
+
     /// The Rust type of a field; the types that it needs are written first.
-    fn type_(&mut self, name: &str, field: &Asked<'d>) -> Result<String, Failure> {
+    fn type_(&mut self, parent: &str, field: &Asked<'d>) -> Result<String, Failure> {
         let node = field.nodes[0];
         let schema = self.schema;
         let id = schema.type_id(node.ty().inner_named_type()).unwrap_or_default();
@@ -149,13 +166,15 @@ impl<'d> Generator<'d> {
             // JSON comes as text that holds JSON.
             Kind::Scalar(Scalar::String | Scalar::Json) | Kind::Enum => "String".to_owned(),
             Kind::Object => {
+                let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
                 let fields = self.fields(id, &sets);
-                self.structure(name, &format!("A `{}`.", schema.type_(id).name), &fields)?;
-                name.to_owned()
+                self.structure(&name, &format!("A `{}`.", schema.type_(id).name), &fields)?;
+                name
             }
             Kind::Interface(_) => {
-                self.interface(name, id, &sets)?;
-                name.to_owned()
+                let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
+                self.interface(&name, id, &sets)?;
+                name
             }
         };
         let listed = if shape.list { format!("Vec<{inner}>") } else { inner };
@@ -188,8 +207,10 @@ impl<'d> Generator<'d> {
         for (type_, mut fields) in possible {
             fields.retain(|field| field.key != "__typename");
             let type_name = &schema.type_(type_).name;
-            let variant = pascal(type_name);
-            let inner = format!("{name}{variant}");
+            let variant = unversioned(&pascal(type_name)).to_owned();
+            let variant =
+                variant.strip_prefix(name).filter(|rest| !rest.is_empty()).unwrap_or(&variant).to_owned();
+            let inner = self.name(type_name, format!("{name}{variant}"));
             self.structure(&inner, &format!("A `{type_name}`."), &fields)?;
             let _ = write!(
                 variants,
@@ -207,6 +228,12 @@ fn pascal(name: &str) -> String {
     let words = name.split('_').filter(|word| !word.is_empty());
     let upper = |word: &str| word[..1].to_uppercase() + &word[1..];
     words.map(upper).collect()
+}
+
+/// `AppV1` → `App`
+fn unversioned(name: &str) -> &str {
+    let bare = name.trim_end_matches(|one: char| one.is_ascii_digit());
+    bare.strip_suffix('V').filter(|rest| bare.len() < name.len() && !rest.is_empty()).unwrap_or(name)
 }
 
 /// `serverUrl` → `server_url`, `type` → `r#type`

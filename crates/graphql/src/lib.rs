@@ -62,4 +62,4 @@ pub use provenance::{Origin, OriginKind, Provenance};
 pub use schema::{Schema, SchemaError};
 pub use touched::Touched;
 pub use tree::Node;
-pub use typed::{Typed, TypedError};
+pub use typed::{Operation, Typed, TypedError, Unfit};

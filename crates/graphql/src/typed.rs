@@ -20,6 +20,14 @@ pub enum TypedError {
     Form(String),
 }
 
+/// A request that is part of the program; `cargo xtask generate` makes these of `query.graphql` files.
+pub trait Operation: DeserializeOwned {
+    /// Its name in the text.
+    const NAME: &'static str;
+    /// The text of the request, which may have other operations too.
+    const TEXT: &'static str;
+}
+
 /// A typed answer and what was recorded with it.
 #[derive(Clone, Debug)]
 pub struct Typed<T> {
@@ -29,11 +37,20 @@ pub struct Typed<T> {
     pub provenance: Option<Provenance>,
     /// Which files were touched, if asked for.
     pub touched: Option<Touched>,
+    /// Schemas of the objects that were read, in order of first sight.
+    pub schemas: Vec<Box<str>>,
 }
 
 impl Engine {
     /// Answers a request with a Rust type; any error of the answer is an error here.
     pub fn query<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<Typed<T>, TypedError> {
+        let Typed { data, provenance, touched, schemas } = self.tree(request)?;
+        let data = T::deserialize(data).map_err(|Unfit(why)| TypedError::Form(why))?;
+        Ok(Typed { data, provenance, touched, schemas })
+    }
+
+    /// Answers a request with a tree; any error of the answer is an error here.
+    pub fn tree(&self, request: Request<'_>) -> Result<Typed<Node>, TypedError> {
         let document = self.document(request.query);
         let document = document.as_ref().as_ref().map_err(|failures| TypedError::Failed(failures.clone()))?;
         let (plan, variables) = match self.plan(document, request).map_err(TypedError::Failed)? {
@@ -44,8 +61,9 @@ impl Engine {
         if !executed.failures.is_empty() {
             return Err(TypedError::Failed(executed.failures));
         }
-        let data = T::deserialize(executed.data.into_node()).map_err(|Unfit(why)| TypedError::Form(why))?;
-        Ok(Typed { data, provenance: executed.record.provenance, touched: executed.record.touched })
+        let (data, schemas) = (executed.data.into_node(), executed.schemas);
+        let (provenance, touched) = (executed.record.provenance, executed.record.touched);
+        Ok(Typed { data, provenance, touched, schemas })
     }
 }
 

@@ -6,7 +6,7 @@ mod namespaces;
 
 use std::sync::Arc;
 
-use namespaces::{NamespacesNamespacesV1OpenshiftResources as Resource, QUERY};
+use namespaces::{NamespaceOpenshiftResource as Resource, QUERY};
 use qontract_bundle::json::Reader;
 use qontract_bundle::{Keys, Layout, Pool, Repo, Stamp, build};
 use qontract_graphql::{Engine, Request, TypedError};
@@ -36,7 +36,7 @@ fn the_tree_and_the_text_give_the_same() {
     let resources: Vec<&Resource> =
         all.iter().filter_map(|one| one.openshift_resources.as_ref()).flatten().collect();
     let contents = resources.iter().filter_map(|one| match one {
-        Resource::NamespaceOpenshiftResourceResourceV1(one) => Some(&one.resource.as_ref()?.content),
+        Resource::Resource(one) => Some(&one.resource.as_ref()?.content),
         _ => None,
     });
     assert!(contents.clone().count() > 0 && contents.clone().all(|content| !content.is_empty()));

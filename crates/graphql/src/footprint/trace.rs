@@ -61,13 +61,14 @@ impl Trace<'_> {
             Resolver::Key => match field.form {
                 Form::Scalar(_) | Form::Enum => keys.key(&definition.name, &Keys::All),
                 Form::Object(_) | Form::Abstract(_) => {
-                    self.refer(&definition.name, field.shape.named, &inner, keys);
+                    self.refer((&type_.name, &definition.name), field.shape.named, &inner, keys);
                 }
             },
             Resolver::SchemaKey | Resolver::Meta => {}
             Resolver::Datafiles(name) => {
-                self.footprint.file(name, &inner);
-                self.arguments(name, field);
+                let way = (&*type_.name, &*definition.name);
+                self.footprint.file(name, &inner, way);
+                self.arguments(name, field, way);
             }
             Resolver::BackReferences(reference) => {
                 let reference = &schema.back_references()[*reference];
@@ -78,8 +79,9 @@ impl Trace<'_> {
                     outer.key(key, &path);
                     path = outer;
                 }
-                self.footprint.file(&reference.schema, &path);
-                self.footprint.file(&reference.schema, &inner);
+                let way = (&*type_.name, &*definition.name);
+                self.footprint.file(&reference.schema, &path, way);
+                self.footprint.file(&reference.schema, &inner, way);
                 keys.key("path", &Keys::All);
             }
             Resolver::Resource => {
@@ -91,12 +93,12 @@ impl Trace<'_> {
     }
 
     /// A key that holds an object, or refers to one.
-    fn refer(&mut self, key: &str, type_: TypeId, inner: &Keys, keys: &mut Keys) {
+    fn refer(&mut self, way: (&str, &str), type_: TypeId, inner: &Keys, keys: &mut Keys) {
         let mut here = inner.clone();
         here.key("$ref", &Keys::All);
-        keys.key(key, &here);
+        keys.key(way.1, &here);
         for schema in self.schema.schemas_of(type_) {
-            self.footprint.file(&schema, inner);
+            self.footprint.file(&schema, inner, way);
         }
     }
 
@@ -123,7 +125,7 @@ impl Trace<'_> {
         }
     }
 
-    fn arguments(&mut self, schema_name: &str, field: &FieldPlan) {
+    fn arguments(&mut self, schema_name: &str, field: &FieldPlan, way: (&str, &str)) {
         let Some((_, given)) = &field.arguments else { return };
         let type_name = &self.schema.type_(field.shape.named).name;
         let arguments = Arguments::read(self.schema, type_name, given, self.variables);
@@ -134,7 +136,7 @@ impl Trace<'_> {
         if let (Some(filter), Some(type_)) = (arguments.filter(), self.schema.described().get(type_name)) {
             self.filter(filter, type_, &mut keys);
         }
-        self.footprint.file(schema_name, &keys);
+        self.footprint.file(schema_name, &keys, way);
     }
 
     fn filter(&mut self, filter: &Filter, type_: &Type, keys: &mut Keys) {
@@ -150,7 +152,7 @@ impl Trace<'_> {
                     let mut below = Keys::default();
                     self.filter(inner, target, &mut below);
                     match schema.type_id(&target.name) {
-                        Some(id) => self.refer(key, id, &below, keys),
+                        Some(id) => self.refer((&type_.name, key), id, &below, keys),
                         None => keys.key(key, &Keys::All),
                     }
                 }

@@ -7,7 +7,7 @@ pub const QUERY: &str = include_str!("query.graphql");
 
 /// A `Cluster_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1Cluster {
+pub struct Cluster {
     /// `name`
     pub name: String,
     /// `serverUrl`
@@ -17,23 +17,23 @@ pub struct NamespacesNamespacesV1Cluster {
 
 /// A `Product_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1EnvironmentProduct {
+pub struct Product {
     /// `name`
     pub name: String,
 }
 
 /// A `Environment_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1Environment {
+pub struct Environment {
     /// `name`
     pub name: String,
     /// `product`
-    pub product: NamespacesNamespacesV1EnvironmentProduct,
+    pub product: Product,
 }
 
 /// A `NamespaceOpenshiftResourceVaultSecret_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceVaultSecretV1 {
+pub struct NamespaceOpenshiftResourceVaultSecret {
     /// `provider`
     pub provider: String,
     /// `path`
@@ -44,38 +44,37 @@ pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceVau
 
 /// A `Resource_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceResourceV1Resource {
+pub struct Resource {
     /// `content`
     pub content: String,
 }
 
 /// A `NamespaceOpenshiftResourceResource_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceResourceV1 {
+pub struct NamespaceOpenshiftResourceResource {
     /// `provider`
     pub provider: String,
     /// `path`
-    pub resource:
-        Option<NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceResourceV1Resource>,
+    pub resource: Option<Resource>,
 }
 
 /// A `NamespaceOpenshiftResourceResourceTemplate_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceResourceTemplateV1 {
+pub struct NamespaceOpenshiftResourceResourceTemplate {
     /// `provider`
     pub provider: String,
 }
 
 /// A `NamespaceOpenshiftResourceRoute_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceRouteV1 {
+pub struct NamespaceOpenshiftResourceRoute {
     /// `provider`
     pub provider: String,
 }
 
 /// A `NamespaceOpenshiftResourcePrometheusRule_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourcePrometheusRuleV1 {
+pub struct NamespaceOpenshiftResourcePrometheusRule {
     /// `provider`
     pub provider: String,
 }
@@ -83,37 +82,27 @@ pub struct NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourcePro
 /// A `NamespaceOpenshiftResource_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "__typename")]
-pub enum NamespacesNamespacesV1OpenshiftResources {
+pub enum NamespaceOpenshiftResource {
     /// `NamespaceOpenshiftResourceVaultSecret_v1`
     #[serde(rename = "NamespaceOpenshiftResourceVaultSecret_v1")]
-    NamespaceOpenshiftResourceVaultSecretV1(
-        NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceVaultSecretV1,
-    ),
+    VaultSecret(NamespaceOpenshiftResourceVaultSecret),
     /// `NamespaceOpenshiftResourceResource_v1`
     #[serde(rename = "NamespaceOpenshiftResourceResource_v1")]
-    NamespaceOpenshiftResourceResourceV1(
-        NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceResourceV1,
-    ),
+    Resource(NamespaceOpenshiftResourceResource),
     /// `NamespaceOpenshiftResourceResourceTemplate_v1`
     #[serde(rename = "NamespaceOpenshiftResourceResourceTemplate_v1")]
-    NamespaceOpenshiftResourceResourceTemplateV1(
-        NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceResourceTemplateV1,
-    ),
+    ResourceTemplate(NamespaceOpenshiftResourceResourceTemplate),
     /// `NamespaceOpenshiftResourceRoute_v1`
     #[serde(rename = "NamespaceOpenshiftResourceRoute_v1")]
-    NamespaceOpenshiftResourceRouteV1(
-        NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourceRouteV1,
-    ),
+    Route(NamespaceOpenshiftResourceRoute),
     /// `NamespaceOpenshiftResourcePrometheusRule_v1`
     #[serde(rename = "NamespaceOpenshiftResourcePrometheusRule_v1")]
-    NamespaceOpenshiftResourcePrometheusRuleV1(
-        NamespacesNamespacesV1OpenshiftResourcesNamespaceOpenshiftResourcePrometheusRuleV1,
-    ),
+    PrometheusRule(NamespaceOpenshiftResourcePrometheusRule),
 }
 
 /// A `Namespace_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespacesNamespacesV1 {
+pub struct Namespace {
     /// `name`
     pub name: String,
     /// `delete`
@@ -122,24 +111,29 @@ pub struct NamespacesNamespacesV1 {
     pub labels: Option<String>,
     /// `cluster`
     #[serde(default)]
-    pub cluster: Option<NamespacesNamespacesV1Cluster>,
+    pub cluster: Option<Cluster>,
     /// `environment`
-    pub environment: NamespacesNamespacesV1Environment,
+    pub environment: Environment,
     /// `openshiftResources`
     #[serde(rename = "openshiftResources")]
-    pub openshift_resources: Option<Vec<NamespacesNamespacesV1OpenshiftResources>>,
+    pub openshift_resources: Option<Vec<NamespaceOpenshiftResource>>,
 }
 
 /// The answer to `Namespaces`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Namespaces {
     /// `namespaces_v1`
-    pub namespaces_v1: Option<Vec<NamespacesNamespacesV1>>,
+    pub namespaces_v1: Option<Vec<Namespace>>,
+}
+
+impl qontract_graphql::Operation for Namespaces {
+    const NAME: &'static str = "Namespaces";
+    const TEXT: &'static str = QUERY;
 }
 
 /// A `Permission_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct PermissionsPermissionsV1 {
+pub struct Permission {
     /// `name`
     pub name: String,
     /// `service`
@@ -150,5 +144,10 @@ pub struct PermissionsPermissionsV1 {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Permissions {
     /// `permissions_v1`
-    pub permissions_v1: Vec<PermissionsPermissionsV1>,
+    pub permissions_v1: Vec<Permission>,
+}
+
+impl qontract_graphql::Operation for Permissions {
+    const NAME: &'static str = "Permissions";
+    const TEXT: &'static str = QUERY;
 }
