@@ -1,5 +1,7 @@
 //! An answer's data as a tree, for those in the same process: no JSON text in between.
 
+mod json;
+
 use crate::sink::Sink;
 
 /// A value of an answer.

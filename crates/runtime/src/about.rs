@@ -1,0 +1,106 @@
+//! What an integration says about itself.
+
+use qontract_graphql::Operation;
+
+/// A request that is part of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Its name in the text.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+impl Query {
+    /// The request that `cargo xtask generate` made `Q` of.
+    pub fn of<Q: Operation>() -> Self {
+        Self { name: Q::NAME.to_owned(), text: Q::TEXT.to_owned() }
+    }
+}
+
+/// What a flag of an integration does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlagKind {
+    /// Only shards whose dimension has one of the values.
+    Selects(&'static str),
+    /// No shards whose dimension has one of the values.
+    Excludes(&'static str),
+    /// A value for the room.
+    Value,
+}
+
+/// A flag of an integration on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What it is good for.
+    pub help: &'static str,
+    /// What it does.
+    pub kind: FlagKind,
+}
+
+/// What an integration says about itself.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Its name: in the data, on the command line, in metrics.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// Its declared queries.
+    pub queries: Vec<Query>,
+    /// Its flags.
+    pub flags: Vec<Flag>,
+    /// How many rounds a real run has, 1 to [`MOST_ROUNDS`].
+    pub rounds: u32,
+    /// Whether it looks things up on the way: queries that are not declared, resources by path.
+    pub looks_up: bool,
+}
+
+/// More rounds than this are never made in one run.
+pub const MOST_ROUNDS: u32 = 3;
+
+impl About {
+    /// An integration without queries and flags.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        let (name, description) = (name.into(), description.into());
+        Self { name, description, queries: Vec::new(), flags: Vec::new(), rounds: 1, looks_up: false }
+    }
+
+    /// With a declared query.
+    #[must_use]
+    pub fn query<Q: Operation>(mut self) -> Self {
+        self.queries.push(Query::of::<Q>());
+        self
+    }
+
+    /// With a flag that selects shards by a dimension.
+    #[must_use]
+    pub fn selects(mut self, flag: &'static str, dimension: &'static str) -> Self {
+        let help = "Only what is of this one; may be given several times";
+        self.flags.push(Flag { name: flag, help, kind: FlagKind::Selects(dimension) });
+        self
+    }
+
+    /// With a flag that leaves out shards by a dimension.
+    #[must_use]
+    pub fn excludes(mut self, flag: &'static str, dimension: &'static str) -> Self {
+        let help = "All but what is of this one; may be given several times";
+        self.flags.push(Flag { name: flag, help, kind: FlagKind::Excludes(dimension) });
+        self
+    }
+
+    /// With this many rounds.
+    #[must_use]
+    pub fn rounds(mut self, rounds: u32) -> Self {
+        self.rounds = rounds.clamp(1, MOST_ROUNDS);
+        self
+    }
+
+    /// Allowed to ask queries that are not declared, and to read resources by path.
+    #[must_use]
+    pub fn looks_up(mut self) -> Self {
+        self.looks_up = true;
+        self
+    }
+}

@@ -1,0 +1,147 @@
+//! Which integrations and shards a change can affect, by which rule, and because of which file.
+//!
+//! **Invariant:** sound. What is said to be unaffected has the same declared state in base and head. The rules go from
+//! cheap to exact, and each may only say "not affected": the static footprint of the declared queries, then their
+//! answers, then the declared states per shard.
+
+mod causes;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::data::{Data, Source, Terms};
+use crate::erased::AnyDeclared;
+use crate::fault::Fault;
+use crate::listing;
+use crate::options::Options;
+use crate::room::Room;
+use crate::state::{Comparison, digest};
+
+pub use causes::{Cause, What};
+
+/// What decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// Nothing that the declared queries can touch differs.
+    Footprint,
+    /// The answers to the declared queries do not differ.
+    Answers,
+    /// The declared states were compared.
+    Declared,
+    /// The integration has no declared state, so differing answers are all there is to go by.
+    NoState,
+    /// Its own file or its approvals differ.
+    OwnFile,
+}
+
+impl Rule {
+    /// The rule in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Rule::Footprint => "footprint",
+            Rule::Answers => "answers",
+            Rule::Declared => "declared state",
+            Rule::NoState => "answers differ, and it declares no state",
+            Rule::OwnFile => "its own file or an approval",
+        }
+    }
+}
+
+/// Whether a change affects an integration.
+pub enum Verdict {
+    /// It does not.
+    Unaffected(Rule),
+    /// It may.
+    Affected(Box<Affected>),
+    /// That could not be found out: everything runs.
+    Unknown(Fault),
+}
+
+/// What a change affects.
+pub struct Affected {
+    /// What decided.
+    pub rule: Rule,
+    /// The files that brought it about, as far as they are known.
+    pub causes: Vec<Cause>,
+    /// What differs, if the integration has declared states; else everything does.
+    pub comparison: Option<Comparison>,
+    /// The declared states of base and head.
+    pub states: Option<(Box<dyn AnyDeclared>, Box<dyn AnyDeclared>)>,
+}
+
+/// Two bundles that are compared.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// Before.
+    pub base: Arc<dyn Source>,
+    /// After.
+    pub head: Arc<dyn Source>,
+}
+
+/// Whether what differs between base and head affects a room.
+pub fn affected(room: &Room, pair: &Pair, options: &Options) -> Verdict {
+    match decide(room, pair, options) {
+        Ok(verdict) => verdict,
+        Err(fault) => Verdict::Unknown(fault),
+    }
+}
+
+fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault> {
+    let about = room.about();
+    let own = causes::own(pair, &about.name)?;
+    let found = causes::footprint(pair, about);
+    if own.is_empty() && !about.looks_up {
+        if found.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Verdict::Unaffected(Rule::Footprint));
+        }
+        if same_answers(room, pair)? {
+            return Ok(Verdict::Unaffected(Rule::Answers));
+        }
+    }
+    let causes: Vec<Cause> = own.iter().cloned().chain(found.unwrap_or_default()).collect();
+    let base = room.declare(&handle(room, &pair.base), options)?;
+    let head = room.declare(&handle(room, &pair.head), options)?;
+    let (Some(base), Some(head)) = (base, head) else {
+        let whole = Affected { rule: Rule::NoState, causes, comparison: None, states: None };
+        return Ok(Verdict::Affected(Box::new(whole)));
+    };
+    let comparison = base.compare(&*head);
+    let rule = if comparison.is_empty() { Rule::OwnFile } else { Rule::Declared };
+    if comparison.is_empty() && own.is_empty() {
+        return Ok(Verdict::Unaffected(Rule::Declared));
+    }
+    let states = Some((base, head));
+    // A change of what it may do concerns all of its work.
+    let comparison = own.is_empty().then_some(comparison);
+    Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, states })))
+}
+
+fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {
+    let (base, head) = (handle(room, &pair.base), handle(room, &pair.head));
+    for query in &room.about().queries {
+        let (old, new) = (base.declared(query)?, head.declared(query)?);
+        if digest(&old.data) != digest(&new.data) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The data of a side. What the integration may read was judged before.
+fn handle(room: &Room, source: &Arc<dyn Source>) -> Data {
+    let about = room.about();
+    let terms = Terms { queries: about.queries.clone(), looks_up: about.looks_up, allowed: None };
+    Data::new(Arc::clone(source), terms)
+}
+
+/// The integrations that the data of head defines, of those in `rooms`.
+pub fn defined<'r>(
+    rooms: impl IntoIterator<Item = &'r Room>,
+    head: &dyn Source,
+) -> Result<Vec<&'r Room>, Fault> {
+    let known = listing::all(head)?;
+    let defined = |room: &&Room| known.iter().any(|(name, _)| *name == room.about().name);
+    Ok(rooms.into_iter().filter(defined).collect())
+}

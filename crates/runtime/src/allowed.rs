@@ -1,0 +1,68 @@
+//! Allowed schemas: an integration reads only datafiles of the schemas that its own file lists.
+//!
+//! Declared queries are judged before anything runs, by what they *can* touch; ad-hoc queries by what they did touch
+//! (see [`crate::Data`]).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use qontract_graphql::{Engine, Request};
+
+use crate::about::Query;
+use crate::data::DataError;
+use crate::listing::Listing;
+
+/// Schemas that every integration lists, whether it reads them or not.
+pub const ALWAYS: [&str; 2] = ["/app-interface/app-interface-settings-1.yml", "/app-sre/integration-1.yml"];
+
+/// A query that can read what it may not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    /// The schema that is not listed.
+    pub schema: String,
+    /// The query.
+    pub query: String,
+    /// The field of a GraphQL type that leads there.
+    pub field: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { schema, query, field } = self;
+        write!(f, "the query `{query}` can read `{schema}` through `{field}`, which is not listed")
+    }
+}
+
+/// The schemas that queries can read, each with the query and the field that lead there.
+pub fn reach(engine: &Engine, queries: &[Query]) -> Result<Vec<Violation>, DataError> {
+    let mut found = BTreeSet::new();
+    for Query { name, text } in queries {
+        let request = Request { query: text, operation: Some(name), ..Request::default() };
+        let footprint = engine.footprint(request).map_err(|failures| DataError::Refused {
+            query: format!("`{name}`"),
+            why: failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; "),
+        })?;
+        for (schema, _) in footprint.datafiles() {
+            let field =
+                footprint.way_to(schema).map(|(type_, field)| format!("{type_}.{field}")).unwrap_or_default();
+            found.insert(Violation { schema: schema.to_owned(), query: name.clone(), field });
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// What queries can read although the integration's file does not list it.
+pub fn violations(
+    engine: &Engine,
+    queries: &[Query],
+    listing: &Listing,
+) -> Result<Vec<Violation>, DataError> {
+    let reach = reach(engine, queries)?;
+    Ok(reach.into_iter().filter(|one| !listing.schemas.contains(&one.schema)).collect())
+}
+
+/// Schemas that are listed and never read.
+pub fn unused(listing: &Listing, read: &BTreeSet<String>) -> Vec<String> {
+    let needed = |schema: &&String| !read.contains(*schema) && !ALWAYS.contains(&schema.as_str());
+    listing.schemas.iter().filter(needed).cloned().collect()
+}

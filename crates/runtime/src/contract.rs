@@ -1,0 +1,143 @@
+//! The contract of the staged form: five questions that every integration answers. The runner owns everything else:
+//! order, deadlines, concurrency, dry run, early exit, shards, guards, waits, report.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use qontract_access::{ReadPermit, WritePermit};
+use serde::Serialize;
+
+use crate::about::About;
+use crate::data::Data;
+use crate::fault::Fault;
+use crate::key::{Scope, ShardKey};
+use crate::options::Options;
+use crate::place::Place;
+use crate::plan::{Plan, Thing};
+use crate::state::{Declared, Shard};
+
+/// Something that is wanted, or wanted gone.
+#[derive(Clone, Debug)]
+pub struct Want<T> {
+    /// What it is about.
+    pub thing: Thing,
+    /// Where in the data it comes from.
+    pub place: Option<Place>,
+    /// What is wanted.
+    pub wanted: Wanted<T>,
+}
+
+/// What is wanted of a thing.
+#[derive(Clone, Debug)]
+pub enum Wanted<T> {
+    /// It is to be like this.
+    Present(T),
+    /// It is to be gone: the data says so in as many words, which approves its removal.
+    Delete,
+    /// What it is to be could not be found out: nothing in its scope is removed.
+    Unresolved(Fault),
+}
+
+/// What one read of a scope told us.
+#[derive(Clone, Debug)]
+pub enum Observed<T> {
+    /// All that is there and concerns us.
+    Known(Vec<T>),
+    /// It could not be read: nothing in it is removed, only reported.
+    Unknown(Fault),
+}
+
+/// What the world has now, scope by scope.
+pub type World<T> = BTreeMap<Scope, Observed<T>>;
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It is done.
+    Done,
+    /// It was planned on an old version of the world: plan again.
+    Stale,
+}
+
+/// What reading takes.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The permit.
+    pub permit: ReadPermit,
+    /// The data, for what is looked up on the way.
+    pub data: Data,
+}
+
+/// What writing takes. It exists only in a real run.
+#[derive(Debug)]
+pub struct Write<'r> {
+    /// The permit.
+    pub permit: &'r WritePermit,
+    /// The permit to read, for preconditions.
+    pub read: &'r ReadPermit,
+    /// The run, for what is written into the world about it.
+    pub run: &'r str,
+}
+
+/// One shard of a declared state, as `resolve` sees it.
+#[derive(Debug)]
+pub struct View<'d, C, T, S> {
+    /// Its key.
+    pub key: &'d ShardKey,
+    /// What matters to every shard.
+    pub common: &'d C,
+    /// What is declared.
+    pub shard: &'d Shard<T, S>,
+}
+
+/// The declared state of an integration.
+pub type DeclaredOf<I> = Declared<<I as Staged>::Common, <I as Staged>::Target, <I as Staged>::State>;
+
+/// An integration of the staged form.
+pub trait Staged: Send + Sync + 'static {
+    /// What matters to every shard.
+    type Common: Serialize + Send + Sync + 'static;
+    /// How a shard is reached.
+    type Target: Serialize + Clone + Send + Sync + 'static;
+    /// What is declared for a shard.
+    type State: Serialize + Send + Sync + 'static;
+    /// A thing as it is to be.
+    type Item: Send + Sync + 'static;
+    /// A thing as it is.
+    type Found: Send + Sync + 'static;
+    /// What is done in a step.
+    type Action: Send + Sync + 'static;
+
+    /// What it says about itself.
+    fn about(&self) -> &About;
+
+    /// What does the data say?
+    fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredOf<Self>, Fault>
+    where
+        Self: Sized;
+
+    /// Outside inputs. What cannot be found out is `Unresolved`; an error is for when nothing can be.
+    fn resolve(
+        &self,
+        read: &Read,
+        view: View<'_, Self::Common, Self::Target, Self::State>,
+    ) -> impl Future<Output = Result<Vec<Want<Self::Item>>, Fault>> + Send;
+
+    /// All that we own there now.
+    fn observe(
+        &self,
+        read: &Read,
+        target: &Self::Target,
+        wanted: &[Want<Self::Item>],
+    ) -> impl Future<Output = Result<World<Self::Found>, Fault>> + Send;
+
+    /// What would change?
+    fn plan(&self, wanted: &[Want<Self::Item>], world: &World<Self::Found>) -> Plan<Self::Action>;
+
+    /// Do one step; may run twice.
+    fn apply(
+        &self,
+        write: &Write<'_>,
+        action: &Self::Action,
+    ) -> impl Future<Output = Result<Applied, Fault>> + Send;
+}

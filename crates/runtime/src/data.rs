@@ -1,0 +1,231 @@
+//! Data is a handle: the declared queries, resources by path, and recorded ad-hoc queries, all of one pinned bundle.
+//!
+//! **Invariant:** a handle answers from one bundle for as long as it lives; a reload elsewhere changes nothing. What it
+//! answers is recorded, and what the integration may not read is an error.
+
+mod engine;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use qontract_bundle::{Map, Sha256};
+use qontract_graphql::{Engine, Node, Operation};
+
+use crate::about::Query;
+use crate::fault::Fault;
+use crate::place::Places;
+use crate::state::digest;
+
+pub use engine::Loaded;
+
+/// A request to a source.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// Which of its operations is meant.
+    pub operation: Option<&'a str>,
+    /// Values of its variables.
+    pub variables: Option<&'a Map>,
+}
+
+/// What a source answers.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The data.
+    pub data: Node,
+    /// Where its objects come from, as far as the source knows.
+    pub places: Places,
+    /// Schemas of the objects that were read.
+    pub schemas: BTreeSet<String>,
+}
+
+/// Where a bundle is asked.
+pub trait Source: fmt::Debug + Send + Sync {
+    /// The name of the bundle.
+    fn sha(&self) -> &str;
+
+    /// The commit that the bundle was made of, if that is known.
+    fn commit(&self) -> Option<&str>;
+
+    /// Answers a request.
+    fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError>;
+
+    /// The text of a resource.
+    fn resource(&self, path: &str) -> Result<Option<String>, DataError>;
+
+    /// The bundle itself, if it is in this process.
+    fn engine(&self) -> Option<&Engine>;
+}
+
+/// Why the data does not answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DataError {
+    /// The request does not fit the data's types, or the data does not fit them.
+    #[error("the query {query} cannot be answered: {why}")]
+    Refused {
+        /// Its name.
+        query: String,
+        /// Why.
+        why: String,
+    },
+    /// The source could not be reached, or does not have the bundle.
+    #[error("the data cannot be asked: {why}")]
+    Unreachable {
+        /// Why.
+        why: String,
+    },
+    /// The integration may not read this.
+    #[error("the query {query} reads {}, which the integration may not", .schemas.iter().map(|schema| format!("`{schema}`")).collect::<Vec<_>>().join(", "))]
+    Forbidden {
+        /// Its name.
+        query: String,
+        /// The schemas that are not on the list.
+        schemas: BTreeSet<String>,
+    },
+    /// The integration asks something that it did not declare.
+    #[error("the query {query} is not declared")]
+    Undeclared {
+        /// Its name.
+        query: String,
+    },
+}
+
+impl From<DataError> for Fault {
+    fn from(error: DataError) -> Self {
+        let text = error.to_string();
+        match error {
+            DataError::Refused { .. } | DataError::Forbidden { .. } => Fault::author(text),
+            DataError::Unreachable { .. } => Fault::remote(text),
+            DataError::Undeclared { .. } => Fault::us(text),
+        }
+    }
+}
+
+/// The answer to a declared query.
+#[derive(Clone, Debug)]
+pub struct Answer<Q> {
+    /// The data.
+    pub data: Q,
+    /// Where its objects come from.
+    pub places: Places,
+}
+
+/// What was asked of a handle.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Per query the schemas that its answer read.
+    pub schemas: BTreeMap<String, BTreeSet<String>>,
+    /// Ad-hoc queries with the digests of their answers.
+    pub ad_hoc: Vec<(String, Sha256)>,
+    /// Resources that were read by path.
+    pub resources: BTreeSet<String>,
+    /// What was refused because it is not allowed, per query.
+    pub forbidden: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// The data of one bundle, for one integration in one run.
+#[derive(Clone, Debug)]
+pub struct Data {
+    source: Arc<dyn Source>,
+    terms: Arc<Terms>,
+    asked: Arc<Mutex<Asked>>,
+}
+
+/// What an integration may ask.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// Its declared queries.
+    pub queries: Vec<Query>,
+    /// Whether it may ask others, and read resources by path.
+    pub looks_up: bool,
+    /// The schemas that it may read; everything if there is no list.
+    pub allowed: Option<BTreeSet<String>>,
+}
+
+impl Data {
+    /// The data of a source on these terms.
+    pub fn new(source: Arc<dyn Source>, terms: Terms) -> Self {
+        Self { source, terms: Arc::new(terms), asked: Arc::default() }
+    }
+
+    /// The name of the bundle.
+    pub fn sha(&self) -> &str {
+        self.source.sha()
+    }
+
+    /// Answers a declared query.
+    pub fn query<Q: Operation>(&self) -> Result<Answer<Q>, DataError> {
+        let answered = self.declared(&Query::of::<Q>())?;
+        let refused = |why: String| DataError::Refused { query: quoted(Q::NAME), why };
+        let data = Q::deserialize(answered.data).map_err(|error| refused(error.to_string()))?;
+        Ok(Answer { data, places: answered.places })
+    }
+
+    /// Answers a declared query with a tree.
+    pub fn declared(&self, query: &Query) -> Result<Answered, DataError> {
+        let name = quoted(&query.name);
+        if !self.terms.queries.contains(query) {
+            return Err(DataError::Undeclared { query: name });
+        }
+        let ask = Ask { text: &query.text, operation: Some(&query.name), variables: None };
+        self.permitted(&name, self.source.answer(ask)?)
+    }
+
+    /// Answers a query that is not declared. It is recorded with the digest of its answer.
+    pub fn ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<Answered, DataError> {
+        let name = quoted(&abridged(text));
+        if !self.terms.looks_up {
+            return Err(DataError::Undeclared { query: name });
+        }
+        let answered = self.source.answer(Ask { text, operation: None, variables })?;
+        lock(&self.asked).ad_hoc.push((text.to_owned(), digest(&answered.data)));
+        self.permitted(&name, answered)
+    }
+
+    /// The text of a resource.
+    pub fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
+        if !self.terms.looks_up {
+            return Err(DataError::Undeclared { query: format!("for the resource {}", quoted(path)) });
+        }
+        lock(&self.asked).resources.insert(path.to_owned());
+        self.source.resource(path)
+    }
+
+    /// What was asked so far.
+    pub fn asked(&self) -> Asked {
+        lock(&self.asked).clone()
+    }
+
+    fn permitted(&self, name: &str, answered: Answered) -> Result<Answered, DataError> {
+        let mut asked = lock(&self.asked);
+        asked.schemas.entry(name.to_owned()).or_default().extend(answered.schemas.iter().cloned());
+        let Some(allowed) = &self.terms.allowed else { return Ok(answered) };
+        let schemas: BTreeSet<String> = answered.schemas.difference(allowed).cloned().collect();
+        if schemas.is_empty() {
+            return Ok(answered);
+        }
+        asked.forbidden.entry(name.to_owned()).or_default().extend(schemas.iter().cloned());
+        Err(DataError::Forbidden { query: name.to_owned(), schemas })
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{name}`")
+}
+
+/// The beginning of a text, on one line.
+fn abridged(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// What is recorded is whole at any time, so a panic elsewhere does not spoil it.
+fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,230 @@
+//! The contract without its types, so that the runner is compiled once and rooms stand in one list.
+//!
+//! **Invariant:** what comes out of a room goes back into the same room: the runner never mixes them, and a mix is
+//! noticed.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_bundle::Sha256;
+use serde::Serialize;
+
+use crate::about::About;
+use crate::contract::{Applied, DeclaredOf, Observed, Read, Staged, View, Want, Wanted, World, Write};
+use crate::data::Data;
+use crate::fault::Fault;
+use crate::key::{Scope, ShardKey};
+use crate::options::Options;
+use crate::place::Place;
+use crate::plan::{Plan, Thing};
+use crate::state::{Comparison, Declared, Disabled, compare, digest};
+
+/// Something of a room's own.
+pub type Opaque = Box<dyn Any + Send + Sync>;
+
+/// What the runner knows of something wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It is to be there.
+    Present,
+    /// It is to be gone.
+    Delete,
+    /// Not known, and why.
+    Unresolved(Fault),
+}
+
+/// What is wanted in a shard.
+pub struct Wants {
+    /// What the runner knows of it.
+    pub facts: Vec<(Thing, Option<Place>, Kind)>,
+    inner: Opaque,
+}
+
+/// What a shard has.
+pub struct Found {
+    /// Per scope how many things there are, or why that is not known.
+    pub scopes: BTreeMap<Scope, Result<usize, Fault>>,
+    inner: Opaque,
+}
+
+/// A declared state.
+pub trait AnyDeclared: Send + Sync {
+    /// The keys of its shards, in order.
+    fn keys(&self) -> Vec<ShardKey>;
+    /// Where a shard comes from.
+    fn place(&self, key: &ShardKey) -> Option<Place>;
+    /// What switches a shard off.
+    fn disabled(&self, key: &ShardKey) -> Option<&Disabled>;
+    /// Shards that are wrong, and how.
+    fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>>;
+    /// What differs between this, of base, and another one of the same room, of head.
+    fn compare(&self, head: &dyn AnyDeclared) -> Comparison;
+    /// The digest of how a shard is reached.
+    fn target(&self, key: &ShardKey) -> Option<Sha256>;
+    /// The state as JSON: common, and per key target and state.
+    fn json(&self) -> serde_json::Value;
+    /// Itself, for its room.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<C, T, S> AnyDeclared for Declared<C, T, S>
+where
+    C: Serialize + Send + Sync + 'static,
+    T: Serialize + Send + Sync + 'static,
+    S: Serialize + Send + Sync + 'static,
+{
+    fn keys(&self) -> Vec<ShardKey> {
+        self.shards.keys().cloned().collect()
+    }
+
+    fn place(&self, key: &ShardKey) -> Option<Place> {
+        self.shards.get(key)?.places.get("").cloned()
+    }
+
+    fn disabled(&self, key: &ShardKey) -> Option<&Disabled> {
+        self.shards.get(key)?.disabled.as_ref()
+    }
+
+    fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>> {
+        &self.faults
+    }
+
+    fn compare(&self, head: &dyn AnyDeclared) -> Comparison {
+        compare(self, own::<Self>(head.as_any()))
+    }
+
+    fn target(&self, key: &ShardKey) -> Option<Sha256> {
+        self.shards.get(key).map(|shard| digest(&shard.target))
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let shards = self.shards.iter().map(|(key, shard)| {
+            let shard = serde_json::json!({"target": shard.target, "state": shard.state});
+            (key.to_string(), shard)
+        });
+        serde_json::json!({"common": self.common, "shards": shards.collect::<serde_json::Map<_, _>>()})
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The staged form without its types.
+pub trait Dynamic: Send + Sync {
+    /// What it says about itself.
+    fn about(&self) -> &About;
+    /// See [`Staged::declare`].
+    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclared>, Fault>;
+    /// See [`Staged::resolve`].
+    fn resolve<'a>(
+        &'a self,
+        read: &'a Read,
+        declared: &'a dyn AnyDeclared,
+        key: &'a ShardKey,
+    ) -> BoxFuture<'a, Result<Wants, Fault>>;
+    /// That nothing is wanted in a shard.
+    fn nothing(&self) -> Wants;
+    /// See [`Staged::observe`]; the target is that of a shard of `declared`.
+    fn observe<'a>(
+        &'a self,
+        read: &'a Read,
+        declared: &'a dyn AnyDeclared,
+        key: &'a ShardKey,
+        wants: &'a Wants,
+    ) -> BoxFuture<'a, Result<Found, Fault>>;
+    /// See [`Staged::plan`].
+    fn plan(&self, wants: &Wants, found: &Found) -> Plan<Opaque>;
+    /// See [`Staged::apply`].
+    fn apply<'a>(&'a self, write: &'a Write<'a>, action: &'a Opaque)
+    -> BoxFuture<'a, Result<Applied, Fault>>;
+}
+
+/// A room of the staged form.
+pub struct Erased<I>(pub I);
+
+impl<I: Staged> Dynamic for Erased<I> {
+    fn about(&self) -> &About {
+        self.0.about()
+    }
+
+    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclared>, Fault> {
+        Ok(Box::new(self.0.declare(data, options)?))
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        read: &'a Read,
+        declared: &'a dyn AnyDeclared,
+        key: &'a ShardKey,
+    ) -> BoxFuture<'a, Result<Wants, Fault>> {
+        async move {
+            let declared = own::<DeclaredOf<I>>(declared.as_any());
+            let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
+            let view = View { key, common: &declared.common, shard };
+            Ok(wants(self.0.resolve(read, view).await?))
+        }
+        .boxed()
+    }
+
+    fn nothing(&self) -> Wants {
+        wants::<I::Item>(Vec::new())
+    }
+
+    fn observe<'a>(
+        &'a self,
+        read: &'a Read,
+        declared: &'a dyn AnyDeclared,
+        key: &'a ShardKey,
+        wants: &'a Wants,
+    ) -> BoxFuture<'a, Result<Found, Fault>> {
+        async move {
+            let declared = own::<DeclaredOf<I>>(declared.as_any());
+            let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
+            let world = self.0.observe(read, &shard.target, own::<Vec<Want<I::Item>>>(&*wants.inner)).await?;
+            let count = |observed: &Observed<I::Found>| match observed {
+                Observed::Known(things) => Ok(things.len()),
+                Observed::Unknown(fault) => Err(fault.clone()),
+            };
+            let scopes = world.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
+            Ok(Found { scopes, inner: Box::new(world) })
+        }
+        .boxed()
+    }
+
+    fn plan(&self, wants: &Wants, found: &Found) -> Plan<Opaque> {
+        let (wanted, world) =
+            (own::<Vec<Want<I::Item>>>(&*wants.inner), own::<World<I::Found>>(&*found.inner));
+        self.0.plan(wanted, world).map(|action| Box::new(action) as Opaque)
+    }
+
+    fn apply<'a>(
+        &'a self,
+        write: &'a Write<'a>,
+        action: &'a Opaque,
+    ) -> BoxFuture<'a, Result<Applied, Fault>> {
+        self.0.apply(write, own::<I::Action>(&**action)).boxed()
+    }
+}
+
+fn wants<T: Send + Sync + 'static>(wanted: Vec<Want<T>>) -> Wants {
+    let facts = wanted.iter().map(|want| {
+        let kind = match &want.wanted {
+            Wanted::Present(_) => Kind::Present,
+            Wanted::Delete => Kind::Delete,
+            Wanted::Unresolved(why) => Kind::Unresolved(why.clone()),
+        };
+        (want.thing.clone(), want.place.clone(), kind)
+    });
+    Wants { facts: facts.collect(), inner: Box::new(wanted) }
+}
+
+fn own<T: 'static>(value: &dyn Any) -> &T {
+    value.downcast_ref().expect("what a room made goes back into the same room")
+}
+
+fn no_shard(key: &ShardKey) -> Fault {
+    Fault::us(format!("the declared state has no shard `{key}`"))
+}

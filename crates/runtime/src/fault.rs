@@ -1,0 +1,94 @@
+//! What went wrong, and whose move it is.
+
+use serde::Serialize;
+
+use crate::place::Place;
+
+/// Whose move it is. Exit code and metric label follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Whose {
+    /// The author of the data.
+    Author,
+    /// The operator of the platform.
+    Operator,
+    /// The target system: it may work the next time.
+    Remote,
+    /// A guard wants an approval.
+    Guard,
+    /// Ours: a defect.
+    Us,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("{text}")]
+pub struct Fault {
+    /// Whose move it is.
+    pub whose: Whose,
+    /// What went wrong, in words.
+    pub text: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Where in the data, if that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
+}
+
+impl Fault {
+    fn new(whose: Whose, text: impl Into<String>) -> Self {
+        Self { whose, text: text.into(), hint: None, places: Vec::new() }
+    }
+
+    /// The author of the data has to mend it.
+    pub fn author(text: impl Into<String>) -> Self {
+        Self::new(Whose::Author, text)
+    }
+
+    /// The operator has to mend it.
+    pub fn operator(text: impl Into<String>) -> Self {
+        Self::new(Whose::Operator, text)
+    }
+
+    /// The target failed; it may work the next time.
+    pub fn remote(text: impl Into<String>) -> Self {
+        Self::new(Whose::Remote, text)
+    }
+
+    /// A guard wants an approval.
+    pub fn guard(text: impl Into<String>) -> Self {
+        Self::new(Whose::Guard, text)
+    }
+
+    /// A defect of ours.
+    pub fn us(text: impl Into<String>) -> Self {
+        Self::new(Whose::Us, text)
+    }
+
+    /// The fault with a place, if there is one.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<Option<Place>>) -> Self {
+        self.places.extend(place.into());
+        self
+    }
+
+    /// The fault with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The fault with words in front that say what was being done.
+    #[must_use]
+    pub fn while_doing(mut self, what: &str) -> Self {
+        self.text = format!("{what}: {}", self.text);
+        self
+    }
+
+    /// Whether it may work the next time.
+    pub fn is_transient(&self) -> bool {
+        self.whose == Whose::Remote
+    }
+}

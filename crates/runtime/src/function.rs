@@ -1,0 +1,128 @@
+//! The function form, for validators and small jobs: one `run`, in which every effect goes through [`Cx::act`].
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Permits, ReadPermit};
+
+use crate::about::About;
+use crate::contract::Write;
+use crate::data::Data;
+use crate::fault::Fault;
+use crate::guard::Judge;
+use crate::options::Options;
+use crate::plan::{Change, Held};
+use crate::state::Declared;
+
+/// The early-exit state of a function: one shard, or several.
+pub type FunctionState = Declared<serde_json::Value, (), serde_json::Value>;
+
+/// An integration of the function form.
+pub trait Function: Send + Sync + 'static {
+    /// What it says about itself.
+    fn about(&self) -> &About;
+
+    /// What its outcome depends on, for early exit; `None` if that cannot be said from the data alone.
+    fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
+
+    /// Does the job. An error is for when it cannot be done; what is wrong with single things goes to [`Cx::fault`].
+    fn run(&self, cx: &Cx<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
+}
+
+/// What a function did or would do.
+#[derive(Debug, Default)]
+pub struct Did {
+    /// Changes, made in a real run.
+    pub changes: Vec<Change>,
+    /// Changes that a guard holds.
+    pub held: Vec<Held>,
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+    /// How many changes were made.
+    pub applied: usize,
+}
+
+/// What a function works with.
+pub struct Cx<'r> {
+    /// The data.
+    pub data: &'r Data,
+    /// Its flags.
+    pub options: &'r Options,
+    permits: &'r Permits,
+    judge: &'r Judge,
+    run: &'r str,
+    did: Mutex<Did>,
+}
+
+impl<'r> Cx<'r> {
+    pub(crate) fn new(
+        data: &'r Data,
+        options: &'r Options,
+        permits: &'r Permits,
+        judge: &'r Judge,
+        run: &'r str,
+    ) -> Self {
+        Self { data, options, permits, judge, run, did: Mutex::default() }
+    }
+
+    /// The permit to read the world.
+    pub fn read(&self) -> &ReadPermit {
+        &self.permits.read
+    }
+
+    /// Makes a change: recorded always, executed only in a real run, and only if no guard holds it.
+    pub async fn act<F>(&self, change: Change, effect: F) -> Result<(), Fault>
+    where
+        F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
+    {
+        let removed = self.lock().changes.iter().filter(|change| change.kind.removes()).count();
+        if let Some(why) = self.judge.single(&change, removed) {
+            self.lock().held.push(Held { change, why, approvable: true });
+            return Ok(());
+        }
+        self.lock().changes.push(change);
+        let Some(permit) = &self.permits.write else { return Ok(()) };
+        effect(&Write { permit, read: &self.permits.read, run: self.run }).await?;
+        self.lock().applied += 1;
+        Ok(())
+    }
+
+    /// Tells what is wrong with one thing; the rest goes on.
+    pub fn fault(&self, fault: Fault) {
+        self.lock().faults.push(fault);
+    }
+
+    pub(crate) fn finish(self) -> Did {
+        self.did.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Did> {
+        self.did.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The function form without its types.
+pub trait DynamicFunction: Send + Sync {
+    /// What it says about itself.
+    fn about(&self) -> &About;
+    /// See [`Function::state`].
+    fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
+    /// See [`Function::run`].
+    fn run<'a>(&'a self, cx: &'a Cx<'_>) -> BoxFuture<'a, Result<(), Fault>>;
+}
+
+impl<F: Function> DynamicFunction for F {
+    fn about(&self) -> &About {
+        Function::about(self)
+    }
+
+    fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault> {
+        Function::state(self, data, options)
+    }
+
+    fn run<'a>(&'a self, cx: &'a Cx<'_>) -> BoxFuture<'a, Result<(), Fault>> {
+        Function::run(self, cx).boxed()
+    }
+}

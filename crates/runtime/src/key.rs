@@ -1,0 +1,103 @@
+//! Keys with named dimensions: shard keys (`cluster=c, namespace=n`) and scopes (`cluster=c, kind=ConfigMap`).
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Dimensions with their values, in the order in which the room names them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Dimensions(Vec<(Box<str>, Box<str>)>);
+
+impl Dimensions {
+    fn new<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self(parts.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| &**known == name).map(|(_, value)| &**value)
+    }
+}
+
+impl fmt::Display for Dimensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            write!(f, "{comma}{name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What an integration's work is split by. The key without dimensions is all of the work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardKey(Dimensions);
+
+impl ShardKey {
+    /// A key of these dimensions.
+    ///
+    /// ```
+    /// use qontract_runtime::ShardKey;
+    /// let key = ShardKey::new([("cluster", "c1"), ("namespace", "n1")]);
+    /// assert_eq!(key.to_string(), "cluster=c1, namespace=n1");
+    /// assert_eq!((key.get("cluster"), key.slot_value().as_str()), (Some("c1"), "c1/n1"));
+    /// ```
+    pub fn new<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self(Dimensions::new(parts))
+    }
+
+    /// The value of a dimension.
+    pub fn get(&self, dimension: &str) -> Option<&str> {
+        self.0.get(dimension)
+    }
+
+    /// Whether this is the key of all of the work.
+    pub fn is_whole(&self) -> bool {
+        self.0.0.is_empty()
+    }
+
+    /// What hash slots are chosen by: the values, joined by slashes.
+    pub fn slot_value(&self) -> String {
+        let values: Vec<&str> = self.0.0.iter().map(|(_, value)| &**value).collect();
+        values.join("/")
+    }
+}
+
+impl fmt::Display for ShardKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_whole() { f.write_str("all") } else { self.0.fmt(f) }
+    }
+}
+
+impl Serialize for ShardKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What one read lists. What is not known is contained in a scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope(Dimensions);
+
+impl Scope {
+    /// A scope of these dimensions.
+    pub fn new<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self(Dimensions::new(parts))
+    }
+
+    /// The value of a dimension.
+    pub fn get(&self, dimension: &str) -> Option<&str> {
+        self.0.get(dimension)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Scope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,40 @@
+//! The integration contract, and the runner that keeps it.
+//!
+//! A room answers five questions (see [`Staged`]); the runner owns everything else. It asks them in order, for every
+//! shard at once, keeps to the permits, the deadlines and the guards, and writes down what it decided and why.
+
+mod about;
+pub mod affected;
+pub mod allowed;
+mod contract;
+mod data;
+mod erased;
+mod fault;
+mod function;
+pub mod guard;
+mod key;
+pub mod listing;
+mod options;
+mod outcome;
+mod place;
+mod plan;
+pub mod record;
+mod room;
+mod run;
+pub mod slot;
+pub mod state;
+
+pub use about::{About, Flag, FlagKind, MOST_ROUNDS, Query};
+pub use contract::{Applied, DeclaredOf, Observed, Read, Staged, View, Want, Wanted, World, Write};
+pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, Source, Terms};
+pub use erased::{AnyDeclared, Dynamic, Found, Kind, Opaque, Wants};
+pub use fault::{Fault, Whose};
+pub use function::{Cx, Function, FunctionState};
+pub use key::{Scope, ShardKey};
+pub use options::Options;
+pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
+pub use place::{Place, Places};
+pub use plan::{Change, ChangeKind, Group, Held, Plan, Step, Thing, Wait};
+pub use record::{Clock, Record};
+pub use room::Room;
+pub use run::{Limits, Request, run};

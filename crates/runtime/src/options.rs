@@ -1,0 +1,78 @@
+//! What was asked of an integration on the command line.
+
+use std::collections::BTreeMap;
+
+use crate::about::{Flag, FlagKind};
+use crate::key::ShardKey;
+
+/// Values of an integration's flags, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options(BTreeMap<String, Vec<String>>);
+
+impl Options {
+    /// Adds a value of a flag.
+    pub fn add(&mut self, flag: &str, value: impl Into<String>) {
+        self.0.entry(flag.to_owned()).or_default().push(value.into());
+    }
+
+    /// The values of a flag, in order.
+    pub fn values(&self, flag: &str) -> &[String] {
+        self.0.get(flag).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether nothing was given.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Flags and values, in order of flags.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.0.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
+    }
+
+    /// Whether a shard is selected by the flags.
+    pub fn select(&self, flags: &[Flag], key: &ShardKey) -> bool {
+        flags.iter().all(|flag| {
+            let values = self.values(flag.name);
+            let named =
+                |dimension| key.get(dimension).is_some_and(|is| values.iter().any(|value| value == is));
+            match flag.kind {
+                FlagKind::Selects(dimension) => values.is_empty() || named(dimension),
+                FlagKind::Excludes(dimension) => !named(dimension),
+                FlagKind::Value => true,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+    use crate::about::About;
+    use crate::key::ShardKey;
+
+    fn check(given: &[(&str, &str)], expected: &[&str]) {
+        let about =
+            About::new("x", "").selects("cluster-name", "cluster").excludes("exclude-cluster", "cluster");
+        let mut options = Options::default();
+        for (flag, value) in given {
+            options.add(flag, *value);
+        }
+        let keys = ["prod-01", "prod-01-eu", "stage"].map(|name| ShardKey::new([("cluster", name)]));
+        let selected: Vec<&str> = keys
+            .iter()
+            .filter(|key| options.select(&about.flags, key))
+            .filter_map(|key| key.get("cluster"))
+            .collect();
+        assert_eq!(selected, expected);
+    }
+
+    #[test]
+    fn flags_select_by_whole_values() {
+        check(&[], &["prod-01", "prod-01-eu", "stage"]);
+        check(&[("cluster-name", "prod-01-eu")], &["prod-01-eu"]);
+        check(&[("cluster-name", "prod-01"), ("cluster-name", "stage")], &["prod-01", "stage"]);
+        check(&[("exclude-cluster", "stage")], &["prod-01", "prod-01-eu"]);
+        check(&[("cluster-name", "nope")], &[]);
+    }
+}

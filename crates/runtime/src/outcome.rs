@@ -1,0 +1,176 @@
+//! What came of a run: what was decided and why, what was planned, held and done, and how it ended.
+
+use std::collections::BTreeMap;
+
+use qontract_access::Mode;
+
+use crate::data::Asked;
+use crate::fault::Fault;
+use crate::key::ShardKey;
+use crate::options::Options;
+use crate::place::Place;
+use crate::plan::{Change, Held, Wait};
+
+/// A bundle that a run is pinned to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// Its name.
+    pub sha: String,
+    /// The commit it was made of, if that is known.
+    pub commit: Option<String>,
+}
+
+/// Something that was decided on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What, and why.
+    pub text: String,
+    /// Because of what in the data.
+    pub places: Vec<Place>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All is as it should be, or will be.
+    Ok,
+    /// Nothing that concerns it differs between base and head.
+    EarlyExit,
+    /// Something failed or is held.
+    Failed,
+    /// The data does not define the integration.
+    NotDefined,
+    /// It reads what it may not.
+    Forbidden,
+    /// All that failed may work the next time.
+    Transient,
+}
+
+impl Ended {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Ended::Ok | Ended::EarlyExit => 0,
+            Ended::Failed => 1,
+            Ended::NotDefined => 4,
+            Ended::Forbidden => 5,
+            Ended::Transient => 75,
+        }
+    }
+
+    /// The word for it in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ended::Ok => "ok",
+            Ended::EarlyExit => "early exit",
+            Ended::Failed => "failed",
+            Ended::NotDefined => "not defined",
+            Ended::Forbidden => "forbidden",
+            Ended::Transient => "failed for now",
+        }
+    }
+}
+
+/// Whether a shard ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShardState {
+    /// It ran.
+    Ran,
+    /// It ran with nothing wanted: only base has it.
+    Orphaned,
+    /// It did not, and why.
+    Skipped(String),
+}
+
+/// What came of a shard.
+#[derive(Clone, Debug)]
+pub struct ShardOutcome {
+    /// Whether it ran.
+    pub state: ShardState,
+    /// How many rounds it took.
+    pub rounds: u32,
+    /// What was planned and not held, over all rounds.
+    pub changes: Vec<Change>,
+    /// What was held in the last round.
+    pub held: Vec<Held>,
+    /// What is under way.
+    pub waits: Vec<Wait>,
+    /// What went wrong.
+    pub faults: Vec<Fault>,
+    /// How many steps were done.
+    pub applied: usize,
+    /// How many things were removed without an approval, which counts against the budget of the bundle.
+    pub removed: usize,
+}
+
+impl ShardOutcome {
+    /// Nothing happened yet.
+    pub fn new(state: ShardState) -> Self {
+        Self {
+            state,
+            rounds: 0,
+            changes: Vec::new(),
+            held: Vec::new(),
+            waits: Vec::new(),
+            faults: Vec::new(),
+            applied: 0,
+            removed: 0,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Its name.
+    pub run: String,
+    /// The integration.
+    pub integration: String,
+    /// Whether it could change the world.
+    pub mode: Mode,
+    /// The bundle it ran on.
+    pub head: Pinned,
+    /// The bundle it was compared with.
+    pub base: Option<Pinned>,
+    /// Its flags.
+    pub options: Options,
+    /// What was decided, in order.
+    pub decisions: Vec<Decision>,
+    /// What came of each shard.
+    pub shards: BTreeMap<ShardKey, ShardOutcome>,
+    /// What went wrong with the run as a whole.
+    pub faults: Vec<Fault>,
+    /// What is worth saying and no failure.
+    pub warnings: Vec<String>,
+    /// What was asked of the data.
+    pub asked: Asked,
+    /// The datafile that would approve what the guards hold.
+    pub approval: Option<String>,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+impl Outcome {
+    /// All faults, of the run and of its shards.
+    pub fn all_faults(&self) -> impl Iterator<Item = &Fault> {
+        self.faults.iter().chain(self.shards.values().flat_map(|shard| &shard.faults))
+    }
+
+    /// How many steps were done.
+    pub fn applied(&self) -> usize {
+        self.shards.values().map(|shard| shard.applied).sum()
+    }
+
+    /// How it ended, by what is in it.
+    pub(crate) fn conclude(&mut self) {
+        let held = self.approval.is_some();
+        let failed = self.all_faults().next().is_some();
+        let transient = self.all_faults().all(Fault::is_transient);
+        self.ended = match self.ended {
+            Ended::Ok if !self.asked.forbidden.is_empty() => Ended::Forbidden,
+            Ended::Ok if held || (failed && !transient) => Ended::Failed,
+            Ended::Ok if failed => Ended::Transient,
+            other => other,
+        };
+    }
+}

@@ -1,0 +1,67 @@
+//! Where in the data something comes from: a file and a JSON pointer. Lines are found late, by whoever has the files.
+
+use std::collections::HashMap;
+
+use qontract_graphql::{Origin, OriginKind, Provenance};
+use serde::Serialize;
+
+/// A place in the data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Place {
+    /// Whether the file is a resource instead of a datafile.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub resource: bool,
+    /// The path of the file in the bundle.
+    pub path: Box<str>,
+    /// JSON pointer into the file; empty for the whole file.
+    pub pointer: Box<str>,
+}
+
+impl Place {
+    /// A place in a datafile.
+    pub fn datafile(path: &str, pointer: &str) -> Self {
+        Self { resource: false, path: path.into(), pointer: pointer.into() }
+    }
+
+    /// A place in a resource.
+    pub fn resource(path: &str) -> Self {
+        Self { resource: true, path: path.into(), pointer: "".into() }
+    }
+
+    /// A place below this one.
+    #[must_use]
+    pub fn below(&self, pointer: &str) -> Self {
+        Self { pointer: format!("{}{pointer}", self.pointer).into(), ..self.clone() }
+    }
+}
+
+impl From<&Origin> for Place {
+    fn from(origin: &Origin) -> Self {
+        let Origin { at: _, kind, path, pointer } = origin;
+        Self {
+            resource: match kind {
+                OriginKind::Datafile => false,
+                OriginKind::Resource => true,
+            },
+            path: path.clone(),
+            pointer: pointer.clone(),
+        }
+    }
+}
+
+/// The places of an answer's objects.
+#[derive(Clone, Debug, Default)]
+pub struct Places(HashMap<Box<str>, Place>);
+
+impl Places {
+    /// The place of the object at a JSON pointer into the answer, if it is known.
+    pub fn of(&self, at: &str) -> Option<Place> {
+        self.0.get(at).cloned()
+    }
+}
+
+impl From<&Provenance> for Places {
+    fn from(provenance: &Provenance) -> Self {
+        Self(provenance.origins().iter().map(|origin| (origin.at.clone(), Place::from(origin))).collect())
+    }
+}

@@ -1,0 +1,203 @@
+//! A plan is data: ordered, hashable, printable. A *step* is what is executed; its *changes* are what is shown and
+//! guarded.
+
+use std::fmt;
+
+use qontract_bundle::Sha256;
+use serde::Serialize;
+
+use crate::key::Scope;
+use crate::place::Place;
+
+/// One thing in the world.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Thing {
+    /// Where it is.
+    pub scope: Scope,
+    /// What kind of thing it is.
+    pub kind: String,
+    /// Its name there.
+    pub name: String,
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}` ({})", self.kind, self.name, self.scope)
+    }
+}
+
+/// How a thing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    /// It comes.
+    Add,
+    /// It stays and becomes different.
+    Change,
+    /// It goes, and another comes in its place.
+    Replace,
+    /// It goes.
+    Remove,
+}
+
+impl ChangeKind {
+    /// The sign in front of it.
+    pub fn sign(self) -> &'static str {
+        match self {
+            ChangeKind::Add => "+",
+            ChangeKind::Change => "~",
+            ChangeKind::Replace => "±",
+            ChangeKind::Remove => "-",
+        }
+    }
+
+    /// Whether something goes.
+    pub fn removes(self) -> bool {
+        match self {
+            ChangeKind::Replace | ChangeKind::Remove => true,
+            ChangeKind::Add | ChangeKind::Change => false,
+        }
+    }
+}
+
+/// One change of one thing, as it is shown and guarded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// How it changes.
+    pub kind: ChangeKind,
+    /// What changes.
+    pub thing: Thing,
+    /// What is done, in words: `create namespace`.
+    pub what: String,
+    /// Lines that tell before and after. **Invariant:** no secret is in them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<String>,
+    /// Where in the data it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+impl Change {
+    /// A change of `thing`, in words.
+    pub fn new(kind: ChangeKind, thing: Thing, what: impl Into<String>) -> Self {
+        Self { kind, thing, what: what.into(), diff: Vec::new(), place: None }
+    }
+
+    /// The change with a place in the data.
+    #[must_use]
+    pub fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// The change with lines that tell before and after.
+    #[must_use]
+    pub fn with_diff(mut self, lines: Vec<String>) -> Self {
+        self.diff = lines;
+        self
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} `{}` ({})", self.kind.sign(), self.what, self.thing.name, self.thing.scope)
+    }
+}
+
+/// What is executed as one.
+#[derive(Debug)]
+pub struct Step<A> {
+    /// What it changes; never nothing.
+    pub changes: Vec<Change>,
+    /// What the room does.
+    pub action: A,
+}
+
+impl<A> Step<A> {
+    /// A step with one change.
+    pub fn new(change: Change, action: A) -> Self {
+        Self { changes: vec![change], action }
+    }
+}
+
+/// Steps in order. A failed step stops its own group only.
+#[derive(Debug)]
+pub struct Group<A> {
+    /// What the group is about.
+    pub name: String,
+    /// The steps.
+    pub steps: Vec<Step<A>>,
+}
+
+/// Something that is under way and needs time: what depends on it is planned when it is observed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// What is waited for.
+    pub text: String,
+    /// Where in the data it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// A change that is not made, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// The change.
+    pub change: Change,
+    /// Why it is not made.
+    pub why: String,
+    /// Whether an approval would let it through.
+    pub approvable: bool,
+}
+
+/// What would change.
+#[derive(Debug)]
+pub struct Plan<A> {
+    /// Steps in groups.
+    pub groups: Vec<Group<A>>,
+    /// What is under way.
+    pub waits: Vec<Wait>,
+    /// What the room itself holds back.
+    pub held: Vec<Held>,
+    /// What is wrong with things of which the rest does not depend.
+    pub faults: Vec<crate::fault::Fault>,
+}
+
+impl<A> Default for Plan<A> {
+    fn default() -> Self {
+        Self { groups: Vec::new(), waits: Vec::new(), held: Vec::new(), faults: Vec::new() }
+    }
+}
+
+impl<A> Plan<A> {
+    /// A group of its own for one step.
+    pub fn step(&mut self, change: Change, action: A) {
+        let name = change.thing.to_string();
+        self.groups.push(Group { name, steps: vec![Step::new(change, action)] });
+    }
+
+    /// All changes, in order.
+    pub fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.groups.iter().flat_map(|group| &group.steps).flat_map(|step| &step.changes)
+    }
+
+    /// Whether nothing would be done.
+    pub fn is_empty(&self) -> bool {
+        self.groups.iter().all(|group| group.steps.is_empty())
+    }
+
+    /// The same plan with other actions.
+    pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
+        let Self { groups, waits, held, faults } = self;
+        let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
+        let group =
+            |group: Group<A>| Group { name: group.name, steps: group.steps.into_iter().map(&step).collect() };
+        Plan { groups: groups.into_iter().map(group).collect(), waits, held, faults }
+    }
+
+    /// The digest of all changes: equal plans have equal digests.
+    pub fn digest(&self) -> Sha256 {
+        let changes: Vec<&Change> = self.changes().collect();
+        Sha256::of(&serde_json::to_vec(&changes).expect("changes are plain data"))
+    }
+}

@@ -1,0 +1,207 @@
+//! The record of a run, as it is kept: plain JSON, places as `file:line`.
+//!
+//! A record is evidence, never input. **Invariant:** no secret is in it, because none is in an outcome.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
+use crate::outcome::{Outcome, Pinned, ShardOutcome, ShardState};
+use crate::place::Place;
+use crate::plan::Change;
+
+/// The record of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The name of the run.
+    pub run: String,
+    /// When it began, in seconds since 1970.
+    pub began: i64,
+    /// How long it took, in milliseconds.
+    pub milliseconds: u64,
+    /// The integration.
+    pub integration: String,
+    /// `dry run` or `real run`.
+    pub mode: String,
+    /// The bundle it ran on.
+    pub head: Bundle,
+    /// The bundle it was compared with.
+    pub base: Option<Bundle>,
+    /// Its flags.
+    pub options: BTreeMap<String, Vec<String>>,
+    /// What was decided, in order.
+    pub decisions: Vec<Told>,
+    /// What came of each shard.
+    pub shards: BTreeMap<String, Shard>,
+    /// What went wrong with the run as a whole.
+    pub faults: Vec<Told>,
+    /// What is worth saying and no failure.
+    pub warnings: Vec<String>,
+    /// The datafile that would approve what the guards hold.
+    pub approval: Option<String>,
+    /// How it ended, in words.
+    pub ended: String,
+    /// The exit code.
+    pub exit: u8,
+}
+
+/// A bundle that a run is pinned to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bundle {
+    /// Its name.
+    pub sha: String,
+    /// The commit it was made of.
+    pub commit: Option<String>,
+}
+
+/// A sentence, with the places in the data that it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The sentence.
+    pub text: String,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whose move it is, for faults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whose: Option<String>,
+    /// `file:line`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
+}
+
+/// What came of a shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// `ran`, `orphaned`, or `skipped`.
+    pub state: String,
+    /// Why it did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How many rounds it took.
+    pub rounds: u32,
+    /// The plan.
+    pub changes: Vec<Planned>,
+    /// What was held.
+    pub held: Vec<Planned>,
+    /// What is under way.
+    pub waits: Vec<Told>,
+    /// What went wrong.
+    pub faults: Vec<Told>,
+    /// How many steps were done.
+    pub applied: usize,
+    /// How many things were removed without an approval.
+    pub removed: usize,
+}
+
+/// One change of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// `add`, `change`, `replace` or `remove`.
+    pub change: String,
+    /// What is done, in words, with its sign.
+    pub text: String,
+    /// Lines that tell before and after.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<String>,
+    /// Why it is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// `file:line`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// When a run began and how long it took.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Seconds since 1970.
+    pub began: i64,
+    /// Milliseconds.
+    pub milliseconds: u64,
+}
+
+impl Record {
+    /// The record of an outcome; `line` turns places into `file:line`.
+    pub fn new(outcome: &Outcome, clock: Clock, line: &dyn Fn(&Place) -> String) -> Self {
+        let options = outcome.options.iter().map(|(flag, values)| (flag.to_owned(), values.to_vec()));
+        let decisions = outcome.decisions.iter().map(|decision| Told {
+            text: decision.text.clone(),
+            hint: None,
+            whose: None,
+            places: decision.places.iter().map(line).collect(),
+        });
+        let shards = outcome.shards.iter().map(|(key, shard)| (key.to_string(), Shard::new(shard, line)));
+        Self {
+            run: outcome.run.clone(),
+            began: clock.began,
+            milliseconds: clock.milliseconds,
+            integration: outcome.integration.clone(),
+            mode: outcome.mode.as_str().to_owned(),
+            head: bundle(&outcome.head),
+            base: outcome.base.as_ref().map(bundle),
+            options: options.collect(),
+            decisions: decisions.collect(),
+            shards: shards.collect(),
+            faults: outcome.faults.iter().map(|fault| told(fault, line)).collect(),
+            warnings: outcome.warnings.clone(),
+            approval: outcome.approval.clone(),
+            ended: outcome.ended.as_str().to_owned(),
+            exit: outcome.ended.code(),
+        }
+    }
+}
+
+impl Shard {
+    fn new(shard: &ShardOutcome, line: &dyn Fn(&Place) -> String) -> Self {
+        let (state, why) = match &shard.state {
+            ShardState::Ran => ("ran", None),
+            ShardState::Orphaned => ("orphaned", None),
+            ShardState::Skipped(why) => ("skipped", Some(why.clone())),
+        };
+        let held = shard.held.iter().map(|held| planned(&held.change, Some(held.why.clone()), line));
+        let waits = shard.waits.iter().map(|wait| Told {
+            text: wait.text.clone(),
+            hint: None,
+            whose: None,
+            places: wait.place.iter().map(line).collect(),
+        });
+        Self {
+            state: state.to_owned(),
+            why,
+            rounds: shard.rounds,
+            changes: shard.changes.iter().map(|change| planned(change, None, line)).collect(),
+            held: held.collect(),
+            waits: waits.collect(),
+            faults: shard.faults.iter().map(|fault| told(fault, line)).collect(),
+            applied: shard.applied,
+            removed: shard.removed,
+        }
+    }
+}
+
+fn bundle(pinned: &Pinned) -> Bundle {
+    Bundle { sha: pinned.sha.clone(), commit: pinned.commit.clone() }
+}
+
+fn told(fault: &Fault, line: &dyn Fn(&Place) -> String) -> Told {
+    let whose = serde_json::to_value(fault.whose).ok().and_then(|word| word.as_str().map(str::to_owned));
+    Told {
+        text: fault.text.clone(),
+        hint: fault.hint.clone(),
+        whose,
+        places: fault.places.iter().map(line).collect(),
+    }
+}
+
+fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String) -> Planned {
+    let kind = serde_json::to_value(change.kind).ok().and_then(|word| word.as_str().map(str::to_owned));
+    Planned {
+        change: kind.unwrap_or_default(),
+        text: change.to_string(),
+        diff: change.diff.clone(),
+        why,
+        place: change.place.as_ref().map(line),
+    }
+}

@@ -1,0 +1,54 @@
+//! A room: an integration of any form, as it stands in the list of the binary.
+
+use crate::about::About;
+use crate::contract::Staged;
+use crate::data::Data;
+use crate::erased::{AnyDeclared, Dynamic, Erased};
+use crate::fault::Fault;
+use crate::function::{DynamicFunction, Function};
+use crate::options::Options;
+
+/// An integration of any form.
+pub enum Room {
+    /// The five questions.
+    Staged(Box<dyn Dynamic>),
+    /// One function.
+    Function(Box<dyn DynamicFunction>),
+}
+
+impl Room {
+    /// A room of the staged form.
+    pub fn staged(integration: impl Staged) -> Self {
+        Self::Staged(Box::new(Erased(integration)))
+    }
+
+    /// A room of the function form.
+    pub fn function(integration: impl Function) -> Self {
+        Self::Function(Box::new(integration))
+    }
+
+    /// What it says about itself.
+    pub fn about(&self) -> &About {
+        match self {
+            Self::Staged(room) => room.about(),
+            Self::Function(room) => room.about(),
+        }
+    }
+
+    /// Its declared state, if it has one.
+    pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<Box<dyn AnyDeclared>>, Fault> {
+        match self {
+            Self::Staged(room) => room.declare(data, options).map(Some),
+            Self::Function(room) => {
+                let state = room.state(data, options)?;
+                Ok(state.map(|state| Box::new(state) as Box<dyn AnyDeclared>))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Room").field(&self.about().name).finish()
+    }
+}

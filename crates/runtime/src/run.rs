@@ -1,0 +1,174 @@
+//! The runner: one run of one integration, from two pinned bundles to an outcome.
+//!
+//! **Invariant:** a dry run and a real run take the same way; a dry run has no permit to write, so it ends before the
+//! first step is done.
+
+mod affairs;
+mod apply;
+mod prepare;
+mod round;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use qontract_access::{Mode, Permits};
+
+use crate::affected::Pair;
+use crate::contract::Read;
+use crate::data::{Data, Source};
+use crate::fault::Fault;
+use crate::function::Cx;
+use crate::guard::{Budgets, Date};
+use crate::key::ShardKey;
+use crate::options::Options;
+use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
+use crate::room::Room;
+use crate::slot::Slot;
+
+/// How long and how wide a run may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The longest that one phase of one shard may take.
+    pub phase: Duration,
+    /// How many shards are worked on at once.
+    pub shards: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { phase: Duration::from_mins(10), shards: 10 }
+    }
+}
+
+/// What a run is asked to do.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The name of the run.
+    pub run: String,
+    /// Whether it may change the world.
+    pub mode: Mode,
+    /// The data.
+    pub head: Arc<dyn Source>,
+    /// The data before a proposed change.
+    pub base: Option<Arc<dyn Source>>,
+    /// The integration's flags.
+    pub options: Options,
+    /// The hash slot of this process.
+    pub slot: Slot,
+    /// Whether only shards that the change affects are run.
+    pub only_affected: bool,
+    /// Whether the list of allowed schemas is enforced.
+    pub validate_schemas: bool,
+    /// Whether addresses that head changes are used all the same.
+    pub trust_head: bool,
+    /// How much may be removed.
+    pub budgets: Budgets,
+    /// What was removed before, for the same bundle.
+    pub spent: BTreeMap<ShardKey, usize>,
+    /// Today, for approvals.
+    pub today: Date,
+    /// How long and how wide the run may be.
+    pub limits: Limits,
+}
+
+impl Request {
+    /// A run on `head`, with everything else as it usually is.
+    pub fn new(run: impl Into<String>, mode: Mode, head: Arc<dyn Source>, today: Date) -> Self {
+        Self {
+            run: run.into(),
+            mode,
+            head,
+            base: None,
+            options: Options::default(),
+            slot: Slot::default(),
+            only_affected: true,
+            validate_schemas: true,
+            trust_head: false,
+            budgets: Budgets::default(),
+            spent: BTreeMap::new(),
+            today,
+            limits: Limits::default(),
+        }
+    }
+
+    fn pair(&self) -> Option<Pair> {
+        Some(Pair { base: Arc::clone(self.base.as_ref()?), head: Arc::clone(&self.head) })
+    }
+}
+
+/// Runs an integration.
+#[expect(clippy::disallowed_methods, reason = "the runner mints, once per run")]
+pub async fn run(room: &Room, request: &Request) -> Outcome {
+    let mut outcome = begin(room, request);
+    let permits = qontract_access::mint(request.mode);
+    let data = match prepare::prepare(room, request, &mut outcome) {
+        Ok(data) => data,
+        Err(fault) => {
+            outcome.faults.extend(fault);
+            outcome.conclude();
+            return outcome;
+        }
+    };
+    if let Err(fault) = perform(room, request, &permits, &data, &mut outcome).await {
+        outcome.faults.push(fault);
+    }
+    outcome.asked = data.asked();
+    affairs::report_asked(room, request, &mut outcome);
+    outcome.conclude();
+    outcome
+}
+
+fn begin(room: &Room, request: &Request) -> Outcome {
+    let pinned = |source: &dyn Source| Pinned {
+        sha: source.sha().to_owned(),
+        commit: source.commit().map(str::to_owned),
+    };
+    Outcome {
+        run: request.run.clone(),
+        integration: room.about().name.clone(),
+        mode: request.mode,
+        head: pinned(&*request.head),
+        base: request.base.as_deref().map(pinned),
+        options: request.options.clone(),
+        decisions: Vec::new(),
+        shards: BTreeMap::new(),
+        faults: Vec::new(),
+        warnings: Vec::new(),
+        asked: crate::data::Asked::default(),
+        approval: None,
+        ended: Ended::Ok,
+    }
+}
+
+async fn perform(
+    room: &Room,
+    request: &Request,
+    permits: &Permits,
+    data: &Data,
+    outcome: &mut Outcome,
+) -> Result<(), Fault> {
+    let Some(work) = affairs::decide(room, request, data, outcome)? else { return Ok(()) };
+    let judge = affairs::judge(room, request)?;
+    match room {
+        Room::Staged(staged) => {
+            let read = Read { permit: permits.read.clone(), data: data.clone() };
+            let crew = round::Crew { room: &**staged, request, read: &read, permits, judge: &judge };
+            crew.work(work, outcome).await;
+        }
+        Room::Function(function) => {
+            let cx = Cx::new(data, &request.options, permits, &judge, &request.run);
+            let ran = round::guarded(request.limits.phase, "run", function.run(&cx)).await;
+            let did = cx.finish();
+            let mut shard = ShardOutcome::new(ShardState::Ran);
+            shard.rounds = 1;
+            shard.removed = did.changes.iter().filter(|change| change.kind.removes()).count();
+            (shard.changes, shard.held) = (did.changes, did.held);
+            (shard.faults, shard.applied) = (did.faults, did.applied);
+            shard.faults.extend(ran.err());
+            outcome.shards.insert(ShardKey::default(), shard);
+        }
+    }
+    affairs::approval(&judge, request, outcome);
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Before anything runs: the integration is defined, and may read what its queries can.
+
+use std::sync::Arc;
+
+use crate::allowed;
+use crate::data::{Data, Terms};
+use crate::fault::Fault;
+use crate::listing;
+use crate::outcome::{Ended, Outcome};
+use crate::room::Room;
+
+use super::Request;
+
+/// The data of head on the integration's terms. An error without a fault is an end that the outcome tells.
+pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<Data, Option<Fault>> {
+    let about = room.about();
+    let listing = listing::of(&*request.head, &about.name).map_err(|error| Some(error.into()))?;
+    let mut terms = Terms { queries: about.queries.clone(), looks_up: about.looks_up, allowed: None };
+    if request.validate_schemas {
+        let Some(listing) = listing.filter(|listing| !listing.schemas.is_empty()) else {
+            outcome.ended = Ended::NotDefined;
+            let fault = Fault::author(format!("the data does not define the integration `{}`", about.name))
+                .hint(
+                    "add a file of the schema `/app-sre/integration-1.yml` with its name and its `schemas`",
+                );
+            return Err(Some(fault));
+        };
+        if let Some(engine) = request.head.engine() {
+            let violations = allowed::violations(engine, &about.queries, &listing)
+                .map_err(|error| Some(Fault::from(error)))?;
+            if !violations.is_empty() {
+                outcome.ended = Ended::Forbidden;
+                let missing: Vec<String> = violations.iter().map(|one| format!("- {}", one.schema)).collect();
+                let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
+                let fault = Fault::author(told.join("; "))
+                    .hint(format!("add to `schemas`:\n{}", deduplicated(missing).join("\n")))
+                    .at(listing.place.below("/schemas"));
+                return Err(Some(fault));
+            }
+        }
+        terms.allowed = Some(listing.schemas);
+    }
+    Ok(Data::new(Arc::clone(&request.head), terms))
+}
+
+fn deduplicated(mut lines: Vec<String>) -> Vec<String> {
+    lines.sort();
+    lines.dedup();
+    lines
+}

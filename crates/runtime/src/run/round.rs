@@ -1,0 +1,238 @@
+//! Rounds of observe → plan → guards → apply, over all shards at once, so that the guards see the whole plan before
+//! anything is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use qontract_access::Permits;
+
+use super::Request;
+use super::affairs::Work;
+use super::apply::{self, Done};
+use crate::about::MOST_ROUNDS;
+use crate::contract::Read;
+use crate::erased::{AnyDeclared, Dynamic, Kind, Opaque, Wants};
+use crate::fault::Fault;
+use crate::guard::{Facts, Judge, Proposal, Refusal};
+use crate::key::ShardKey;
+use crate::outcome::{Outcome, ShardOutcome, ShardState};
+use crate::plan::{Change, Held, Plan};
+
+/// Who works on the shards of one run.
+pub struct Crew<'r> {
+    /// The room.
+    pub room: &'r dyn Dynamic,
+    /// What was asked.
+    pub request: &'r Request,
+    /// What reading takes.
+    pub read: &'r Read,
+    /// The permits.
+    pub permits: &'r Permits,
+    /// The guards.
+    pub judge: &'r Judge,
+}
+
+/// A shard that is being worked on.
+struct Live<'w> {
+    key: ShardKey,
+    declared: &'w dyn AnyDeclared,
+    wants: Option<Wants>,
+}
+
+/// A shard with its plan of one round.
+struct Planned {
+    plan: Plan<Opaque>,
+    facts: Facts,
+    faults: Vec<Fault>,
+}
+
+impl Crew<'_> {
+    /// Works on all shards until there is nothing left to do in this run.
+    pub async fn work(&self, work: Work, outcome: &mut Outcome) {
+        let Work { head, base, keys, orphans } = &work;
+        let mut live: Vec<Live<'_>> = Vec::new();
+        for key in keys {
+            let Some(declared) = head.as_deref() else { continue };
+            outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
+            live.push(Live { key: key.clone(), declared, wants: None });
+        }
+        for key in orphans {
+            let Some(declared) = base.as_deref() else { continue };
+            outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Orphaned));
+            live.push(Live { key: key.clone(), declared, wants: Some(self.room.nothing()) });
+        }
+        for round in 1..=MOST_ROUNDS {
+            let again = self.round(&mut live, outcome).await;
+            let more = round < self.room.about().rounds;
+            let last = round == MOST_ROUNDS;
+            for (key, done) in &again {
+                if done.stale && last {
+                    let fault = Fault::remote(format!(
+                        "`{key}` changed under our hands in each of {MOST_ROUNDS} rounds; the next run plans again"
+                    ));
+                    if let Some(shard) = outcome.shards.get_mut(key) {
+                        shard.faults.push(fault);
+                    }
+                }
+            }
+            live.retain(|shard| {
+                again.get(&shard.key).is_some_and(|done| done.stale || (more && done.applied > 0))
+            });
+            if live.is_empty() || last {
+                return;
+            }
+        }
+    }
+
+    /// One round; what was done per shard.
+    async fn round(&self, live: &mut [Live<'_>], outcome: &mut Outcome) -> BTreeMap<ShardKey, Done> {
+        let width = self.request.limits.shards.max(1);
+        let planning = live.iter_mut().map(|shard| async move {
+            let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(shard)).await;
+            (shard.key.clone(), planned)
+        });
+        let mut planned: Vec<(ShardKey, Result<Planned, Fault>)> =
+            futures_util::stream::iter(planning).buffer_unordered(width).collect().await;
+        planned.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut ready = Vec::new();
+        for (key, result) in planned {
+            let Some(shard) = outcome.shards.get_mut(&key) else { continue };
+            shard.rounds += 1;
+            match result {
+                Ok(planned) => ready.push((key, planned)),
+                Err(fault) => shard.faults.push(fault),
+            }
+        }
+        let verdicts = self.verdicts(&ready);
+        for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
+            let Some(shard) = outcome.shards.get_mut(key) else { continue };
+            note(shard, planned, verdict, |change| self.counts(&planned.facts, change));
+        }
+        let Some(permit) = &self.permits.write else { return BTreeMap::new() };
+        let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
+        let applying = ready.iter().zip(&verdicts).map(|((key, planned), verdict)| {
+            let write = &write;
+            async move {
+                let done =
+                    apply::plan(self.room, write, &planned.plan, verdict, self.request.limits.phase).await;
+                (key.clone(), done)
+            }
+        });
+        let done: Vec<(ShardKey, Done)> =
+            futures_util::stream::iter(applying).buffer_unordered(width).collect().await;
+        let mut all = BTreeMap::new();
+        for (key, mut done) in done {
+            if let Some(shard) = outcome.shards.get_mut(&key) {
+                shard.applied += done.applied;
+                shard.faults.append(&mut done.faults);
+            }
+            all.insert(key, done);
+        }
+        all
+    }
+
+    async fn plan(&self, shard: &mut Live<'_>) -> Result<Planned, Fault> {
+        let (phase, key, declared) = (self.request.limits.phase, &shard.key, shard.declared);
+        let wants = match shard.wants.take() {
+            Some(wants) => wants,
+            None => guarded(phase, "resolve", self.room.resolve(self.read, declared, key)).await?,
+        };
+        let found = guarded(phase, "observe", self.room.observe(self.read, declared, key, &wants)).await?;
+        let mut facts = Facts::default();
+        let mut faults = Vec::new();
+        for (scope, count) in &found.scopes {
+            match count {
+                Ok(count) => {
+                    facts.counts.insert(scope.clone(), *count);
+                }
+                Err(fault) => {
+                    facts.blocked.insert(scope.clone(), format!("`{scope}` could not be read"));
+                    faults.push(fault.clone().while_doing(&format!("cannot read `{scope}`")));
+                }
+            }
+        }
+        for (thing, place, kind) in &wants.facts {
+            match kind {
+                Kind::Present => {}
+                Kind::Delete => {
+                    facts.deletes.insert(thing.clone());
+                }
+                Kind::Unresolved(fault) => {
+                    let why = format!("it is not known what {thing} is to be");
+                    facts.blocked.insert(thing.scope.clone(), why);
+                    let fault = fault.clone().while_doing(&format!("cannot tell what {thing} is to be"));
+                    faults.push(fault.at(place.clone()));
+                }
+            }
+        }
+        let mut plan = self.room.plan(&wants, &found);
+        faults.append(&mut plan.faults);
+        shard.wants = Some(wants);
+        Ok(Planned { plan, facts, faults })
+    }
+
+    fn verdicts(&self, ready: &[(ShardKey, Planned)]) -> Vec<Vec<Option<Refusal>>> {
+        let proposals: Vec<Proposal<'_>> = ready
+            .iter()
+            .map(|(key, planned)| {
+                let steps = planned.plan.groups.iter().flat_map(|group| &group.steps);
+                let steps = steps.map(|step| step.changes.as_slice()).collect();
+                Proposal { key, facts: &planned.facts, steps }
+            })
+            .collect();
+        self.judge.judge(&proposals)
+    }
+
+    /// Whether a change counts against the budgets.
+    fn counts(&self, facts: &Facts, change: &Change) -> bool {
+        let approvals = &self.judge.approvals;
+        change.kind.removes()
+            && !facts.deletes.contains(&change.thing)
+            && !approvals.allow(&self.judge.integration, &change.thing)
+    }
+}
+
+/// Writes down what a round planned.
+fn note(
+    shard: &mut ShardOutcome,
+    planned: &Planned,
+    verdict: &[Option<Refusal>],
+    counts: impl Fn(&Change) -> bool,
+) {
+    shard.held.clone_from(&planned.plan.held);
+    shard.waits.clone_from(&planned.plan.waits);
+    let known: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
+    shard.faults.extend(planned.faults.iter().filter(|fault| !known.contains(&fault.text)).cloned());
+    let steps = planned.plan.groups.iter().flat_map(|group| &group.steps);
+    for (step, refusal) in steps.zip(verdict) {
+        for change in &step.changes {
+            let Some(refusal) = refusal else {
+                shard.removed += usize::from(counts(change));
+                shard.changes.push(change.clone());
+                continue;
+            };
+            let approvable = matches!(refusal, Refusal::Unapproved(_));
+            shard.held.push(Held { change: change.clone(), why: refusal.why().to_owned(), approvable });
+        }
+    }
+}
+
+/// Something of a room's own, with a deadline, and with a panic turned into a fault.
+pub async fn guarded<T>(
+    deadline: Duration,
+    what: &str,
+    future: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    match tokio::time::timeout(deadline, AssertUnwindSafe(future).catch_unwind()).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Err(Fault::us(format!("`{what}` panicked: {text}")))
+        }
+        Err(_) => Err(Fault::remote(format!("`{what}` took longer than {} s", deadline.as_secs()))),
+    }
+}

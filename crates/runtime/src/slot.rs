@@ -1,0 +1,75 @@
+//! Hash slots: which of n processes does what, as the established runtime chooses.
+
+use md5::{Digest as _, Md5};
+
+/// Slot `index` of `count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    index: u32,
+    count: u32,
+}
+
+/// There is no such slot.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no slot {index} of {count}: slots are counted from 0")]
+pub struct NoSlot {
+    index: u32,
+    count: u32,
+}
+
+impl Slot {
+    /// Slot `index` of `count`, counted from 0.
+    pub fn new(index: u32, count: u32) -> Result<Self, NoSlot> {
+        if index < count { Ok(Self { index, count }) } else { Err(NoSlot { index, count }) }
+    }
+
+    /// Whether `value` belongs to this slot.
+    pub fn has(self, value: &str) -> bool {
+        of(value, self.count) == self.index
+    }
+}
+
+impl Default for Slot {
+    /// The only slot.
+    fn default() -> Self {
+        Self { index: 0, count: 1 }
+    }
+}
+
+/// The slot of `value` among `count`: its MD5, read as one number, modulo `count`.
+pub fn of(value: &str, count: u32) -> u32 {
+    let digest = Md5::digest(value.as_bytes());
+    let count = u64::from(count.max(1));
+    let rest = digest.iter().fold(0u64, |rest, byte| (rest * 256 + u64::from(*byte)) % count);
+    u32::try_from(rest).expect("a rest is smaller than what it is a rest of")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Slot, of};
+
+    /// Recorded from the established runtime: value, then its slots of 2, 3, 4, 5 and 10.
+    const RECORDED: [(&str, [u32; 5]); 4] = [
+        ("cluster1/ns1", [1, 2, 3, 4, 9]),
+        ("cluster1/ns2", [0, 0, 2, 4, 4]),
+        ("appint-ex-01", [1, 0, 1, 2, 7]),
+        ("https://github.com/app-sre/qontract-reconcile", [0, 0, 0, 0, 0]),
+    ];
+
+    #[test]
+    fn slots_are_those_of_the_established_runtime() {
+        for (value, slots) in RECORDED {
+            for (count, slot) in [2, 3, 4, 5, 10].into_iter().zip(slots) {
+                assert_eq!(of(value, count), slot, "{value} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_value_is_in_one_slot() {
+        let slots: Vec<Slot> = (0..3).map(|index| Slot::new(index, 3).unwrap()).collect();
+        assert_eq!(slots.iter().filter(|slot| slot.has("cluster1/ns1")).count(), 1);
+        assert!(Slot::default().has("anything"));
+        assert!(Slot::new(3, 3).is_err());
+    }
+}

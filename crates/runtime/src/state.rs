@@ -1,0 +1,110 @@
+//! Declared state: what the data alone says. Pure, cheap, comparable.
+//!
+//! **Invariant:** provenance is never part of a digest: a state that moves to another file is the same state. List
+//! order matters; a room for which it does not keeps a `BTreeSet` or sorts.
+
+mod compare;
+mod digest;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_bundle::Sha256;
+use serde::Serialize;
+
+use crate::fault::Fault;
+use crate::key::ShardKey;
+use crate::place::Place;
+
+pub use compare::{Comparison, Difference, compare};
+pub use digest::digest;
+
+/// What one shard is to be, and how to reach it.
+#[derive(Clone, Debug)]
+pub struct Shard<T, S> {
+    /// How to reach the target: what is needed to observe it even when nothing is wanted there any more.
+    pub target: T,
+    /// What is declared.
+    pub state: S,
+    /// Where the state comes from: JSON pointer into it ↦ place. The longest pointer that fits counts.
+    pub places: BTreeMap<String, Place>,
+    /// Set if the data switches the integration off for this shard: where it says so.
+    pub disabled: Option<Disabled>,
+}
+
+/// The data says that an integration is not to touch something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disabled {
+    /// What says so, in words: ``cluster `c1` ``.
+    pub by: String,
+    /// Where.
+    pub place: Option<Place>,
+}
+
+impl<T, S> Shard<T, S> {
+    /// A shard that comes from one place, if that is known.
+    pub fn new(target: T, state: S, place: Option<Place>) -> Self {
+        let places = place.into_iter().map(|place| (String::new(), place)).collect();
+        Self { target, state, places, disabled: None }
+    }
+}
+
+/// What the data says, per shard key.
+#[derive(Clone, Debug)]
+pub struct Declared<C, T, S> {
+    /// What matters to every shard.
+    pub common: C,
+    /// The shards.
+    pub shards: BTreeMap<ShardKey, Shard<T, S>>,
+    /// What is wrong with some shards, which are left out; the others go on.
+    pub faults: BTreeMap<ShardKey, Vec<Fault>>,
+}
+
+impl<C, T, S> Declared<C, T, S> {
+    /// Nothing but what is common.
+    pub fn new(common: C) -> Self {
+        Self { common, shards: BTreeMap::new(), faults: BTreeMap::new() }
+    }
+
+    /// Adds a shard. A second one of the same key makes both wrong: neither is processed.
+    pub fn add(&mut self, key: ShardKey, shard: Shard<T, S>) {
+        let place = |shard: &Shard<T, S>| shard.places.get("").cloned();
+        if let Some(faults) = self.faults.get_mut(&key) {
+            if let Some(fault) = faults.first_mut() {
+                fault.places.extend(place(&shard));
+            }
+            return;
+        }
+        if let Some(first) = self.shards.remove(&key) {
+            let fault = Fault::author(format!("`{key}` is declared more than once"))
+                .hint("keep one of the files")
+                .at(place(&first))
+                .at(place(&shard));
+            self.faults.insert(key, vec![fault]);
+            return;
+        }
+        self.shards.insert(key, shard);
+    }
+}
+
+/// The digests of declared state, without the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digests {
+    /// Of what matters to every shard.
+    pub common: Sha256,
+    /// Per shard, of its target and its state.
+    pub shards: BTreeMap<ShardKey, Sha256>,
+}
+
+impl<C: Serialize, T: Serialize, S: Serialize> Declared<C, T, S> {
+    /// The digests of the state, made as it is written out: the text of it is never held.
+    pub fn digests(&self) -> Digests {
+        let faulty: BTreeSet<&ShardKey> = self.faults.keys().collect();
+        let common = digest(&(&self.common, faulty));
+        let of = |shard: &Shard<T, S>| {
+            let disabled = shard.disabled.as_ref().map(|disabled| &disabled.by);
+            digest(&(&shard.target, &shard.state, disabled))
+        };
+        let shards = self.shards.iter().map(|(key, shard)| (key.clone(), of(shard))).collect();
+        Digests { common, shards }
+    }
+}

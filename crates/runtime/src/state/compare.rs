@@ -1,0 +1,164 @@
+//! Two declared states told apart: which shards, and in each of them which paths.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_bundle::diff::fields;
+use qontract_bundle::json::Reader;
+use qontract_bundle::{Keys, Value};
+use serde::Serialize;
+
+use super::{Declared, Digests, Shard};
+use crate::key::ShardKey;
+use crate::place::Place;
+
+/// More differing paths than this are not told per shard.
+const MOST_TOLD: usize = 20;
+
+/// One path that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// JSON pointer into the state; empty for the whole of it.
+    pub path: String,
+    /// Where it comes from: in head, or in base for what is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// What differs between the declared states of base and head.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Whether what matters to every shard differs.
+    pub common: bool,
+    /// Shards that differ, with the paths that do.
+    pub shards: BTreeMap<ShardKey, Vec<Difference>>,
+    /// Shards that only base has.
+    pub gone: BTreeSet<ShardKey>,
+}
+
+impl Comparison {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        let Self { common, shards, gone } = self;
+        !common && shards.is_empty() && gone.is_empty()
+    }
+
+    /// Whether a shard that head has is to be run.
+    pub fn affects(&self, key: &ShardKey) -> bool {
+        self.common || self.shards.contains_key(key)
+    }
+}
+
+/// Compares the declared states of base and head. Only shards whose digests differ are looked into.
+pub fn compare<C, T, S>(base: &Declared<C, T, S>, head: &Declared<C, T, S>) -> Comparison
+where
+    C: Serialize,
+    T: Serialize,
+    S: Serialize,
+{
+    let (old, new) = (base.digests(), head.digests());
+    let Digests { common, shards } = &new;
+    let differs = |key: &ShardKey| old.shards.get(key) != shards.get(key);
+    let keys = shards.keys().filter(|key| differs(key)).cloned();
+    let shards = keys.map(|key| {
+        let differences = differences(base.shards.get(&key), head.shards.get(&key));
+        (key, differences)
+    });
+    Comparison {
+        common: *common != old.common,
+        shards: shards.collect(),
+        gone: old.shards.keys().filter(|key| !new.shards.contains_key(*key)).cloned().collect(),
+    }
+}
+
+fn differences<T: Serialize, S: Serialize>(
+    base: Option<&Shard<T, S>>,
+    head: Option<&Shard<T, S>>,
+) -> Vec<Difference> {
+    let (Some(old), Some(new)) = (base, head) else {
+        let place = head.or(base).and_then(|shard| shard.places.get("").cloned());
+        return vec![Difference { path: String::new(), place }];
+    };
+    let (before, after) = (value(&old.state), value(&new.state));
+    let mut found: Vec<Difference> = fields(&before, &after)
+        .into_iter()
+        .take(MOST_TOLD)
+        .map(|change| {
+            let places = if change.change.after().is_some() { &new.places } else { &old.places };
+            let place = nearest(places, &change.pointer);
+            Difference { path: change.pointer, place }
+        })
+        .collect();
+    if found.is_empty() {
+        // How it is reached differs, or whether it is switched off.
+        let place =
+            new.disabled.as_ref().or(old.disabled.as_ref()).and_then(|disabled| disabled.place.clone());
+        let place = place.or_else(|| new.places.get("").cloned());
+        found.push(Difference { path: String::new(), place });
+    }
+    found
+}
+
+/// The place of the longest pointer above `pointer`; the pointer below it is kept if the place is one value.
+fn nearest(places: &BTreeMap<String, Place>, pointer: &str) -> Option<Place> {
+    let mut above = pointer;
+    loop {
+        if let Some(place) = places.get(above) {
+            return Some(place.clone());
+        }
+        above = &above[..above.rfind('/')?];
+    }
+}
+
+fn value<S: Serialize>(state: &S) -> Value {
+    let text = serde_json::to_string(state).expect("states are plain data");
+    Reader::new(&text).whole(&mut Keys::default()).expect("what was just written is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(states: &[(&str, &[&str])]) -> Declared<(), String, Vec<String>> {
+        let mut declared = Declared::new(());
+        for (name, items) in states {
+            let place = Place::datafile(&format!("/{name}.yml"), "");
+            let items = items.iter().map(|item| (*item).to_owned()).collect();
+            declared.add(ShardKey::new([("name", *name)]), Shard::new("here".to_owned(), items, Some(place)));
+        }
+        declared
+    }
+
+    #[test]
+    fn equal_states_have_no_difference_wherever_they_come_from() {
+        let base = declared(&[("a", &["x"]), ("b", &[])]);
+        let mut head = declared(&[("a", &["x"]), ("b", &[])]);
+        for shard in head.shards.values_mut() {
+            shard.places.clear();
+        }
+        assert!(compare(&base, &head).is_empty());
+    }
+
+    #[test]
+    fn what_differs_is_told_by_shard_and_path_with_its_place() {
+        let base = declared(&[("a", &["x"]), ("b", &["y", "z"]), ("gone", &[])]);
+        let head = declared(&[("a", &["x"]), ("b", &["z", "y"]), ("new", &[])]);
+        let comparison = compare(&base, &head);
+        let told: Vec<String> = comparison
+            .shards
+            .iter()
+            .flat_map(|(key, all)| {
+                all.iter().map(move |one| format!("{key} {} {}", one.path, one.place.as_ref().unwrap().path))
+            })
+            .collect();
+        assert_eq!(told, ["name=b /0 /b.yml", "name=b /1 /b.yml", "name=new  /new.yml"]);
+        assert_eq!(comparison.gone.iter().map(ToString::to_string).collect::<Vec<_>>(), ["name=gone"]);
+    }
+
+    #[test]
+    fn a_shard_that_is_declared_twice_is_left_out_and_the_others_stay() {
+        let head = declared(&[("a", &["x"]), ("b", &[]), ("a", &["y"]), ("a", &["z"])]);
+        assert_eq!(head.shards.len(), 1);
+        let faults = &head.faults[&ShardKey::new([("name", "a")])];
+        assert_eq!((faults.len(), faults[0].places.len()), (1, 3));
+    }
+}

@@ -1,0 +1,43 @@
+//! The digest of anything that can be written out, while it is being written out.
+
+use std::io::{self, BufWriter, Write};
+
+use qontract_bundle::Sha256;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256 as Hasher};
+
+/// Blocks of this size are hashed at once.
+const BLOCK: usize = 64 << 10;
+
+struct Hashing(Hasher);
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The digest of the JSON text of `value`.
+pub fn digest<T: Serialize + ?Sized>(value: &T) -> Sha256 {
+    let mut out = BufWriter::with_capacity(BLOCK, Hashing(Hasher::new()));
+    serde_json::to_writer(&mut out, value).expect("states are plain data and hashing cannot fail");
+    let Ok(hashing) = out.into_inner() else { unreachable!("hashing cannot fail") };
+    Sha256::from_bytes(hashing.0.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::digest;
+    use qontract_bundle::Sha256;
+
+    #[test]
+    fn the_digest_is_that_of_the_text() {
+        let value = serde_json::json!({"a": [1, "x".repeat(200_000)], "b": null});
+        assert_eq!(digest(&value), Sha256::of(&serde_json::to_vec(&value).unwrap()));
+    }
+}
