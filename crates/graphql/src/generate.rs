@@ -217,6 +217,7 @@ impl<'d> Generator<'d> {
                 "    /// `{type_name}`\n    #[serde(rename = \"{type_name}\")]\n    {variant}({inner}),\n"
             );
         }
+        variants.push_str("    /// A type that is not known here.\n    #[serde(other)]\n    Other,\n");
         let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(tag = \"__typename\")]";
         let _ = write!(self.out, "\n/// {told}\n{derive}\npub enum {name} {{\n{variants}}}\n");
         Ok(())

@@ -22,6 +22,7 @@ mod decimal;
 mod dialect;
 mod events;
 mod granit;
+pub mod json;
 mod limits;
 pub mod lint;
 mod merge;

@@ -6,8 +6,13 @@ use super::{Kind, Tree, Violation};
 const RULE: &str = "layers";
 
 /// The only packages of ours that a client may need.
-const FOR_CLIENTS: [&str; 4] =
-    ["qontract-access", "qontract-client-http", "qontract-diagnostics", "qontract-telemetry"];
+const FOR_CLIENTS: [&str; 5] = [
+    "qontract-access",
+    "qontract-client-http",
+    "qontract-diagnostics",
+    "qontract-telemetry",
+    "qontract-yaml",
+];
 
 /// Where a package stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +69,7 @@ fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static st
         (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary knows the rooms"),
         (Layer::Room, Layer::Room) => Some("rooms never import rooms"),
         (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => {
-            Some("a client needs only http, access, telemetry and diagnostics")
+            Some("a client needs only http, access, telemetry, diagnostics and yaml")
         }
         (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing needs the binary"),
         (Layer::Binary | Layer::Crate | Layer::Client | Layer::Room, Layer::Workshop)
@@ -146,7 +151,7 @@ mod tests {
                 ("qontract-bundle", "crates/bundle", &[]),
             ],
             &[
-                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, telemetry and diagnostics",
+                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, telemetry, diagnostics and yaml",
             ],
         );
     }

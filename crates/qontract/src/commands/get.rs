@@ -4,7 +4,6 @@ mod kind;
 mod rows;
 mod selection;
 mod table;
-mod yaml;
 
 use anyhow::Context as _;
 use qontract_graphql::{Limits, Request};
@@ -76,7 +75,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
             table::print(&Rows::header(&selection), &rows.cells(&selection))
         }
         GetFormat::Json => format!("{:#}\n", rows.values(name.is_some())),
-        GetFormat::Yaml => yaml::print(&rows.values(name.is_some())),
+        GetFormat::Yaml => qontract_yaml::json::print(&rows.values(name.is_some())),
     };
     printer.data(text.as_bytes())?;
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })

@@ -98,6 +98,9 @@ pub enum NamespaceOpenshiftResource {
     /// `NamespaceOpenshiftResourcePrometheusRule_v1`
     #[serde(rename = "NamespaceOpenshiftResourcePrometheusRule_v1")]
     PrometheusRule(NamespaceOpenshiftResourcePrometheusRule),
+    /// A type that is not known here.
+    #[serde(other)]
+    Other,
 }
 
 /// A `Namespace_v1`.

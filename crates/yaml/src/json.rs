@@ -1,6 +1,42 @@
-//! JSON values as YAML.
+//! JSON values as YAML, and YAML as JSON values.
 
 use serde_json::Value;
+
+use crate::{Limits, Node, parse};
+
+/// The value of a document, read by the rules of YAML 1.1; the first finding if it is not fine.
+///
+/// ```
+/// let value = qontract_yaml::json::read(b"ref: 12345e7\nenabled: yes\n").unwrap();
+/// assert_eq!(value, serde_json::json!({"ref": "12345e7", "enabled": true}));
+/// assert_eq!(qontract_yaml::json::print(&value), "---\nenabled: true\nref: 12345e7\n");
+/// ```
+pub fn read(bytes: &[u8]) -> Result<Value, String> {
+    let parsed = parse(bytes, &Limits::default());
+    match parsed.document {
+        Some(document) => Ok(value(document.root())),
+        None => match parsed.findings.first() {
+            Some(finding) => Err(finding.message.clone()),
+            None => Ok(Value::Null),
+        },
+    }
+}
+
+/// The value of a node. A number that JSON has not is its text.
+pub fn value(node: Node<'_>) -> Value {
+    match node.value() {
+        crate::Value::Null => Value::Null,
+        crate::Value::Bool(flag) => flag.into(),
+        crate::Value::Int(number) => number.into(),
+        crate::Value::BigInt(digits) => digits.into(),
+        crate::Value::Float(number) => number.into(),
+        crate::Value::Str(text) => text.into(),
+        crate::Value::List(list) => list.iter().map(value).collect(),
+        crate::Value::Map(map) => {
+            Value::Object(map.iter().map(|entry| (entry.key.to_owned(), value(entry.value))).collect())
+        }
+    }
+}
 
 /// The text of a document.
 pub fn print(value: &Value) -> String {
@@ -66,11 +102,11 @@ fn inline(value: &Value) -> String {
 /// Text as it is where YAML reads it so, else in quotes.
 fn scalar(text: &str) -> String {
     let document = format!("a: {text}\n");
-    let parsed = qontract_yaml::parse(document.as_bytes(), &qontract_yaml::Limits::default());
+    let parsed = parse(document.as_bytes(), &Limits::default());
     let same = parsed.findings.is_empty()
         && parsed.document.is_some_and(|document| match document.root().value() {
-            qontract_yaml::Value::Map(map) => {
-                map.get("a").is_some_and(|node| node.value() == qontract_yaml::Value::Str(text))
+            crate::Value::Map(map) => {
+                map.get("a").is_some_and(|node| node.value() == crate::Value::Str(text))
             }
             _ => false,
         });
@@ -86,25 +122,6 @@ mod tests {
         let value = json!({"a": "text", "b": ["yes", 1, null, [], [[1]], {"x": "1e3", "y": {}}], "c d": {"e": "a: b\n"},
             "f": "12:30", "g": true, "h": "0755", "i": ["/a/b.yml", "-"], "j": ""});
         let text = super::print(&value);
-        let parsed = qontract_yaml::parse(text.as_bytes(), &qontract_yaml::Limits::default());
-        assert!(parsed.findings.is_empty(), "{text}\n{:?}", parsed.findings);
-        let document = parsed.document.expect("a document");
-        assert_eq!(as_json(document.root()), value, "{text}");
-    }
-
-    fn as_json(node: qontract_yaml::Node<'_>) -> serde_json::Value {
-        use qontract_yaml::Value;
-        match node.value() {
-            Value::Map(map) => {
-                let entries = map.iter().map(|entry| (entry.key.to_owned(), as_json(entry.value)));
-                serde_json::Value::Object(entries.collect())
-            }
-            Value::List(list) => list.iter().map(as_json).collect(),
-            Value::Str(text) => json!(text),
-            Value::Bool(flag) => json!(flag),
-            Value::Int(number) => json!(number),
-            Value::Null => json!(null),
-            other => panic!("{other:?}"),
-        }
+        assert_eq!(super::read(text.as_bytes()), Ok(value), "{text}");
     }
 }

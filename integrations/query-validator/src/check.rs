@@ -1,0 +1,81 @@
+//! Whether each query and each resource still works.
+
+use qontract_runtime::{Data, DataError, Fault, Place};
+use serde::Serialize;
+
+use crate::query::{NamespaceOpenshiftResource, Validations};
+
+/// A file of the data that names queries and resources.
+pub struct Validation {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub place: Option<Place>,
+    /// What it names.
+    pub items: Vec<Item>,
+}
+
+/// A query or a resource that has to work.
+#[derive(Serialize)]
+pub struct Item {
+    /// The path of the resource.
+    pub path: String,
+    /// Where the file names it.
+    #[serde(skip)]
+    pub pointer: String,
+    /// The text, for queries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why it does not work.
+    pub problem: Option<String>,
+}
+
+/// All of them, each asked.
+pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
+    let answer = data.query::<Validations>()?;
+    let mut all = Vec::new();
+    for (index, validation) in answer.data.query_validations_v1.into_iter().flatten().enumerate() {
+        let place = answer.places.of(&format!("/query_validations_v1/{index}"));
+        let mut items = Vec::new();
+        for (number, query) in validation.queries.into_iter().enumerate() {
+            items.push(ask(data, query.path, format!("/queries/{number}/path"))?);
+        }
+        for (number, resource) in validation.resources.into_iter().flatten().enumerate() {
+            items.push(named(&resource, format!("/resources/{number}/path")));
+        }
+        all.push(Validation { name: validation.name, place, items });
+    }
+    Ok(all)
+}
+
+fn ask(data: &Data, path: String, pointer: String) -> Result<Item, Fault> {
+    let Some(text) = data.resource(&path)? else {
+        let problem = Some("there is no such resource".to_owned());
+        return Ok(Item { path, pointer, text: None, problem });
+    };
+    let problem = match data.ad_hoc(&text, None) {
+        // What it may not read is told by the runner, with what to add.
+        Ok(_) | Err(DataError::Forbidden { .. }) => None,
+        Err(DataError::Refused { why, .. }) => Some(format!("the query cannot be answered: {why}")),
+        Err(other @ (DataError::Unreachable { .. } | DataError::Undeclared { .. })) => {
+            return Err(other.into());
+        }
+    };
+    Ok(Item { path, pointer, text: Some(text), problem })
+}
+
+fn named(resource: &NamespaceOpenshiftResource, pointer: String) -> Item {
+    use NamespaceOpenshiftResource as Kind;
+    let found = match resource {
+        Kind::Resource(one) => one.resource.as_ref().map(|resource| &resource.path),
+        Kind::ResourceTemplate(one) => one.resource.as_ref().map(|resource| &resource.path),
+        Kind::Route(one) => one.resource.as_ref().map(|resource| &resource.path),
+        Kind::PrometheusRule(one) => one.resource.as_ref().map(|resource| &resource.path),
+        // A secret's path is one of the secret store.
+        Kind::VaultSecret(_) | Kind::Other => {
+            return Item { path: String::new(), pointer, text: None, problem: None };
+        }
+    };
+    let problem = found.is_none().then(|| "there is no such resource".to_owned());
+    Item { path: found.cloned().unwrap_or_default(), pointer, text: None, problem }
+}
