@@ -38,15 +38,30 @@ pub enum Kind {
 /// What is wanted in a shard.
 pub struct Wants {
     /// What the runner knows of it.
-    pub facts: Vec<(Thing, Option<Place>, Kind)>,
+    pub facts: Vec<Fact>,
     inner: Opaque,
+}
+
+/// What the runner knows of one thing that is wanted.
+pub type Fact = (Thing, Option<Place>, Kind);
+
+impl Wants {
+    pub(crate) fn new(facts: Vec<Fact>, inner: Opaque) -> Self {
+        Self { facts, inner }
+    }
+
+    pub(crate) fn inner(&self) -> &dyn Any {
+        &*self.inner
+    }
 }
 
 /// What a shard has.
 pub struct Found {
     /// Per scope how many things there are, or why that is not known.
     pub scopes: BTreeMap<Scope, Result<usize, Fault>>,
-    inner: Opaque,
+    /// What was learned about what is wanted while looking.
+    pub facts: Vec<Fact>,
+    pub(crate) inner: Opaque,
 }
 
 /// A declared state.
@@ -189,7 +204,7 @@ impl<I: Staged> Dynamic for Erased<I> {
                 Observed::Unknown(fault) => Err(fault.clone()),
             };
             let scopes = world.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
-            Ok(Found { scopes, inner: Box::new(world) })
+            Ok(Found { scopes, facts: Vec::new(), inner: Box::new(world) })
         }
         .boxed()
     }
@@ -221,10 +236,10 @@ fn wants<T: Send + Sync + 'static>(wanted: Vec<Want<T>>) -> Wants {
     Wants { facts: facts.collect(), inner: Box::new(wanted) }
 }
 
-fn own<T: 'static>(value: &dyn Any) -> &T {
+pub(crate) fn own<T: 'static>(value: &dyn Any) -> &T {
     value.downcast_ref().expect("what a room made goes back into the same room")
 }
 
-fn no_shard(key: &ShardKey) -> Fault {
+pub(crate) fn no_shard(key: &ShardKey) -> Fault {
     Fault::us(format!("the declared state has no shard `{key}`"))
 }

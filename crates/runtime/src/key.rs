@@ -50,6 +50,11 @@ impl ShardKey {
         self.0.get(dimension)
     }
 
+    /// Dimensions and values, in order.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
     /// Whether this is the key of all of the work.
     pub fn is_whole(&self) -> bool {
         self.0.0.is_empty()

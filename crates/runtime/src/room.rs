@@ -7,6 +7,7 @@ use crate::erased::{AnyDeclared, Dynamic, Erased};
 use crate::fault::Fault;
 use crate::function::{DynamicFunction, Function};
 use crate::options::Options;
+use crate::process::Process;
 
 /// An integration of any form.
 pub enum Room {
@@ -25,6 +26,11 @@ impl Room {
     /// A room of the function form.
     pub fn function(integration: impl Function) -> Self {
         Self::Function(Box::new(integration))
+    }
+
+    /// A room of the process form.
+    pub fn process(process: Process) -> Self {
+        Self::Staged(Box::new(process))
     }
 
     /// What it says about itself.

@@ -154,7 +154,7 @@ impl Crew<'_> {
                 }
             }
         }
-        for (thing, place, kind) in &wants.facts {
+        for (thing, place, kind) in wants.facts.iter().chain(&found.facts) {
             match kind {
                 Kind::Present => {}
                 Kind::Delete => {

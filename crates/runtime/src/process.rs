@@ -1,0 +1,206 @@
+//! The process form: an executable in any language, asked in JSON over stdin and stdout.
+//!
+//! It is registered by the operator's configuration and never by data. Its environment is scrubbed, and what it needs
+//! to write is in it only when it applies a step, which never happens in a dry run. The protocol is described in
+//! `docs/specs/process-integration.md`.
+
+mod exchange;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::about::{About, Flag, FlagKind, Query};
+use crate::contract::{Applied, Read, Write};
+use crate::data::Data;
+use crate::erased::{AnyDeclared, Dynamic, Found, Opaque, Wants, no_shard, own};
+use crate::fault::Fault;
+use crate::key::ShardKey;
+use crate::options::Options;
+use crate::place::Places;
+use crate::plan::Plan;
+use crate::state::Declared;
+use exchange::exchange;
+
+/// The version of the protocol.
+const PROTOCOL: u32 = 1;
+
+/// How an executable is started.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The executable and its arguments.
+    pub command: Vec<String>,
+    /// Names and values of its environment.
+    pub environment: BTreeMap<String, String>,
+    /// What is added to it for `apply`.
+    pub write_environment: BTreeMap<String, String>,
+    /// How long one answer may take.
+    pub deadline: Duration,
+}
+
+impl Program {
+    /// The executable, for messages.
+    fn name(&self) -> String {
+        format!("`{}`", self.command.first().map_or("", String::as_str))
+    }
+}
+
+/// An integration of the process form.
+pub struct Process {
+    about: About,
+    program: Arc<Program>,
+}
+
+type State = Declared<Value, Value, Value>;
+
+impl Process {
+    /// Starts the executable and asks what it is. Its name must be the one it is registered under.
+    pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
+        let answer: wire::Description = ask(&program, "describe", &json!({}), Writing::No)?;
+        if answer.name != name {
+            let text = format!("the program registered as `{name}` calls itself `{}`", answer.name);
+            return Err(Fault::operator(text));
+        }
+        let mut about = About::new(answer.name, answer.about);
+        about.queries =
+            answer.queries.into_iter().map(|query| Query { name: query.name, text: query.text }).collect();
+        about.flags = answer
+            .flags
+            .into_iter()
+            .map(|flag| Flag {
+                // Flags live as long as the program, and a process describes itself once.
+                name: flag.name.leak(),
+                help: flag.help.leak(),
+                kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
+            })
+            .collect();
+        Ok(Self { about, program: Arc::new(program) })
+    }
+}
+
+impl Dynamic for Process {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclared>, Fault> {
+        let mut answers = serde_json::Map::new();
+        let mut places: BTreeMap<String, Places> = BTreeMap::new();
+        for query in &self.about.queries {
+            let answered = data.declared(query)?;
+            let value = serde_json::to_value(&answered.data).map_err(|error| Fault::us(error.to_string()))?;
+            answers.insert(query.name.clone(), value);
+            places.insert(query.name.clone(), answered.places);
+        }
+        let options: BTreeMap<&str, &[String]> = options.iter().collect();
+        let request = json!({"answers": answers, "options": options});
+        let answer: wire::Declaration = ask(&self.program, "declare", &request, Writing::No)?;
+        Ok(Box::new(answer.into_state(&places)))
+    }
+
+    fn resolve<'a>(
+        &'a self,
+        _: &'a Read,
+        _: &'a dyn AnyDeclared,
+        _: &'a ShardKey,
+    ) -> BoxFuture<'a, Result<Wants, Fault>> {
+        // The executable resolves, observes and plans in one answer: see `observe`.
+        async { Ok(Wants::new(Vec::new(), Box::new(Wanting::State))) }.boxed()
+    }
+
+    fn nothing(&self) -> Wants {
+        Wants::new(Vec::new(), Box::new(Wanting::Nothing))
+    }
+
+    fn observe<'a>(
+        &'a self,
+        _: &'a Read,
+        declared: &'a dyn AnyDeclared,
+        key: &'a ShardKey,
+        wants: &'a Wants,
+    ) -> BoxFuture<'a, Result<Found, Fault>> {
+        async move {
+            let declared = own::<State>(declared.as_any());
+            let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
+            let state = match own::<Wanting>(wants.inner()) {
+                Wanting::State => &shard.state,
+                Wanting::Nothing => &Value::Null,
+            };
+            let request = json!({
+                "key": wire::Parts::from(key),
+                "common": declared.common,
+                "target": shard.target,
+                "state": state,
+            });
+            let answer: wire::Planned = self.ask("plan", request, Writing::No).await?;
+            let answer = answer.at(shard.places.get(""));
+            Ok(Found { scopes: answer.scopes(), facts: answer.facts(), inner: Box::new(answer) })
+        }
+        .boxed()
+    }
+
+    fn plan(&self, _: &Wants, found: &Found) -> Plan<Opaque> {
+        own::<wire::Planned>(&*found.inner).plan().map(|action| Box::new(action) as Opaque)
+    }
+
+    fn apply<'a>(
+        &'a self,
+        write: &'a Write<'a>,
+        action: &'a Opaque,
+    ) -> BoxFuture<'a, Result<Applied, Fault>> {
+        async move {
+            let request = json!({"run": write.run, "action": own::<Value>(&**action)});
+            let effect: wire::Effect = self.ask("apply", request, Writing::Yes).await?;
+            Ok(if effect.stale { Applied::Stale } else { Applied::Done })
+        }
+        .boxed()
+    }
+}
+
+/// What is wanted in a shard.
+enum Wanting {
+    /// What is declared.
+    State,
+    /// Nothing: only base has the shard.
+    Nothing,
+}
+
+/// Whether an executable may write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    Yes,
+    No,
+}
+
+impl Process {
+    async fn ask<T: DeserializeOwned + Send + 'static>(
+        &self,
+        phase: &'static str,
+        request: Value,
+        writing: Writing,
+    ) -> Result<T, Fault> {
+        let program = Arc::clone(&self.program);
+        let asking = move || ask(&program, phase, &request, writing);
+        tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::us(error.to_string()))?
+    }
+}
+
+fn ask<T: DeserializeOwned>(
+    program: &Program,
+    phase: &str,
+    request: &Value,
+    writing: Writing,
+) -> Result<T, Fault> {
+    let mut request = request.clone();
+    request["protocol"] = PROTOCOL.into();
+    let bytes = exchange(program, phase, &request, writing == Writing::Yes)?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Fault::operator(format!("`{phase}` of {} did not answer as it should: {error}", program.name()))
+    })
+}

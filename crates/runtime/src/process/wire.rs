@@ -1,0 +1,318 @@
+//! What goes over stdin and stdout, one JSON document each way.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::State;
+use crate::erased::{Fact, Kind};
+use crate::fault::Fault;
+use crate::key::{Scope, ShardKey};
+use crate::place::{Place, Places};
+use crate::plan::{Change, ChangeKind, Group, Plan, Step, Thing, Wait};
+use crate::state::{Declared, Disabled, Shard};
+
+/// Dimensions with their values, in order: `[["cluster", "c"]]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Parts(Vec<(String, String)>);
+
+impl Parts {
+    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    fn key(&self) -> ShardKey {
+        ShardKey::new(self.pairs())
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::new(self.pairs())
+    }
+}
+
+impl From<&ShardKey> for Parts {
+    fn from(key: &ShardKey) -> Self {
+        Self(key.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+}
+
+/// The answer to `describe`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    #[serde(rename = "description")]
+    pub about: String,
+    /// Its queries.
+    #[serde(default)]
+    pub queries: Vec<Query>,
+    /// Its flags.
+    #[serde(default)]
+    pub flags: Vec<Flag>,
+}
+
+/// A query.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    /// The name of its operation.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A flag.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flag {
+    /// Its name, without dashes.
+    pub name: String,
+    /// What it is good for.
+    #[serde(default)]
+    pub help: String,
+    /// The dimension by which it selects shards.
+    pub dimension: Option<String>,
+}
+
+/// A place in an answer, from which the runner finds the place in the data.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct At {
+    /// The query.
+    pub query: String,
+    /// JSON pointer to an object of its answer.
+    #[serde(rename = "at")]
+    pub object: String,
+    /// JSON pointer from there, into the datafile.
+    #[serde(default)]
+    pub below: String,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wrong {
+    /// The shard that is wrong, in `declare`.
+    #[serde(default)]
+    key: Parts,
+    /// What.
+    text: String,
+    /// What to do.
+    hint: Option<String>,
+    /// Where, in `declare`.
+    place: Option<At>,
+    /// Whether it may work the next time.
+    #[serde(default)]
+    transient: bool,
+}
+
+impl Wrong {
+    fn fault(&self, place: Option<Place>) -> Fault {
+        let make = if self.transient { Fault::remote } else { Fault::author };
+        let mut fault = make(self.text.clone()).at(place);
+        fault.hint.clone_from(&self.hint);
+        fault
+    }
+}
+
+/// The answer to `declare`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Declaration {
+    #[serde(default)]
+    common: Value,
+    #[serde(default)]
+    shards: Vec<DeclaredShard>,
+    #[serde(default)]
+    faults: Vec<Wrong>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeclaredShard {
+    #[serde(default)]
+    key: Parts,
+    #[serde(default)]
+    target: Value,
+    state: Value,
+    place: Option<At>,
+    disabled: Option<String>,
+}
+
+impl Declaration {
+    /// The declared state; places are looked up in the places of the answers.
+    pub fn into_state(self, places: &BTreeMap<String, Places>) -> State {
+        let find = |at: &At| {
+            let place = places.get(&at.query)?.of(&at.object)?;
+            Some(place.below(&at.below))
+        };
+        let mut declared = Declared::new(self.common);
+        for shard in self.shards {
+            let place = shard.place.as_ref().and_then(find);
+            let disabled = shard.disabled.map(|by| Disabled { by, place: place.clone() });
+            declared.add(shard.key.key(), Shard { disabled, ..Shard::new(shard.target, shard.state, place) });
+        }
+        for wrong in self.faults {
+            let fault = wrong.fault(wrong.place.as_ref().and_then(find));
+            declared.faults.entry(wrong.key.key()).or_default().push(fault);
+        }
+        declared
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireThing {
+    scope: Parts,
+    kind: String,
+    name: String,
+}
+
+impl WireThing {
+    fn thing(&self) -> Thing {
+        Thing { scope: self.scope.scope(), kind: self.kind.clone(), name: self.name.clone() }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireScope {
+    scope: Parts,
+    #[serde(default)]
+    count: usize,
+    unknown: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireWant {
+    thing: WireThing,
+    #[serde(default)]
+    delete: bool,
+    unresolved: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireGroup {
+    #[serde(default)]
+    name: String,
+    steps: Vec<WireStep>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireStep {
+    changes: Vec<WireChange>,
+    #[serde(default)]
+    action: Value,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireChange {
+    kind: WireKind,
+    thing: WireThing,
+    what: String,
+    #[serde(default)]
+    diff: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WireKind {
+    Add,
+    Change,
+    Replace,
+    Remove,
+}
+
+/// The answer to `plan`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Planned {
+    #[serde(default)]
+    scopes: Vec<WireScope>,
+    #[serde(default)]
+    wants: Vec<WireWant>,
+    #[serde(default)]
+    groups: Vec<WireGroup>,
+    #[serde(default)]
+    waits: Vec<String>,
+    #[serde(default)]
+    faults: Vec<Wrong>,
+    #[serde(skip)]
+    place: Option<Place>,
+}
+
+impl Planned {
+    /// The answer for a shard that comes from `place`.
+    pub fn at(mut self, place: Option<&Place>) -> Self {
+        self.place = place.cloned();
+        self
+    }
+
+    /// What is known of each scope.
+    pub fn scopes(&self) -> BTreeMap<Scope, Result<usize, Fault>> {
+        let known = |scope: &WireScope| match &scope.unknown {
+            Some(why) => Err(Fault::remote(why.clone())),
+            None => Ok(scope.count),
+        };
+        self.scopes.iter().map(|scope| (scope.scope.scope(), known(scope))).collect()
+    }
+
+    /// What is known of what is wanted.
+    pub fn facts(&self) -> Vec<Fact> {
+        let fact = |want: &WireWant| {
+            let kind = match (&want.unresolved, want.delete) {
+                (Some(why), _) => Kind::Unresolved(Fault::remote(why.clone())),
+                (None, true) => Kind::Delete,
+                (None, false) => Kind::Present,
+            };
+            (want.thing.thing(), self.place.clone(), kind)
+        };
+        self.wants.iter().map(fact).collect()
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> Plan<Value> {
+        let change = |change: &WireChange| {
+            let kind = match change.kind {
+                WireKind::Add => ChangeKind::Add,
+                WireKind::Change => ChangeKind::Change,
+                WireKind::Replace => ChangeKind::Replace,
+                WireKind::Remove => ChangeKind::Remove,
+            };
+            Change::new(kind, change.thing.thing(), change.what.clone())
+                .with_diff(change.diff.clone())
+                .at(self.place.clone())
+        };
+        let step = |step: &WireStep| Step {
+            changes: step.changes.iter().map(change).collect(),
+            action: step.action.clone(),
+        };
+        let group = |group: &WireGroup| Group {
+            name: group.name.clone(),
+            steps: group.steps.iter().map(step).collect(),
+        };
+        let wait = |text: &String| Wait { text: text.clone(), place: self.place.clone() };
+        Plan {
+            groups: self.groups.iter().map(group).collect(),
+            waits: self.waits.iter().map(wait).collect(),
+            held: Vec::new(),
+            faults: self.faults.iter().map(|wrong| wrong.fault(self.place.clone())).collect(),
+        }
+    }
+}
+
+/// The answer to `apply`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// Whether it was planned on an old version of the world.
+    #[serde(default)]
+    pub stale: bool,
+}
