@@ -1,4 +1,4 @@
-//! Bundles on disk.
+//! Bundles on disk, and files that are replaced as a whole.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -6,22 +6,27 @@ use std::path::Path;
 use crate::model::Encoded;
 
 /// Writes a bundle so that `path` has either all of it or what it had before.
+pub fn write(encoded: &Encoded, path: &Path) -> io::Result<()> {
+    replace(path, &|out| encoded.write_to(out))
+}
+
+/// Writes a file so that `path` has either all of it or what it had before.
 ///
 /// A link stays a link: what it leads to is replaced. What is no file, such as a pipe, is written to.
-pub fn write(encoded: &Encoded, path: &Path) -> io::Result<()> {
+pub fn replace(path: &Path, content: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
-        return encoded.write_to(&mut file);
+        return content(&mut file);
     }
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut file = tempfile::Builder::new().prefix(".bundle-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder)?;
     {
         let mut buffered = io::BufWriter::with_capacity(1 << 20, file.as_file_mut());
-        encoded.write_to(&mut buffered)?;
+        content(&mut buffered)?;
         buffered.flush()?;
     }
     file.as_file().sync_all()?;

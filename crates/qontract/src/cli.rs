@@ -1,8 +1,12 @@
 //! The shape of the command line. Its doc comments are the reference.
 
+mod run;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, know};
 
 /// Makes the world match one Git repository.
 #[derive(Debug, Parser)]
@@ -32,7 +36,20 @@ pub enum Command {
     Get(Get),
     /// Ask the data in GraphQL
     Query(Query),
-    /// Explain a code such as Q1007 at length; without one, list all codes
+    /// Run an integration: make its part of the world what the data says
+    ///
+    /// Exit code: 0 all is well, 1 something failed or is held, 4 the data does not define the integration, 5 it reads what
+    /// it may not, 75 all that failed may work the next time.
+    Reconcile(Box<Reconcile>),
+    /// Show which integrations and shards a change can affect, and why
+    ///
+    /// Exit code: 0 none, 1 some, 2 it could not be done.
+    Affected(Affected),
+    /// List the integrations, or show what one of them reads
+    Integrations(Integrations),
+    /// Work with hash slots
+    Shards(Shards),
+    /// Explain a code such as Q1007 at length, or a run; without either, list all codes
     Explain(Explain),
     /// Be one of the established tools, with its arguments
     Peer(Peer),
@@ -257,11 +274,95 @@ pub enum GetFormat {
     Yaml,
 }
 
+/// Arguments of `affected`.
+#[derive(Args, Debug)]
+pub struct Affected {
+    /// Before: a bundle file, a folder, or a Git revision
+    pub base: String,
+    /// After: a bundle file, a folder, or a Git revision
+    pub head: String,
+    /// Only this integration; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub integration: Vec<String>,
+    /// The configuration, for integrations of the process form
+    #[arg(long, value_name = "FILE", env = "QONTRACT_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Folder of the data repo that Git revisions are of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: FindingsFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Arguments of `integrations`.
+#[derive(Args, Debug)]
+pub struct Integrations {
+    /// What to show; all of them by default.
+    #[command(subcommand)]
+    pub action: Option<IntegrationsAction>,
+    /// The configuration, for integrations of the process form
+    #[arg(long, value_name = "FILE", global = true, env = "QONTRACT_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+/// What can be shown of integrations.
+#[derive(Debug, Subcommand)]
+pub enum IntegrationsAction {
+    /// Print the schemas that an integration can read, as its file in the data has to list them
+    Schemas(IntegrationSchemas),
+}
+
+/// Arguments of `integrations schemas`.
+#[derive(Args, Debug)]
+pub struct IntegrationSchemas {
+    /// The integration
+    pub name: String,
+    /// The data whose types it is judged by.
+    #[command(flatten)]
+    pub data: DataOptions,
+}
+
+/// Arguments of `shards`.
+#[derive(Args, Debug)]
+pub struct Shards {
+    /// What to show.
+    #[command(subcommand)]
+    pub action: ShardsAction,
+}
+
+/// What can be shown of hash slots.
+#[derive(Debug, Subcommand)]
+pub enum ShardsAction {
+    /// Print the slot of a value
+    Of(ShardsOf),
+}
+
+/// Arguments of `shards of`.
+#[derive(Args, Debug)]
+pub struct ShardsOf {
+    /// The value, for example `cluster/namespace`
+    pub value: String,
+    /// How many slots there are
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub shards: u32,
+}
+
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
 pub struct Explain {
-    /// The code, for example Q1007
+    /// A code, for example Q1007; or the word `run`
+    #[arg(value_name = "CODE|run")]
     pub code: Option<String>,
+    /// The name of a run, behind the word `run`
+    #[arg(value_name = "ID")]
+    pub run: Option<String>,
+    /// Folder of the records of runs
+    #[arg(long, value_name = "DIR", env = "QONTRACT_RUNS")]
+    pub runs: Option<PathBuf>,
 }
 
 /// Arguments of `peer`.
@@ -277,6 +378,8 @@ pub struct Peer {
 pub enum PeerTool {
     /// qontract-bundler: write the bundle of four places to stdout
     Bundler(PeerBundler),
+    /// qontract-reconcile: run an integration
+    Reconcile(Box<Reconcile>),
     /// qontract-validator: write a record of every check of a bundle to stdout
     Validator(PeerValidator),
 }

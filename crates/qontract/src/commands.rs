@@ -1,13 +1,17 @@
 //! The commands, a file each.
 
+mod affected;
 mod bundle;
 mod diff;
 mod explain;
 mod get;
+mod integrations;
 mod peer_bundler;
 mod peer_validator;
 mod query;
+mod reconcile;
 mod schema;
+mod shards;
 mod validate;
 
 use crate::cli::{Command, PeerTool, SchemaAction};
@@ -21,9 +25,14 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Diff(arguments) => diff::run(arguments, printer),
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
-        Command::Explain(arguments) => explain::run(&arguments, printer),
+        Command::Reconcile(arguments) => reconcile::run(*arguments, reconcile::Manner::Own, printer),
+        Command::Affected(arguments) => affected::run(arguments, printer),
+        Command::Integrations(arguments) => integrations::run(arguments, printer),
+        Command::Shards(arguments) => shards::run(arguments, printer),
+        Command::Explain(arguments) => explain::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
+            PeerTool::Reconcile(arguments) => reconcile::run(*arguments, reconcile::Manner::Peer, printer),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
         Command::Schema(schema) => match schema.action {

@@ -11,6 +11,8 @@ pub enum Exit {
     Failure,
     /// It was asked wrongly; for commands that compare: it could not be done.
     Usage,
+    /// A run ended with this code.
+    Run(u8),
 }
 
 /// An error that is the caller's: a path that does not exist, a revision that is none.
@@ -38,6 +40,7 @@ impl From<Exit> for ExitCode {
             Exit::Ok => 0,
             Exit::Failure => 1,
             Exit::Usage => 2,
+            Exit::Run(code) => code,
         })
     }
 }

@@ -3,10 +3,15 @@
 mod check;
 mod cli;
 mod commands;
+mod config;
+mod data;
 mod exit;
 mod input;
+mod integrations;
 mod lines;
 mod printer;
+mod runs;
+mod targets;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,6 +28,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     let arguments = as_peer(std::env::args_os().collect());
+    cli::know(integrations::known(&arguments));
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -47,6 +53,7 @@ fn as_peer(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
     let peer = match name.as_deref() {
         Some("qontract-bundler") => "bundler",
+        Some("qontract-reconcile") => "reconcile",
         Some("qontract-validator") => "validator",
         _ => return arguments,
     };

@@ -80,7 +80,7 @@ pub struct Judge {
     /// What the data approves.
     pub approvals: Approvals,
     /// How many things were removed from each shard before, for the same bundle.
-    pub spent: BTreeMap<ShardKey, usize>,
+    pub spent: BTreeMap<String, usize>,
 }
 
 impl Judge {
@@ -133,7 +133,7 @@ impl Judge {
             }
         }
         let open = self.removals(proposal, &verdict);
-        let spent = self.spent.get(key).copied().unwrap_or_default();
+        let spent = self.spent.get(&key.to_string()).copied().unwrap_or_default();
         let allowed = self.budgets.shard.of(facts.counts.values().sum());
         if !open.is_empty() && open.len() + spent > allowed {
             let why = exceeded("shard", open.len(), spent, allowed);

@@ -64,8 +64,8 @@ pub struct Request {
     pub trust_head: bool,
     /// How much may be removed.
     pub budgets: Budgets,
-    /// What was removed before, for the same bundle.
-    pub spent: BTreeMap<ShardKey, usize>,
+    /// How much was removed from each shard before, for the same bundle.
+    pub spent: BTreeMap<String, usize>,
     /// Today, for approvals.
     pub today: Date,
     /// How long and how wide the run may be.

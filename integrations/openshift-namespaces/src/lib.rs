@@ -25,16 +25,19 @@ pub struct OpenshiftNamespaces {
     kubernetes: Arc<dyn Kubernetes>,
 }
 
+/// What it says about itself.
+pub fn about() -> About {
+    About::new(NAME, "Makes the namespaces that the data names, and removes those that say so")
+        .query::<query::Namespaces>()
+        .selects("cluster-name", "cluster")
+        .excludes("exclude-cluster", "cluster")
+        .selects("namespace-name", "namespace")
+}
+
 impl OpenshiftNamespaces {
     /// The integration on these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
-        let about =
-            About::new(NAME, "Makes the namespaces that the data names, and removes those that say so")
-                .query::<query::Namespaces>()
-                .selects("cluster-name", "cluster")
-                .excludes("exclude-cluster", "cluster")
-                .selects("namespace-name", "namespace");
-        Self { about, kubernetes }
+        Self { about: about(), kubernetes }
     }
 }
 

@@ -11,12 +11,16 @@ pub struct QueryValidator {
     about: About,
 }
 
+/// What it says about itself.
+pub fn about() -> About {
+    About::new("query-validator", "Asks the queries that others rely on")
+        .query::<query::Validations>()
+        .looks_up()
+}
+
 impl Default for QueryValidator {
     fn default() -> Self {
-        let about = About::new("query-validator", "Asks the queries that others rely on")
-            .query::<query::Validations>()
-            .looks_up();
-        Self { about }
+        Self { about: about() }
     }
 }
 

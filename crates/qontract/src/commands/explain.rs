@@ -1,13 +1,27 @@
-//! `qontract explain`: what a code means at length.
+//! `qontract explain`: what a code means at length, and what a run decided and did.
 
 use qontract_diagnostics::{Code, code};
 
 use crate::cli::Explain;
+use crate::commands::reconcile::explain;
 use crate::exit::{Exit, UsageError};
 use crate::printer::Printer;
+use crate::runs::Runs;
 
-pub fn run(arguments: &Explain, printer: &Printer) -> anyhow::Result<Exit> {
-    let Some(written) = &arguments.code else {
+pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
+    let Explain { code, run, runs } = arguments;
+    match (code.as_deref(), run) {
+        (Some("run"), Some(run)) => {
+            printer.text(&explain(&Runs::new(runs)?.read(&run)?))?;
+            return Ok(Exit::Ok);
+        }
+        (Some("run"), None) => {
+            return Err(UsageError("which run? `qontract explain run ID`".to_owned()).into());
+        }
+        (_, Some(word)) => return Err(UsageError(format!("`{word}` is one word too many")).into()),
+        (_, None) => {}
+    }
+    let Some(written) = &code else {
         let rows = code::TABLE.iter().map(|entry| {
             let (code, severity) = (entry.code, entry.severity.word());
             format!("{code}  {severity:<7}  {}\n", entry.title())

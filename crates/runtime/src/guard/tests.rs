@@ -48,7 +48,7 @@ fn ten_removals_are_fine_and_eleven_are_all_held() {
     assert_eq!(eleven[0], "0: 11 removals are more than the 10 that a shard may make without approval");
     assert_eq!(held(&judge(), &facts(200), &names(20)), [""; 0], "10 % of 200");
     let mut spent = judge();
-    spent.spent.insert(ShardKey::default(), 9);
+    spent.spent.insert(ShardKey::default().to_string(), 9);
     assert_eq!(held(&spent, &facts(50), &names(2)).len(), 2, "summed per bundle");
     assert_eq!(held(&spent, &facts(50), &names(1)).len(), 0);
 }

@@ -1,0 +1,138 @@
+//! `qontract affected`: which integrations and shards a change can affect, by which rule and because of what.
+
+use std::sync::Arc;
+
+use qontract_bundle::{Layout, Pool};
+use qontract_diagnostics::shown;
+use qontract_runtime::affected::{self, Pair, Verdict, What};
+use qontract_runtime::{Options, Place, Room};
+use serde::Serialize;
+
+use crate::cli::{Affected, FindingsFormat};
+use crate::config::Config;
+use crate::data::Side;
+use crate::exit::{Exit, UsageError};
+use crate::integrations;
+use crate::printer::Printer;
+use crate::targets::Targets;
+
+/// What is told about one integration.
+#[derive(Serialize)]
+struct Row {
+    integration: String,
+    affected: bool,
+    rule: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<String>,
+    /// `null` if all of them are.
+    shards: Option<Vec<ShardRow>>,
+}
+
+#[derive(Serialize)]
+struct ShardRow {
+    shard: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differs: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    gone: bool,
+}
+
+pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
+    let Affected { base, head, integration, config, repo, output, layout } = arguments;
+    let config = Config::read(config.as_deref())?;
+    let (layout, pool) = (Layout::from(layout), Pool::default());
+    let open = |word: &str| {
+        Side::open(word, &repo, &layout, &pool, printer)
+            .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
+    };
+    let (base, head) = (open(&base)?, open(&head)?);
+    let rooms = integrations::rooms(&config, &Targets::none())?;
+    if let Some(unknown) =
+        integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))
+    {
+        return Err(UsageError(format!("there is no integration `{unknown}`")).into());
+    }
+    let chosen =
+        rooms.iter().filter(|room| integration.is_empty() || integration.contains(&room.about().name));
+    let defined = affected::defined(chosen, &*head.source)?;
+    let pair = Pair { base: Arc::clone(&base.source), head: Arc::clone(&head.source) };
+    let rows: Vec<Row> = head.with_lines(|head_line| {
+        base.with_lines(|base_line| {
+            let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
+            defined.iter().map(|room| row(room, &pair, &line)).collect()
+        })
+    });
+    match output {
+        FindingsFormat::Text => printer.text(&rows.iter().map(text).collect::<String>())?,
+        FindingsFormat::Json => printer.data(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
+    }
+    Ok(if rows.iter().any(|row| row.affected) { Exit::Failure } else { Exit::Ok })
+}
+
+fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
+    let integration = room.about().name.clone();
+    match affected::affected(room, pair, &Options::default()) {
+        Verdict::Unaffected(rule) => Row {
+            integration,
+            affected: false,
+            rule: rule.as_str().to_owned(),
+            causes: Vec::new(),
+            shards: Some(Vec::new()),
+        },
+        Verdict::Unknown(fault) => {
+            Row { integration, affected: true, rule: fault.to_string(), causes: Vec::new(), shards: None }
+        }
+        Verdict::Affected(found) => {
+            let causes = found.causes.iter().map(|cause| {
+                let what = match cause.what {
+                    What::Datafile | What::Resource | What::Integration => "",
+                    What::Types => "the GraphQL types",
+                    What::Approval => "the approvals of removals",
+                };
+                let place = cause.place.as_ref().map(line).unwrap_or_default();
+                let gone = if cause.gone { " (gone)" } else { "" };
+                format!("{what}{place}{gone}")
+            });
+            let shards =
+                found.comparison.as_ref().filter(|comparison| !comparison.common).map(|comparison| {
+                    let differing = comparison.shards.iter().map(|(key, differences)| ShardRow {
+                        shard: key.to_string(),
+                        differs: differences.iter().filter_map(|one| one.place.as_ref()).map(line).collect(),
+                        gone: false,
+                    });
+                    let gone = comparison.gone.iter().map(|key| ShardRow {
+                        shard: key.to_string(),
+                        differs: Vec::new(),
+                        gone: true,
+                    });
+                    differing.chain(gone).collect()
+                });
+            let rule = found.rule.as_str().to_owned();
+            Row { integration, affected: true, rule, causes: causes.collect(), shards }
+        }
+    }
+}
+
+fn text(row: &Row) -> String {
+    let Row { integration, affected, rule, causes, shards } = row;
+    if !affected {
+        return format!("{integration}: not affected ({rule})\n");
+    }
+    let mut text = format!("{integration}: affected ({})\n", shown(rule));
+    for cause in causes {
+        text.push_str(&format!("    because of {}\n", shown(cause)));
+    }
+    match shards {
+        None => text.push_str("    all shards\n"),
+        Some(shards) => {
+            for ShardRow { shard, differs, gone } in shards {
+                let gone = if *gone { " (gone)" } else { "" };
+                text.push_str(&format!("    shard {}{gone}\n", shown(shard)));
+                for place in differs {
+                    text.push_str(&format!("        --> {}\n", shown(place)));
+                }
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,60 @@
+//! `qontract integrations`: what there is, and what each of them reads.
+
+use std::collections::BTreeSet;
+
+use qontract_runtime::{allowed, listing};
+
+use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction};
+use crate::commands::query::Asked;
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::integrations;
+use crate::printer::Printer;
+use crate::targets::Targets;
+
+pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
+    let config = Config::read(arguments.config.as_deref())?;
+    match arguments.action {
+        None => list(&config, printer),
+        Some(IntegrationsAction::Schemas(arguments)) => schemas(arguments, &config, printer),
+    }
+}
+
+fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
+    let rooms = integrations::rooms(config, &Targets::none())?;
+    let width = rooms.iter().map(|room| room.about().name.len()).max().unwrap_or_default();
+    for room in &rooms {
+        let about = room.about();
+        printer.text(&format!("{:width$}  {}\n", about.name, about.description))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// The exact list for the integration's file: what its queries can read, and what every integration lists.
+fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
+    let IntegrationSchemas { name, data } = arguments;
+    let room = integrations::room(&name, config, &Targets::none())?;
+    let asked = Asked::open(data, printer)?;
+    let reach = allowed::reach(&asked.engine, &room.about().queries)?;
+    let mut schemas: BTreeSet<String> = allowed::ALWAYS.map(str::to_owned).into();
+    schemas.extend(reach.into_iter().map(|one| one.schema));
+    for schema in &schemas {
+        printer.text(&format!("{schema}\n"))?;
+    }
+    if room.about().looks_up {
+        printer
+            .note("note: it also asks queries that stand in the data; what they read has to be listed, too");
+    }
+    let loaded = qontract_runtime::Loaded::new(std::sync::Arc::new(asked.engine));
+    if let Some(listing) = listing::of(&loaded, &name)? {
+        for schema in schemas.difference(&listing.schemas) {
+            printer.note(&format!("note: `{schema}` is not listed yet"));
+        }
+        if !room.about().looks_up {
+            for schema in allowed::unused(&listing, &schemas) {
+                printer.note(&format!("warning: `{schema}` is listed and never read"));
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,160 @@
+//! `qontract reconcile`: one run of one integration.
+
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use qontract_access::Mode;
+use qontract_bundle::{Layout, Pool};
+use qontract_runtime::slot::Slot;
+use qontract_runtime::{Clock, Outcome, Place, Record, Request};
+
+use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
+use crate::config::Config;
+use crate::data::Side;
+use crate::exit::{Exit, UsageError};
+use crate::integrations;
+use crate::printer::Printer;
+use crate::runs::Runs;
+use crate::targets::Targets;
+
+pub use text::explain;
+use text::plan;
+
+/// Whose command line it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// Ours: with a base, only what is affected runs.
+    Own,
+    /// The established runtime's: everything runs unless asked otherwise.
+    Peer,
+}
+
+pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::Result<Exit> {
+    let Reconcile { options, integration } = arguments;
+    let config = Config::read(options.config.as_deref())?;
+    let sandbox = options.sandbox.as_deref();
+    let sandbox = sandbox.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
+    let targets = sandbox.map(Targets::sandbox).unwrap_or_default();
+    let room = integrations::room(&integration.name, &config, &targets)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let runs = Runs::new(options.runs.clone())?;
+    let job = Job { options: &options, config: &config, runs: &runs, printer };
+    let (head, base) = job.sides(runtime.handle())?;
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut request = job.request(&integration, began, &head)?;
+    request.base = base.as_ref().map(|base| Arc::clone(&base.source));
+    request.only_affected = match manner {
+        Manner::Own => !options.all_shards,
+        Manner::Peer => options.check_only_affected_shards,
+    };
+    let clock = Instant::now();
+    let outcome = runtime.block_on(qontract_runtime::run(&room, &request));
+    let clock = Clock {
+        began: i64::try_from(began.as_secs()).unwrap_or_default(),
+        milliseconds: u64::try_from(clock.elapsed().as_millis()).unwrap_or_default(),
+    };
+    let record = record(&outcome, clock, &head, base.as_ref());
+    job.tell(&outcome, &record)?;
+    Ok(Exit::Run(outcome.ended.code()))
+}
+
+/// What a run is made of.
+struct Job<'a> {
+    options: &'a RunOptions,
+    config: &'a Config,
+    runs: &'a Runs,
+    printer: &'a Printer,
+}
+
+impl Job<'_> {
+    /// The data, and the data before a proposed change: each pinned from here on.
+    fn sides(&self, _: &tokio::runtime::Handle) -> anyhow::Result<(Side, Option<Side>)> {
+        let Self { options, printer, .. } = self;
+        let (layout, pool) = (Layout::default(), Pool::default());
+        let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
+        if options.early_exit_compare_sha.is_some() {
+            let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
+            return Err(UsageError(text.to_owned()).into());
+        }
+        let head = open(options.data.as_deref().unwrap_or("."))?;
+        let base = options.base.as_deref().map(open).transpose()?;
+        Ok((head, base))
+    }
+
+    fn request(&self, integration: &Chosen, began: Duration, head: &Side) -> anyhow::Result<Request> {
+        let Self { options, config, runs, printer } = self;
+        let now = jiff::Timestamp::try_from(began_time(began)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let now = now.to_zoned(jiff::tz::TimeZone::UTC);
+        let name = format!(
+            "{}-{}-{:05x}",
+            now.strftime("%Y%m%dT%H%M%SZ"),
+            integration.name,
+            (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff
+        );
+        let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
+        let mut request = Request::new(name, mode, Arc::clone(&head.source), now.date());
+        request.options = integration.options.clone();
+        request.slot =
+            Slot::new(options.shard_id, options.shards).map_err(|error| UsageError(error.to_string()))?;
+        request.validate_schemas = !options.no_validate_schemas;
+        request.trust_head = options.trust_head;
+        request.budgets = config.guards.budgets();
+        request.spent = runs.spent(&integration.name, head.source.sha()).unwrap_or_else(|error| {
+            printer.note(&format!("warning: earlier removals are not known: {error:#}"));
+            BTreeMap::new()
+        });
+        Ok(request)
+    }
+
+    /// Shows what came of it, and keeps the record.
+    fn tell(&self, outcome: &Outcome, record: &Record) -> anyhow::Result<()> {
+        let Self { options, runs, printer, .. } = self;
+        if let Some(file) = &options.dump_schemas {
+            dump(outcome, file)?;
+        }
+        let talk = text::talk(record, options.log_level);
+        if !talk.is_empty() {
+            printer.note(talk.trim_end());
+        }
+        match options.output {
+            RunFormat::Text => printer.text(&plan(record))?,
+            RunFormat::Json => printer.data(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
+        }
+        match runs.keep(record) {
+            Ok(()) if options.log_level <= LogLevel::Info => {
+                printer.note(&format!("`qontract explain run {}` tells more", record.run));
+            }
+            Ok(()) => {}
+            Err(error) => printer.note(&format!("warning: the record of the run is not kept: {error:#}")),
+        }
+        Ok(())
+    }
+}
+
+fn began_time(began: Duration) -> SystemTime {
+    UNIX_EPOCH + began
+}
+
+/// The record of a run; what only base has, has its lines there.
+fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
+    head.with_lines(|head_line| match base {
+        None => Record::new(outcome, clock, head_line),
+        Some(base) => base.with_lines(|base_line| {
+            let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
+            Record::new(outcome, clock, &line)
+        }),
+    })
+}
+
+/// Writes the schemas that were read as a JSON list.
+fn dump(outcome: &Outcome, file: &Path) -> anyhow::Result<()> {
+    let schemas: BTreeSet<&String> = outcome.asked.schemas.values().flatten().collect();
+    let text = serde_json::to_vec(&schemas)?;
+    std::fs::write(file, text).with_context(|| format!("cannot write `{}`", file.display()))
+}

@@ -1,0 +1,14 @@
+//! `qontract shards`: hash slots.
+
+use qontract_runtime::slot;
+
+use crate::cli::{Shards, ShardsAction};
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+pub fn run(arguments: Shards, printer: &Printer) -> anyhow::Result<Exit> {
+    match arguments.action {
+        ShardsAction::Of(of) => printer.text(&format!("{}\n", slot::of(&of.value, of.shards)))?,
+    }
+    Ok(Exit::Ok)
+}

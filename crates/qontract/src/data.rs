@@ -1,0 +1,71 @@
+//! The data that integrations run on: opened once per run, and pinned.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use qontract_bundle::{Layout, Pool};
+use qontract_graphql::Engine;
+use qontract_runtime::{Loaded, Place, Source};
+
+use crate::input::{self, Input};
+use crate::lines::Lines;
+use crate::printer::Printer;
+
+/// One side of a comparison, or the only one: a bundle that can be asked, and where its lines are.
+pub struct Side {
+    /// Where it is asked.
+    pub source: Arc<dyn Source>,
+    input: Option<Input>,
+    layout: Layout,
+}
+
+impl Side {
+    /// Opens what a word means. Documents are shared through the pool.
+    pub fn open(
+        word: &str,
+        repo: &Path,
+        layout: &Layout,
+        pool: &Pool,
+        printer: &Printer,
+    ) -> anyhow::Result<Self> {
+        let input = input::open(word, repo, layout, pool, printer)?;
+        let engine = Engine::new(Arc::new(input.bundle.clone()))
+            .with_context(|| format!("the types of `{word}` cannot be used"))?;
+        let source = Arc::new(Loaded::new(Arc::new(engine)));
+        Ok(Self { source, input: Some(input), layout: layout.clone() })
+    }
+
+    /// A bundle that is asked elsewhere, and has no lines here.
+    pub fn elsewhere(source: Arc<dyn Source>) -> Self {
+        Self { source, input: None, layout: Layout::default() }
+    }
+
+    /// Whether it has the file of a place; a bundle elsewhere is taken to have it.
+    pub fn has(&self, place: &Place) -> bool {
+        let Some(input) = &self.input else { return true };
+        if place.resource {
+            input.bundle.resource(&place.path).is_some()
+        } else {
+            input.bundle.datafile(&place.path).is_some()
+        }
+    }
+
+    /// Turns places into `file:line`, or into files where there are no lines.
+    pub fn with_lines<T>(&self, work: impl FnOnce(&dyn Fn(&Place) -> String) -> T) -> T {
+        let Self { input, layout, .. } = self;
+        let file = |place: &Place| {
+            let folder = if place.resource { &layout.resources } else { &layout.data };
+            format!("{folder}{}", place.path)
+        };
+        match input.as_ref().filter(|input| input.repo.is_some()) {
+            None => work(&file),
+            Some(input) => {
+                let lines = Lines::new(input.sources());
+                work(&|place: &Place| {
+                    if place.resource { file(place) } else { lines.place(&file(place), &place.pointer) }
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The integrations of this binary. To add a room, add a line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use qontract_integration_openshift_namespaces as openshift_namespaces;
+use qontract_integration_query_validator as query_validator;
+use qontract_runtime::process::Process;
+use qontract_runtime::{About, Room};
+
+use crate::config::Config;
+use crate::targets::Targets;
+
+/// An integration that is compiled in.
+pub struct Entry {
+    /// What it says about itself.
+    pub about: fn() -> About,
+    /// The integration on these targets.
+    pub make: fn(&Targets) -> anyhow::Result<Room>,
+}
+
+/// All integrations that are compiled in, by name.
+pub const ALL: [Entry; 2] = [
+    Entry {
+        about: openshift_namespaces::about,
+        make: |targets| {
+            let kubernetes = Arc::clone(targets.kubernetes()?);
+            Ok(Room::staged(openshift_namespaces::OpenshiftNamespaces::new(kubernetes)))
+        },
+    },
+    Entry {
+        about: query_validator::about,
+        make: |_| Ok(Room::function(query_validator::QueryValidator::default())),
+    },
+];
+
+/// What the integrations say about themselves that a command line can mean: those of the binary, and those of the process
+/// form that it names.
+pub fn known(arguments: &[OsString]) -> Vec<About> {
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
+    let given = words.iter().find_map(|word| word.strip_prefix("--config="));
+    let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
+    let file = file.or_else(|| std::env::var_os("QONTRACT_CONFIG").map(PathBuf::from));
+    // What is wrong with the configuration is told by the command that reads it.
+    let config = Config::read(file.as_deref()).unwrap_or_default();
+    let mut abouts: Vec<About> = ALL.iter().map(|entry| (entry.about)()).collect();
+    for (name, registered) in &config.integrations {
+        abouts.retain(|about| about.name != *name);
+        let process = words.contains(&name.as_str()).then(|| Process::describe(name, registered.program()));
+        abouts.push(match process {
+            Some(Ok(process)) => Room::process(process).about().clone(),
+            // Not asked for, or told about when it is made.
+            _ => About::new(name.clone(), "An integration of the process form"),
+        });
+    }
+    abouts.sort_by(|a, b| a.name.cmp(&b.name));
+    abouts
+}
+
+/// The integration of a name.
+pub fn room(name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Room> {
+    if let Some(program) = config.integrations.get(name) {
+        let process = Process::describe(name, program.program())
+            .with_context(|| format!("the integration `{name}` cannot be started"))?;
+        return Ok(Room::process(process));
+    }
+    match ALL.iter().find(|entry| (entry.about)().name == name) {
+        Some(entry) => (entry.make)(targets),
+        None => Err(crate::exit::UsageError(format!("there is no integration `{name}`")).into()),
+    }
+}
+
+/// All integrations, on targets that are only needed once they run.
+pub fn rooms(config: &Config, targets: &Targets) -> anyhow::Result<Vec<Room>> {
+    let mut names: Vec<String> = ALL.iter().map(|entry| (entry.about)().name).collect();
+    names.extend(config.integrations.keys().cloned());
+    names.sort();
+    names.dedup();
+    names.iter().map(|name| room(name, config, targets)).collect()
+}
