@@ -5,7 +5,7 @@ use std::time::Duration;
 use qontract_access::Mode;
 use qontract_client_http::{HttpError, Method, Request, Settings, Url};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::loopback::{Loopback, Reply, reply};
 use crate::{run, settings};
@@ -73,12 +73,11 @@ async fn a_head_has_no_body_however_large_the_thing_is() {
 
 #[tokio::test]
 async fn nobody_there_is_transient() {
-    let port = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    };
+    // The address is taken, and nobody listens at it.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let (permits, http) = run(Mode::DryRun, Settings { retries: 1, ..settings() });
-    let url = Url::parse(&format!("http://127.0.0.1:{port}/x")).unwrap();
+    let url = Url::parse(&format!("http://{}/x", taken.local_addr().unwrap())).unwrap();
     let error = http.read(&permits.read, Request::get(url)).await.unwrap_err();
     assert!(matches!(error, HttpError::Connect { transient: true, .. }), "{error}");
 }
