@@ -1,10 +1,17 @@
-//! What tests share: recorded vectors, scratch folders, Git repositories. Only ever a dev-dependency.
+//! What tests share: recorded vectors, scratch folders, Git repositories, permits. Only ever a dev-dependency.
 
 mod scratch;
 
 use std::path::PathBuf;
 
+use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;
+
+/// The permits of a run of this mode.
+#[expect(clippy::disallowed_methods, reason = "a test plays the runner")]
+pub fn permits(mode: Mode) -> Permits {
+    qontract_access::mint(mode)
+}
 
 /// The folder of recorded vectors; its README says what they are.
 pub fn vectors() -> PathBuf {

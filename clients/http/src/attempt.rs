@@ -1,0 +1,148 @@
+//! One attempt: the request goes out, redirects are followed or not, the body comes in.
+//!
+//! **Invariant:** a redirect is followed by reads alone, and never to another origin: what was sent to one target is
+//! not sent to another.
+
+use std::error::Error;
+use std::io;
+
+use reqwest::header::LOCATION;
+use reqwest::{Client, Method, StatusCode, Url};
+use tokio::time::timeout;
+
+use crate::error::{HttpError, excerpt};
+use crate::guard::{Access, origin};
+use crate::request::Prepared;
+use crate::response::Response;
+use crate::retry::retry_after;
+use crate::settings::Settings;
+
+/// How many redirects in a row are followed.
+const REDIRECTS: usize = 5;
+/// How much of the body of a failure is read.
+const TOLD: usize = 16 << 10;
+
+/// Sends the request once and reads the whole answer.
+pub async fn attempt(
+    client: &Client,
+    settings: &Settings,
+    prepared: &Prepared,
+) -> Result<Response, HttpError> {
+    let limit = settings.attempt;
+    timeout(limit, exchange(client, settings.largest_body, prepared))
+        .await
+        .unwrap_or_else(|_| Err(HttpError::Attempt { call: prepared.call.clone(), limit }))
+}
+
+async fn exchange(client: &Client, largest: usize, prepared: &Prepared) -> Result<Response, HttpError> {
+    let mut url = prepared.request.url().clone();
+    let mut redirects = 0;
+    loop {
+        let mut request = prepared.request.try_clone().expect("a body in memory can be cloned");
+        *request.url_mut() = url.clone();
+        let response = client.execute(request).await.map_err(|error| broken(prepared, error))?;
+        let status = response.status();
+        if status.is_success() || prepared.also.contains(&status) {
+            return answer(prepared, response, largest).await;
+        }
+        if !is_redirect(status) {
+            return Err(failed(prepared, response).await);
+        }
+        redirects += 1;
+        url = follow(prepared, &url, &response, redirects)?;
+    }
+}
+
+async fn answer(
+    prepared: &Prepared,
+    mut response: reqwest::Response,
+    largest: usize,
+) -> Result<Response, HttpError> {
+    let too_large = || HttpError::Body { call: prepared.call.clone(), limit: largest };
+    let announced = response.content_length().unwrap_or_default();
+    if *prepared.request.method() != Method::HEAD && announced > largest as u64 {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| broken(prepared, error))? {
+        if body.len() + chunk.len() > largest {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Response { status: response.status(), headers: std::mem::take(response.headers_mut()), body })
+}
+
+/// An answer that is a failure. Its body is only told: what of it cannot be read is left out.
+async fn failed(prepared: &Prepared, mut response: reqwest::Response) -> HttpError {
+    let (status, retry_after) = (response.status(), retry_after(response.headers()));
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= TOLD {
+            break;
+        }
+    }
+    HttpError::Status {
+        call: prepared.call.clone(),
+        status,
+        retry_after,
+        excerpt: excerpt(&body, &prepared.secrets),
+    }
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// Where a redirect leads to, if it may be followed.
+fn follow(
+    prepared: &Prepared,
+    from: &Url,
+    response: &reqwest::Response,
+    number: usize,
+) -> Result<Url, HttpError> {
+    let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+    let to = location.and_then(|location| from.join(location).ok());
+    let same_origin = to.as_ref().is_some_and(|to| origin(to) == origin(from));
+    let is_read = match prepared.access {
+        Access::Read => *prepared.request.method() != Method::POST,
+        Access::Write => false,
+    };
+    match to {
+        Some(mut to) if is_read && same_origin && number <= REDIRECTS => {
+            let cleared = to.set_username("").and_then(|()| to.set_password(None));
+            debug_assert!(cleared.is_ok(), "http has a host");
+            Ok(to)
+        }
+        to => Err(HttpError::Redirect {
+            call: prepared.call.clone(),
+            status: response.status(),
+            to: to.map_or_else(|| "nowhere".to_owned(), |to| origin(&to)),
+        }),
+    }
+}
+
+/// What became of a request that has no answer. The library's error tells the URL with its query: that goes.
+fn broken(prepared: &Prepared, error: reqwest::Error) -> HttpError {
+    let (call, source) = (prepared.call.clone(), error.without_url());
+    if source.is_builder() {
+        return HttpError::Prepare { call, why: "the HTTP client does not take it".to_owned() };
+    }
+    if source.is_connect() {
+        return HttpError::Connect { call, transient: !is_untrusted(&source), source };
+    }
+    HttpError::Exchange { call, source }
+}
+
+/// Whether the two sides could not agree on TLS: the certificate is not trusted, or there is no TLS at all.
+fn is_untrusted(error: &reqwest::Error) -> bool {
+    let mut chain = std::iter::successors(error.source(), |error| (*error).source());
+    chain.any(|error| error.downcast_ref().is_some_and(is_invalid))
+}
+
+/// The kind by which the TLS library tells it, in an error that may be wrapped in others of the same type.
+fn is_invalid(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_invalid)
+}

@@ -1,0 +1,170 @@
+//! Which requests a run may send. Pure: other HTTP stacks ask here, too.
+//!
+//! **Invariant:** in a dry run no unsafe method is let through, except a `POST` on the short list.
+
+use qontract_access::Mode;
+use reqwest::{Method, Url};
+
+use crate::error::Call;
+
+/// Which half of a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The Read half.
+    Read,
+    /// The Write half.
+    Write,
+}
+
+/// A place where `POST` only reads: GraphQL queries, logins.
+///
+/// The list of them grows in clients alone: making one is a disallowed method elsewhere (`clippy.toml`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SafePost {
+    origin: String,
+    path: String,
+}
+
+impl SafePost {
+    /// `POST`s to the origin (scheme, host, port) of `target` with this path, or below it if it ends in a slash.
+    pub fn new(target: &Url, path: &str) -> Self {
+        Self { origin: origin(target), path: path.to_owned() }
+    }
+
+    fn covers(&self, url: &Url) -> bool {
+        let is_below = self.path.ends_with('/') && url.path().starts_with(&self.path);
+        // What is escaped here may be a slash or dots to the server.
+        (is_below || url.path() == self.path) && !url.path().contains('%') && origin(url) == self.origin
+    }
+}
+
+/// Why a request is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The Read half asks for something that could change the target.
+    #[error("{0} is refused: reading takes GET, HEAD, OPTIONS, or a POST that is known to be safe")]
+    UnsafeRead(Call),
+    /// The Write half asks, in a dry run.
+    #[error("{0} is refused: this is a dry run")]
+    DryRun(Call),
+}
+
+/// Decides what may be sent.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    safe_posts: Vec<SafePost>,
+}
+
+impl Guard {
+    /// A guard with this short list.
+    pub fn new(safe_posts: Vec<SafePost>) -> Self {
+        Self { safe_posts }
+    }
+
+    /// The same guard with one more place on the list.
+    #[must_use]
+    pub fn with(mut self, safe_post: SafePost) -> Self {
+        if !self.safe_posts.contains(&safe_post) {
+            self.safe_posts.push(safe_post);
+        }
+        self
+    }
+
+    /// Whether a run of this mode may send this request for that half of a client.
+    pub fn check(&self, mode: Mode, method: &Method, url: &Url, access: Access) -> Result<(), Refusal> {
+        match (access, mode) {
+            (Access::Read, Mode::DryRun | Mode::Real) if self.is_read(method, url) => Ok(()),
+            (Access::Read, Mode::DryRun | Mode::Real) => Err(Refusal::UnsafeRead(Call::new(method, url))),
+            (Access::Write, Mode::DryRun) => Err(Refusal::DryRun(Call::new(method, url))),
+            (Access::Write, Mode::Real) => Ok(()),
+        }
+    }
+
+    fn is_read(&self, method: &Method, url: &Url) -> bool {
+        [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+            || *method == Method::POST && self.safe_posts.iter().any(|safe| safe.covers(url))
+    }
+}
+
+/// Scheme, host and port as one text.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_access::Mode;
+    use reqwest::{Method, Url};
+
+    use super::{Access, Guard, SafePost};
+
+    const MODES: [Mode; 2] = [Mode::DryRun, Mode::Real];
+
+    #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
+    fn guard() -> Guard {
+        let target = Url::parse("https://data.example.com/").unwrap();
+        Guard::new(vec![SafePost::new(&target, "/graphql"), SafePost::new(&target, "/graphqlsha/")])
+    }
+
+    #[track_caller]
+    fn check(modes: &[Mode], access: Access, request: &str, allowed: bool) {
+        let (method, url) = request.split_once(' ').unwrap();
+        let (method, url) = (method.parse::<Method>().unwrap(), Url::parse(url).unwrap());
+        for mode in modes {
+            let verdict = guard().check(*mode, &method, &url, access);
+            assert_eq!(verdict.is_ok(), allowed, "{request} in a {}: {verdict:?}", mode.as_str());
+        }
+    }
+
+    #[test]
+    fn reading_takes_safe_methods_only() {
+        for method in ["GET", "HEAD", "OPTIONS"] {
+            check(&MODES, Access::Read, &format!("{method} https://data.example.com/x"), true);
+        }
+        for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "PURGE"] {
+            check(&MODES, Access::Read, &format!("{method} https://data.example.com/x"), false);
+        }
+    }
+
+    #[test]
+    fn a_post_on_the_short_list_is_a_read() {
+        check(&MODES, Access::Read, "POST https://data.example.com/graphql", true);
+        check(&MODES, Access::Read, "POST https://data.example.com:443/graphql?a=b", true);
+        check(&MODES, Access::Read, "POST https://data.example.com/graphqlsha/abc", true);
+    }
+
+    #[test]
+    fn another_method_is_not_on_the_list() {
+        check(&MODES, Access::Read, "DELETE https://data.example.com/graphql", false);
+        check(&MODES, Access::Read, "PUT https://data.example.com/graphqlsha/abc", false);
+    }
+
+    #[test]
+    fn another_place_is_not_on_the_list() {
+        check(&MODES, Access::Read, "POST http://data.example.com/graphql", false);
+        check(&MODES, Access::Read, "POST https://data.example.com:8443/graphql", false);
+        check(&MODES, Access::Read, "POST https://example.com/graphql", false);
+        check(&MODES, Access::Read, "POST https://data.example.com/graphqlx", false);
+        check(&MODES, Access::Read, "POST https://data.example.com/graphql/x", false);
+        check(&MODES, Access::Read, "POST https://data.example.com/graphqlsha/../reload", false);
+        check(&MODES, Access::Read, "POST https://data.example.com/graphqlsha/%2e%2e/reload", false);
+        check(&MODES, Access::Read, "POST https://data.example.com/graphqlsha/..%2freload", false);
+    }
+
+    #[test]
+    fn writing_takes_any_method_in_a_real_run_and_none_in_a_dry_run() {
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let request = format!("{method} https://data.example.com/graphql");
+            check(&[Mode::Real], Access::Write, &request, true);
+            check(&[Mode::DryRun], Access::Write, &request, false);
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_method_and_place_without_the_query() {
+        let url = Url::parse("https://user:word@data.example.com/x?token=t").unwrap();
+        let refusal = guard().check(Mode::DryRun, &Method::DELETE, &url, Access::Write).unwrap_err();
+        let expected = "`DELETE https://data.example.com/x` is refused: this is a dry run";
+        assert_eq!(refusal.to_string(), expected);
+    }
+}

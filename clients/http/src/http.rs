@@ -1,0 +1,144 @@
+//! The stack: one call from the permit to the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qontract_access::{Mode, ReadPermit, WritePermit};
+use reqwest::redirect::Policy;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::attempt::attempt;
+use crate::error::HttpError;
+use crate::guard::{Access, Guard, SafePost, origin};
+use crate::request::{Prepared, Request};
+use crate::response::Response;
+use crate::retry::pause;
+use crate::settings::{Proxies, Settings};
+
+/// How long an idle connection is kept: servers on Node close theirs after five seconds, and a request that crosses
+/// the closing is lost.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// The HTTP stack of one run. A clone is the same stack.
+///
+/// It remembers the mode of its run, so that what holds it in a dry run cannot write, whichever permit it shows.
+#[derive(Clone, Debug)]
+pub struct Http {
+    mode: Mode,
+    guard: Arc<Guard>,
+    shared: Arc<Shared>,
+}
+
+/// What the stacks of several runs have in common.
+#[derive(Debug)]
+struct Shared {
+    client: reqwest::Client,
+    /// Why there is no TLS, if there is none: the machine trusts nobody.
+    untrusting: Option<Arc<reqwest::Error>>,
+    settings: Settings,
+}
+
+impl Http {
+    /// A stack for the run that the permit is of.
+    pub fn new(permit: &ReadPermit, settings: Settings) -> Result<Self, HttpError> {
+        let (client, untrusting) = match builder(&settings).build() {
+            Ok(client) => (Ok(client), None),
+            // Without a trusted certificate on the machine, plain HTTP still works.
+            Err(error) => (builder(&settings).tls_certs_only([]).build(), Some(Arc::new(error))),
+        };
+        let client = client.map_err(|error| HttpError::SetUp(Arc::new(error)))?;
+        let guard = Arc::new(Guard::new(settings.safe_posts.clone()));
+        Ok(Self { mode: permit.mode(), guard, shared: Arc::new(Shared { client, untrusting, settings }) })
+    }
+
+    /// A stack for another run, with the connections and budgets of this one, and the same short list.
+    #[must_use]
+    pub fn for_run(&self, permit: &ReadPermit) -> Self {
+        Self { mode: permit.mode(), ..self.clone() }
+    }
+
+    /// The same stack with one more place where `POST` only reads.
+    #[must_use]
+    pub fn with_safe_post(&self, safe_post: SafePost) -> Self {
+        Self { guard: Arc::new(Guard::clone(&self.guard).with(safe_post)), ..self.clone() }
+    }
+
+    /// Reads: `GET`, `HEAD`, `OPTIONS`, or a `POST` on the short list.
+    pub async fn read(&self, _permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
+        self.call(Access::Read, request).await
+    }
+
+    /// Writes, by any method; in a dry run it is refused all the same.
+    pub async fn write(&self, _permit: &WritePermit, request: Request) -> Result<Response, HttpError> {
+        self.call(Access::Write, request).await
+    }
+
+    async fn call(&self, access: Access, request: Request) -> Result<Response, HttpError> {
+        self.guard.check(self.mode, request.method(), request.url(), access)?;
+        let prepared = request.prepare(access)?;
+        if let Some(error) = &self.shared.untrusting
+            && prepared.request.url().scheme() == "https"
+        {
+            return Err(HttpError::SetUp(Arc::clone(error)));
+        }
+        let deadline = self.shared.settings.deadline;
+        let (end, mut last) = (Instant::now() + deadline, None);
+        match timeout_at(end, self.shared.attempts(&prepared, end, &mut last)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(HttpError::Deadline { call: prepared.call, deadline, last: last.map(Box::new) }),
+        }
+    }
+}
+
+fn builder(settings: &Settings) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("qontract/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .pool_idle_timeout(IDLE);
+    match settings.proxies {
+        Proxies::Environment => builder,
+        Proxies::Never => builder.no_proxy(),
+    }
+}
+
+impl Shared {
+    /// Tries until there is an answer, a failure that will not go away, or no time for another try. `last` is the
+    /// failure of the attempt before.
+    async fn attempts(
+        &self,
+        prepared: &Prepared,
+        end: Instant,
+        last: &mut Option<HttpError>,
+    ) -> Result<Response, HttpError> {
+        let Settings { retries, deadline, per_second, .. } = self.settings;
+        let spacing = per_second.map_or(Duration::ZERO, |rate| Duration::from_secs(1) / rate.get());
+        let origin = origin(prepared.request.url());
+        let target = self.settings.budgets.target(origin, self.settings.concurrency);
+        let mut number = 0;
+        loop {
+            number += 1;
+            let turn = target.turn(spacing, end).await;
+            let turn = turn.map_err(|rest| HttpError::Wait { call: prepared.call.clone(), rest })?;
+            let failure = match attempt(&self.client, &self.settings, prepared).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            drop(turn);
+            let asked = match &failure {
+                HttpError::Status { retry_after, .. } if failure.is_transient() => *retry_after,
+                _ => None,
+            };
+            if let Some(asked) = asked {
+                // No longer than anyone would wait: a mistaken target must not be left alone for ever.
+                target.hush(asked.min(deadline));
+            }
+            let pause = pause(&self.settings, number, fastrand::f64(), asked);
+            let hopeless = !prepared.repeatable || !failure.is_transient() || number > retries;
+            if hopeless || Instant::now() + pause >= end {
+                return Err(failure);
+            }
+            *last = Some(failure);
+            sleep(pause).await;
+        }
+    }
+}

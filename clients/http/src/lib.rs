@@ -1,0 +1,43 @@
+//! The one HTTP stack of the clients.
+//!
+//! A client describes a [`Request`] and gives it to [`Http::read`] or [`Http::write`]; everything that must hold for
+//! every call holds here: what a run may send ([`Guard`]), a deadline, bounded retries, a budget shared by all who
+//! call the same target, a limit on what is read. It knows no outside system and decides nothing about one.
+//!
+//! **Invariant:** in a dry run no unsafe method leaves the process, except for the short list of [`SafePost`]s.
+//!
+//! **Invariant:** no header value and no query of a URL is in an error or in what `Debug` prints.
+//!
+//! ```no_run
+//! use qontract_access::ReadPermit;
+//! use qontract_client_http::{Http, HttpError, Request, Secret, Settings, StatusCode, Url};
+//!
+//! async fn team(permit: &ReadPermit, url: Url, token: &Secret) -> Result<Option<Vec<u8>>, HttpError> {
+//!     let http = Http::new(permit, Settings::default())?;
+//!     let request = Request::get(url).secret_header("authorization", token).also(StatusCode::NOT_FOUND);
+//!     let response = http.read(permit, request).await?;
+//!     Ok(response.status.is_success().then_some(response.body))
+//! }
+//! ```
+
+mod attempt;
+mod budget;
+mod error;
+mod guard;
+mod http;
+mod request;
+mod response;
+mod retry;
+mod secret;
+mod settings;
+
+pub use budget::Budgets;
+pub use error::{Call, HttpError};
+pub use guard::{Access, Guard, Refusal, SafePost};
+pub use http::Http;
+pub use request::Request;
+pub use reqwest::header::HeaderMap;
+pub use reqwest::{Method, StatusCode, Url};
+pub use response::Response;
+pub use secret::Secret;
+pub use settings::{Proxies, Settings};

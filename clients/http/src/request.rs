@@ -1,0 +1,212 @@
+//! What is to be sent, described by a client.
+
+use std::fmt;
+
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode, Url};
+
+use crate::error::{Call, HttpError};
+use crate::guard::Access;
+use crate::secret::Secret;
+
+/// Headers by which a request would be another one than the guard has seen.
+const FORBIDDEN: [&str; 4] = ["host", "x-http-method", "x-http-method-override", "x-method-override"];
+
+/// A request.
+#[derive(Clone)]
+pub struct Request {
+    method: Method,
+    url: Url,
+    headers: Vec<(String, Text)>,
+    body: Option<Vec<u8>>,
+    also: Vec<StatusCode>,
+    idempotent: bool,
+}
+
+/// The value of a header.
+#[derive(Clone)]
+enum Text {
+    Plain(String),
+    Hidden(Secret),
+}
+
+impl Request {
+    /// A request of any method.
+    pub fn new(method: Method, url: Url) -> Self {
+        Self { method, url, headers: Vec::new(), body: None, also: Vec::new(), idempotent: false }
+    }
+
+    /// A `GET`.
+    pub fn get(url: Url) -> Self {
+        Self::new(Method::GET, url)
+    }
+
+    /// A `POST` of `body`, which is of this media type.
+    pub fn post(url: Url, media_type: &str, body: Vec<u8>) -> Self {
+        Self::new(Method::POST, url).body(media_type, body)
+    }
+
+    /// With this body.
+    #[must_use]
+    pub fn body(mut self, media_type: &str, body: Vec<u8>) -> Self {
+        self.body = Some(body);
+        self.header(CONTENT_TYPE.as_str(), media_type)
+    }
+
+    /// With a header that anyone may see.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), Text::Plain(value.to_owned())));
+        self
+    }
+
+    /// With a header that nobody may see.
+    #[must_use]
+    pub fn secret_header(mut self, name: &str, value: &Secret) -> Self {
+        self.headers.push((name.to_owned(), Text::Hidden(value.clone())));
+        self
+    }
+
+    /// A status besides 2xx that is an answer, not a failure.
+    #[must_use]
+    pub fn also(mut self, status: StatusCode) -> Self {
+        self.also.push(status);
+        self
+    }
+
+    /// May be sent twice with the effect of once, though its method does not say so: it carries an idempotency key
+    /// or a precondition.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// The method.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The URL.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Makes it ready to be sent, more than once if need be.
+    pub(crate) fn prepare(self, access: Access) -> Result<Prepared, HttpError> {
+        let call = Call::new(&self.method, &self.url);
+        let wrong = |why: String| HttpError::Prepare { call: call.clone(), why };
+        if !["http", "https"].contains(&self.url.scheme()) {
+            return Err(wrong("only http and https are spoken".to_owned()));
+        }
+        if !self.url.username().is_empty() || self.url.password().is_some() {
+            return Err(wrong("the URL has a user or a password: send a header".to_owned()));
+        }
+        let mut request = reqwest::Request::new(self.method.clone(), self.url);
+        let mut secrets = Vec::new();
+        for (name, text) in self.headers {
+            let (value, is_secret) = match &text {
+                Text::Plain(value) => (value.as_str(), false),
+                Text::Hidden(secret) => (secret.expose(), true),
+            };
+            let malformed = || wrong(format!("the header `{name}` is malformed"));
+            let key = HeaderName::try_from(&name).map_err(|_| malformed())?;
+            if FORBIDDEN.contains(&key.as_str()) {
+                return Err(wrong(format!("the header `{name}` would make it another request")));
+            }
+            let mut value = HeaderValue::try_from(value).map_err(|_| malformed())?;
+            value.set_sensitive(is_secret);
+            request.headers_mut().append(key, value);
+            if let Text::Hidden(secret) = text {
+                secrets.push(secret);
+            }
+        }
+        *request.body_mut() = self.body.map(Into::into);
+        // A POST that only reads may be repeated like any other read.
+        let repeatable = self.idempotent || access == Access::Read || self.method.is_idempotent();
+        Ok(Prepared { request, call, access, secrets, also: self.also, repeatable })
+    }
+}
+
+impl fmt::Debug for Request {
+    /// Neither headers, nor query, nor body: any may hold a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Request({})", Call::new(&self.method, &self.url))
+    }
+}
+
+/// A request that can be sent.
+pub(crate) struct Prepared {
+    pub request: reqwest::Request,
+    pub call: Call,
+    pub access: Access,
+    pub secrets: Vec<Secret>,
+    pub also: Vec<StatusCode>,
+    pub repeatable: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::{Method, Url};
+
+    use super::Request;
+    use crate::guard::Access;
+    use crate::secret::Secret;
+
+    fn request(url: &str) -> Request {
+        Request::get(Url::parse(url).unwrap())
+    }
+
+    fn refused(request: Request, expect: &str) {
+        let error = request.prepare(Access::Read).err().expect("it cannot be sent");
+        assert_eq!(error.to_string(), format!("`GET {expect}"));
+    }
+
+    #[test]
+    fn a_password_in_the_url_is_refused_and_not_told() {
+        let why = "http://h/x` cannot be sent: the URL has a user or a password: send a header";
+        refused(request("http://user:word@h/x"), why);
+    }
+
+    #[test]
+    fn other_schemes_are_refused() {
+        refused(request("ftp://h/x"), "ftp://h/x` cannot be sent: only http and https are spoken");
+    }
+
+    #[test]
+    fn a_method_cannot_be_overridden() {
+        let sneaky = request("http://h/x").header("X-HTTP-Method-Override", "DELETE");
+        let why = "the header `X-HTTP-Method-Override` would make it another request";
+        refused(sneaky, &format!("http://h/x` cannot be sent: {why}"));
+    }
+
+    #[test]
+    fn a_malformed_secret_is_not_told() {
+        let bad = request("http://h/x").secret_header("authorization", &Secret::new("a\nb"));
+        refused(bad, "http://h/x` cannot be sent: the header `authorization` is malformed");
+    }
+
+    #[test]
+    fn debug_tells_method_and_place_alone() {
+        let secret = Secret::new("s3cret");
+        let request =
+            Request::post(Url::parse("http://h/x?key=s3cret").unwrap(), "text/plain", b"s3cret".into());
+        let shown = format!("{:?}", request.secret_header("authorization", &secret));
+        assert_eq!(shown, "Request(`POST http://h/x`)");
+    }
+
+    #[test]
+    fn what_may_be_sent_twice() {
+        let repeatable = |method: Method, access| {
+            let request = Request::new(method, Url::parse("http://h/x").unwrap());
+            request.prepare(access).unwrap().repeatable
+        };
+        assert!(repeatable(Method::POST, Access::Read));
+        assert!(repeatable(Method::PUT, Access::Write));
+        assert!(repeatable(Method::DELETE, Access::Write));
+        assert!(!repeatable(Method::POST, Access::Write));
+        assert!(!repeatable(Method::PATCH, Access::Write));
+        let keyed = Request::new(Method::PATCH, Url::parse("http://h/x").unwrap()).idempotent();
+        assert!(keyed.prepare(Access::Write).unwrap().repeatable);
+    }
+}

@@ -1,0 +1,121 @@
+//! The answer to a query.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::ServerError;
+
+/// An answer without errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    body: String,
+    data: Range<usize>,
+    schemas: Vec<String>,
+}
+
+/// What a server says about a query that it cannot answer.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Complaint {
+    /// What is wrong.
+    pub message: String,
+}
+
+/// An answer as it comes.
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    errors: Option<Vec<Complaint>>,
+    extensions: Option<Extensions>,
+}
+
+#[derive(Deserialize)]
+struct Extensions {
+    schemas: Option<Vec<String>>,
+}
+
+impl Answer {
+    /// Reads an answer. Errors make it a failure, and so does a missing list of schemas: what an integration may see
+    /// is decided by it.
+    pub(crate) fn read(body: Vec<u8>) -> Result<Self, ServerError> {
+        let malformed = |what| ServerError::Malformed { what, source: None };
+        let body = String::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;
+        let wire = serde_json::from_str(&body);
+        let Wire { data, errors, extensions } =
+            wire.map_err(|error| ServerError::Malformed { what: "it is not GraphQL", source: Some(error) })?;
+        if let Some(errors) = errors.filter(|errors| !errors.is_empty()) {
+            return Err(ServerError::Query(errors));
+        }
+        let data = data.ok_or_else(|| malformed("it has no `data`"))?.get();
+        let start = data.as_ptr().addr() - body.as_ptr().addr();
+        let data = start..start + data.len();
+        let schemas = extensions.and_then(|extensions| extensions.schemas);
+        let schemas = schemas.ok_or_else(|| malformed("it has no `extensions.schemas`"))?;
+        Ok(Self { body, data, schemas })
+    }
+
+    /// The bytes as they came.
+    pub fn body(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
+
+    /// The JSON text of `data`.
+    pub fn data(&self) -> &str {
+        &self.body[self.data.clone()]
+    }
+
+    /// The schemas of the datafiles that the answer is made of, in the order in which they were met.
+    pub fn schemas(&self) -> &[String] {
+        &self.schemas
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answer;
+
+    fn check(body: &str, expect: Result<(&str, &[&str]), &str>) {
+        let answer = Answer::read(body.as_bytes().to_vec());
+        match (answer, expect) {
+            (Ok(answer), Ok((data, schemas))) => {
+                assert_eq!(answer.data(), data);
+                assert_eq!(answer.schemas(), schemas);
+                assert_eq!(answer.body(), body.as_bytes());
+            }
+            (Err(error), Err(expect)) => assert_eq!(error.to_string(), expect),
+            (answer, _) => panic!("{body}: {answer:?}"),
+        }
+    }
+
+    #[test]
+    fn data_is_handed_out_as_it_came() {
+        check(
+            "{\"data\": {\"a\" : 1.0} ,\"extensions\":{\"schemas\":[\"/a\"]}}\n",
+            Ok((r#"{"a" : 1.0}"#, &["/a"])),
+        );
+    }
+
+    #[test]
+    fn errors_are_a_failure_with_data_or_without() {
+        let two =
+            r#"{"errors":[{"message":"no"},{"message":"never"}],"data":{"a":1},"extensions":{"schemas":[]}}"#;
+        check(two, Err("the data server cannot answer the query: no (and 1 more)"));
+        check(r#"{"errors":[{"message":"no"}]}"#, Err("the data server cannot answer the query: no"));
+    }
+
+    #[test]
+    fn an_answer_without_a_list_of_schemas_is_not_taken() {
+        let expect = "the data server's answer is malformed: it has no `extensions.schemas`";
+        check(r#"{"data":{}}"#, Err(expect));
+        check(r#"{"data":{},"extensions":{}}"#, Err(expect));
+    }
+
+    #[test]
+    fn what_is_not_graphql_is_malformed() {
+        check("<html>", Err("the data server's answer is malformed: it is not GraphQL"));
+        check("{}", Err("the data server's answer is malformed: it has no `data`"));
+        check(r#"{"errors":[],"data":null}"#, Err("the data server's answer is malformed: it has no `data`"));
+    }
+}

@@ -1,0 +1,147 @@
+//! The calls.
+
+use std::fmt;
+
+use qontract_access::ReadPermit;
+use qontract_client_http::{Http, HttpError, Request, Response, SafePost, Secret, StatusCode, Url};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::error::ServerError;
+use crate::sha::Sha;
+
+/// Which bundle is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// This one, for ever.
+    Sha(Sha),
+    /// Whichever is the latest at that moment.
+    Latest,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sha(sha) => write!(f, "bundle `{sha}`"),
+            Self::Latest => f.write_str("the latest bundle"),
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Query<'q> {
+    /// The text.
+    #[serde(rename = "query")]
+    pub text: &'q str,
+    /// Values of its variables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variables: Option<&'q Value>,
+    /// Which of its operations is meant.
+    #[serde(rename = "operationName", skip_serializing_if = "Option::is_none")]
+    pub operation: Option<&'q str>,
+}
+
+/// Which commit a bundle was made of, as the server tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CommitInfo {
+    /// The commit.
+    pub commit: String,
+    /// Its time in seconds since 1970.
+    pub timestamp: String,
+}
+
+/// A data server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    http: Http,
+    url: Url,
+    token: Option<Secret>,
+}
+
+impl Server {
+    /// The server whose latest bundle is asked at `graphql_url`; everything else is found by replacing its path.
+    /// `token` is the complete value of `Authorization`.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "GraphQL queries are posted, and a data server has no mutations"
+    )]
+    pub fn new(http: &Http, graphql_url: Url, token: Option<Secret>) -> Self {
+        let http = http
+            .with_safe_post(SafePost::new(&graphql_url, graphql_url.path()))
+            .with_safe_post(SafePost::new(&graphql_url, "/graphqlsha/"));
+        Self { http, url: graphql_url, token }
+    }
+
+    /// The latest bundle.
+    pub async fn latest_sha(&self, permit: &ReadPermit) -> Result<Sha, ServerError> {
+        let request = Request::get(self.at("/sha256"));
+        let response = self.call(permit, request).await.map_err(|e| self.failed(e, ServerError::Latest))?;
+        let sha = str::from_utf8(&response.body).ok().and_then(|text| Sha::parse(text.trim()));
+        sha.ok_or(ServerError::Malformed { what: "it is not the sha256 of a bundle", source: None })
+    }
+
+    /// The commit that a bundle was made of.
+    pub async fn commit_info(&self, permit: &ReadPermit, sha: &Sha) -> Result<CommitInfo, ServerError> {
+        let request = Request::get(self.at(&format!("/git-commit-info/{sha}"))).also(StatusCode::NOT_FOUND);
+        let response = self.call(permit, request).await;
+        let response = response
+            .map_err(|error| self.failed(error, |source| ServerError::Commit { sha: sha.clone(), source }))?;
+        if response.status == StatusCode::NOT_FOUND {
+            return Err(ServerError::UnknownSha(sha.clone()));
+        }
+        serde_json::from_slice(&response.body).map_err(|error| ServerError::Malformed {
+            what: "it does not tell commit and timestamp",
+            source: Some(error),
+        })
+    }
+
+    /// The answer of a bundle to a query.
+    pub async fn answer(
+        &self,
+        permit: &ReadPermit,
+        address: &Address,
+        query: Query<'_>,
+    ) -> Result<Answer, ServerError> {
+        let url = match address {
+            Address::Sha(sha) => self.at(&format!("/graphqlsha/{sha}")),
+            Address::Latest => self.url.clone(),
+        };
+        let body = serde_json::to_vec(&query).expect("texts and JSON values can be written as JSON");
+        // A query that is wrong is answered with 400 and the reasons.
+        let mut request = Request::post(url, "application/json", body).also(StatusCode::BAD_REQUEST);
+        if let Address::Sha(_) = address {
+            request = request.also(StatusCode::NOT_FOUND);
+        }
+        let response = self.call(permit, request).await;
+        let response = response.map_err(|error| {
+            self.failed(error, |source| ServerError::Ask { address: address.clone(), source })
+        })?;
+        match address {
+            Address::Sha(sha) if response.status == StatusCode::NOT_FOUND => {
+                Err(ServerError::UnknownSha(sha.clone()))
+            }
+            Address::Sha(_) | Address::Latest => Answer::read(response.body),
+        }
+    }
+
+    async fn call(&self, permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
+        let request = match &self.token {
+            Some(token) => request.secret_header("authorization", token),
+            None => request,
+        };
+        self.http.read(permit, request).await
+    }
+
+    fn failed(&self, error: HttpError, what: impl FnOnce(HttpError) -> ServerError) -> ServerError {
+        ServerError::of_call(error, self.token.is_some(), what)
+    }
+
+    /// The URL with another path.
+    fn at(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        url.set_path(path);
+        url
+    }
+}

@@ -1,0 +1,197 @@
+//! The client against a data server on the loopback interface.
+
+use std::time::Duration;
+
+use qontract_access::{Mode, Permits};
+use qontract_client_http::{Http, HttpError, Proxies, Secret, Settings, Url};
+use qontract_client_server::{Address, Answer, CommitInfo, Query, Server, ServerError, Sha};
+use qontract_testserver::DataServer;
+use serde_json::json;
+use tokio::net::TcpSocket;
+
+const TEAMS: Query<'_> = Query { text: "{ teams { name } }", variables: None, operation: None };
+
+/// A bundle with one team, made of a commit of that name.
+fn bundle(team: &str) -> Vec<u8> {
+    let types = json!([
+        {"name": "Query", "fields": [
+            {"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}]},
+        {"name": "Team", "fields": [{"name": "name", "type": "string", "isSearchable": true}]},
+    ]);
+    let data = json!({"/a.yml": {"$schema": "/team.yml", "name": team}});
+    let bundle = json!({"git_commit": team, "git_commit_timestamp": "1700000000", "schemas": {}, "resources": {},
+        "graphql": types, "data": data});
+    bundle.to_string().into_bytes()
+}
+
+/// A dry run that asks a server.
+struct Run {
+    permits: Permits,
+    server: Server,
+}
+
+impl Run {
+    fn of(url: &str, token: Option<&str>) -> Self {
+        let permits = qontract_testkit::permits(Mode::DryRun);
+        let pause = Duration::from_millis(1);
+        let settings = Settings { proxies: Proxies::Never, retries: 1, pause, ..Settings::default() };
+        let http = Http::new(&permits.read, settings).expect("a stack");
+        let url = Url::parse(url).expect("a URL");
+        Self { permits, server: Server::new(&http, url, token.map(Secret::new)) }
+    }
+
+    async fn ask(&self, address: &Address, query: Query<'_>) -> Result<Answer, ServerError> {
+        self.server.answer(&self.permits.read, address, query).await
+    }
+
+    async fn teams(&self, address: &Address) -> String {
+        self.ask(address, TEAMS).await.expect("an answer").data().to_owned()
+    }
+
+    async fn latest(&self) -> Result<Sha, ServerError> {
+        self.server.latest_sha(&self.permits.read).await
+    }
+}
+
+fn pinned(sha: &str) -> Address {
+    Address::Sha(Sha::parse(sha).expect("a sha"))
+}
+
+#[tokio::test]
+async fn an_answer_is_what_the_bundle_says() {
+    let data = DataServer::start();
+    data.load(&bundle("core"));
+    let run = Run::of(&data.url(), None);
+    let answer = run.ask(&Address::Latest, TEAMS).await.unwrap();
+    assert_eq!(answer.data(), r#"{"teams":[{"name":"core"}]}"#);
+    assert_eq!(answer.schemas(), ["/team.yml"]);
+    let body = "{\"data\":{\"teams\":[{\"name\":\"core\"}]},\"extensions\":{\"schemas\":[\"/team.yml\"]}}\n";
+    assert_eq!(answer.body(), body.as_bytes());
+}
+
+#[tokio::test]
+async fn a_pinned_bundle_answers_the_same_after_a_reload() {
+    let data = DataServer::start();
+    let before = data.load(&bundle("core"));
+    let run = Run::of(&data.url(), None);
+    let head = run.latest().await.unwrap();
+    assert_eq!(head.as_str(), before);
+    let address = Address::Sha(head);
+    let first = run.teams(&address).await;
+    let after = data.load(&bundle("edge"));
+    assert_eq!(run.teams(&address).await, first);
+    assert_eq!(run.teams(&Address::Latest).await, r#"{"teams":[{"name":"edge"}]}"#);
+    assert_eq!(run.latest().await.unwrap().as_str(), after);
+    data.make_latest(&before);
+    assert_eq!(run.teams(&Address::Latest).await, first);
+    assert_eq!(data.requests(&format!("/graphqlsha/{before}")), 2);
+}
+
+#[tokio::test]
+async fn base_and_head_both_answer() {
+    let data = DataServer::start();
+    let (base, head) = (data.load(&bundle("old")), data.load(&bundle("new")));
+    let run = Run::of(&data.url(), None);
+    assert_eq!(run.teams(&pinned(&base)).await, r#"{"teams":[{"name":"old"}]}"#);
+    assert_eq!(run.teams(&pinned(&head)).await, r#"{"teams":[{"name":"new"}]}"#);
+    for (sha, commit) in [(base, "old"), (head, "new")] {
+        let info = run.server.commit_info(&run.permits.read, &Sha::parse(&sha).unwrap()).await.unwrap();
+        let (commit, timestamp) = (commit.to_owned(), "1700000000".to_owned());
+        assert_eq!(info, CommitInfo { commit, timestamp });
+    }
+}
+
+#[tokio::test]
+async fn a_bundle_that_the_server_does_not_have_is_told_apart() {
+    let data = DataServer::start();
+    let forgotten = data.load(&bundle("old"));
+    data.load(&bundle("new"));
+    data.forget(&forgotten);
+    let run = Run::of(&data.url(), None);
+    let sha = Sha::parse(&forgotten).unwrap();
+    let answer = run.ask(&Address::Sha(sha.clone()), TEAMS).await.unwrap_err();
+    let commit = run.server.commit_info(&run.permits.read, &sha).await.unwrap_err();
+    for error in [answer, commit] {
+        assert!(matches!(&error, ServerError::UnknownSha(unknown) if *unknown == sha), "{error:?}");
+        assert!(!error.is_transient());
+    }
+}
+
+#[tokio::test]
+async fn variables_and_operations_are_sent() {
+    let data = DataServer::start();
+    data.load(&bundle("core"));
+    let run = Run::of(&data.url(), None);
+    let text = "query A($n: String) { teams(name: $n) { name } } query B { __typename }";
+    let variables = json!({"n": "core"});
+    let query = Query { text, variables: Some(&variables), operation: Some("A") };
+    let answer = run.ask(&Address::Latest, query).await.unwrap();
+    assert_eq!(answer.data(), r#"{"teams":[{"name":"core"}]}"#);
+    let answer = run.ask(&Address::Latest, Query { operation: Some("B"), ..query }).await.unwrap();
+    assert_eq!(answer.data(), r#"{"__typename":"Query"}"#);
+}
+
+#[tokio::test]
+async fn a_wrong_query_is_a_failure_with_its_reasons() {
+    let data = DataServer::start();
+    data.load(&bundle("core"));
+    let run = Run::of(&data.url(), None);
+    let query = Query { text: "{ nothing }", ..Query::default() };
+    let error = run.ask(&Address::Latest, query).await.unwrap_err();
+    assert!(matches!(&error, ServerError::Query(complaints) if complaints.len() == 1), "{error:?}");
+    assert!(error.to_string().contains("nothing"), "{error}");
+    assert!(!error.is_transient());
+}
+
+#[tokio::test]
+async fn the_token_opens_the_door() {
+    let data = DataServer::with_token("Basic right");
+    let sha = data.load(&bundle("core"));
+    let run = Run::of(&data.url(), Some("Basic right"));
+    assert_eq!(run.latest().await.unwrap().as_str(), sha);
+    assert_eq!(run.teams(&pinned(&sha)).await, r#"{"teams":[{"name":"core"}]}"#);
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_told_without_being_shown() {
+    let data = DataServer::with_token("Basic right");
+    data.load(&bundle("core"));
+    let wrong = Run::of(&data.url(), Some("Basic wr0ng"));
+    for error in [wrong.latest().await.err(), wrong.ask(&Address::Latest, TEAMS).await.err()] {
+        let error = error.unwrap();
+        assert_eq!(error.to_string(), "the data server does not accept the token");
+        assert!(!format!("{error:?} {:?}", wrong.server).contains("wr0ng"), "{error:?}");
+        assert!(!error.is_transient());
+    }
+    let error = Run::of(&data.url(), None).latest().await.unwrap_err();
+    assert_eq!(error.to_string(), "the data server wants a token, and there is none");
+    assert_eq!(data.all_requests(), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_transient() {
+    // The address is taken, and nobody listens at it.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let run = Run::of(&format!("http://{}/graphql", taken.local_addr().unwrap()), None);
+    let error = run.latest().await.unwrap_err();
+    assert!(matches!(error, ServerError::Latest(HttpError::Connect { .. })), "{error:?}");
+    assert!(error.is_transient());
+}
+
+#[tokio::test]
+async fn a_server_that_has_nothing_yet_is_transient() {
+    let data = DataServer::start();
+    let error = Run::of(&data.url(), None).latest().await.unwrap_err();
+    assert!(error.is_transient(), "{error:?}");
+    assert_eq!(data.requests("/sha256"), 2);
+}
+
+#[tokio::test]
+async fn what_is_no_data_server_is_told() {
+    let data = DataServer::start();
+    data.load(&bundle("core"));
+    let url = data.url().replace("/graphql", "/elsewhere");
+    let error = Run::of(&url, None).ask(&Address::Latest, TEAMS).await.unwrap_err();
+    assert!(matches!(&error, ServerError::Ask { source: HttpError::Status { .. }, .. }), "{error:?}");
+}
