@@ -33,6 +33,11 @@ pub struct ReadPermit {
 }
 
 impl ReadPermit {
+    /// Permission to read the data itself, before there is a run. What is made with it refuses to write.
+    pub fn for_data() -> Self {
+        Self { mode: Mode::DryRun }
+    }
+
     /// The mode of the run. Clients pass it on to what refuses writes below them; rooms have no use for it.
     pub fn mode(&self) -> Mode {
         self.mode

@@ -1,5 +1,7 @@
 //! The data that integrations run on: opened once per run, and pinned.
 
+mod remote;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +13,8 @@ use qontract_runtime::{Loaded, Place, Source};
 use crate::input::{self, Input};
 use crate::lines::Lines;
 use crate::printer::Printer;
+
+pub use remote::Connection;
 
 /// One side of a comparison, or the only one: a bundle that can be asked, and where its lines are.
 pub struct Side {

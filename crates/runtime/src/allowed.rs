@@ -61,8 +61,15 @@ pub fn violations(
     Ok(reach.into_iter().filter(|one| !listing.schemas.contains(&one.schema)).collect())
 }
 
-/// Schemas that are listed and never read.
-pub fn unused(listing: &Listing, read: &BTreeSet<String>) -> Vec<String> {
-    let needed = |schema: &&String| !read.contains(*schema) && !ALWAYS.contains(&schema.as_str());
-    listing.schemas.iter().filter(needed).cloned().collect()
+/// Schemas that are listed although no query can read them. What no type of the data is made of can only be read through
+/// references that the types do not show, so nothing is said about it.
+pub fn unused(engine: &Engine, listing: &Listing, read: &BTreeSet<String>) -> Vec<String> {
+    let schema = engine.schema();
+    let typed: BTreeSet<String> = (0..schema.types().len())
+        .flat_map(|type_| schema.schemas_of(type_))
+        .map(|name| name.to_string())
+        .collect();
+    let superfluous =
+        |name: &&String| !read.contains(*name) && typed.contains(*name) && !ALWAYS.contains(&name.as_str());
+    listing.schemas.iter().filter(superfluous).cloned().collect()
 }

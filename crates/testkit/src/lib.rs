@@ -1,9 +1,11 @@
 //! What tests share: recorded vectors, scratch folders, Git repositories, permits. Only ever a dev-dependency.
 
+mod case;
 mod scratch;
 
 use std::path::PathBuf;
 
+pub use case::Case;
 use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;
 

@@ -1,8 +1,9 @@
 //! `qontract integrations`: what there is, and what each of them reads.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use qontract_runtime::{allowed, listing};
+use qontract_runtime::{Loaded, allowed, listing};
 
 use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction};
 use crate::commands::query::Asked;
@@ -45,13 +46,14 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
         printer
             .note("note: it also asks queries that stand in the data; what they read has to be listed, too");
     }
-    let loaded = qontract_runtime::Loaded::new(std::sync::Arc::new(asked.engine));
+    let engine = Arc::new(asked.engine);
+    let loaded = Loaded::new(Arc::clone(&engine));
     if let Some(listing) = listing::of(&loaded, &name)? {
         for schema in schemas.difference(&listing.schemas) {
             printer.note(&format!("note: `{schema}` is not listed yet"));
         }
         if !room.about().looks_up {
-            for schema in allowed::unused(&listing, &schemas) {
+            for schema in allowed::unused(&engine, &listing, &schemas) {
                 printer.note(&format!("warning: `{schema}` is listed and never read"));
             }
         }

@@ -15,7 +15,7 @@ use qontract_runtime::{Clock, Outcome, Place, Record, Request};
 
 use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
-use crate::data::Side;
+use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
 use crate::printer::Printer;
@@ -74,14 +74,29 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// The data, and the data before a proposed change: each pinned from here on.
-    fn sides(&self, _: &tokio::runtime::Handle) -> anyhow::Result<(Side, Option<Side>)> {
-        let Self { options, printer, .. } = self;
-        let (layout, pool) = (Layout::default(), Pool::default());
-        let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
-        if options.early_exit_compare_sha.is_some() {
+    fn sides(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<(Side, Option<Side>)> {
+        let Self { options, config, printer, .. } = self;
+        let compare = options.early_exit_compare_sha.as_deref();
+        if let (None, Some(graphql)) = (&options.data, &config.graphql) {
+            if options.base.is_some() {
+                let text = "`--base` goes with `--data`; on a server, use `--early-exit-compare-sha`";
+                return Err(UsageError(text.to_owned()).into());
+            }
+            let connection = Connection::new(graphql, runtime.clone())?;
+            let head = connection.head(!options.no_gql_sha_url)?;
+            if options.gql_url_print || (!options.dry_run && !options.no_gql_url_print) {
+                printer.note(&format!("using gql endpoint {}", head.endpoint()));
+            }
+            let base = compare.map(|sha| connection.base(sha)).transpose()?;
+            let side = |remote| Side::elsewhere(Arc::new(remote));
+            return Ok((side(head), base.map(side)));
+        }
+        if compare.is_some() {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
             return Err(UsageError(text.to_owned()).into());
         }
+        let (layout, pool) = (Layout::default(), Pool::default());
+        let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
         let head = open(options.data.as_deref().unwrap_or("."))?;
         let base = options.base.as_deref().map(open).transpose()?;
         Ok((head, base))

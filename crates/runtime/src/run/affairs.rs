@@ -179,15 +179,11 @@ pub fn report_asked(room: &Room, request: &Request, outcome: &mut Outcome) {
     if !request.validate_schemas || early || room.about().looks_up {
         return;
     }
-    let read: BTreeSet<String> = match request.head.engine() {
-        Some(engine) => match allowed::reach(engine, &room.about().queries) {
-            Ok(reach) => reach.into_iter().map(|one| one.schema).collect(),
-            Err(_) => return,
-        },
-        // Elsewhere only what was read is known, which is not all that can be.
-        None => return,
-    };
-    for schema in allowed::unused(&listing, &read) {
+    // Elsewhere only what was read is known, which is not all that can be.
+    let Some(engine) = request.head.engine() else { return };
+    let Ok(reach) = allowed::reach(engine, &room.about().queries) else { return };
+    let read: BTreeSet<String> = reach.into_iter().map(|one| one.schema).collect();
+    for schema in allowed::unused(engine, &listing, &read) {
         outcome.warnings.push(format!("`{schema}` is listed in `schemas` and never read"));
     }
 }

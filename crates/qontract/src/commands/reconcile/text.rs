@@ -38,10 +38,9 @@ pub fn plan(record: &Record) -> String {
     if text.is_empty() {
         return text;
     }
-    let would = if record.mode == "dry run" { "to" } else { "planned to" };
-    let mut summary = format!("{add} {would} add, {change} {would} change, {remove} {would} remove");
+    let mut summary = format!("{add} to add, {change} to change, {remove} to remove");
     if replace > 0 {
-        summary.push_str(&format!(", {replace} {would} replace"));
+        summary.push_str(&format!(", {replace} to replace"));
     }
     if held > 0 {
         summary.push_str(&format!(", {held} held"));
@@ -83,8 +82,8 @@ fn told(word: &str, told: &Told) -> String {
         text.push_str(&format!("    --> {place}\n"));
     }
     if let Some(hint) = &told.hint {
-        let hint = shown(hint).replace('\n', "\n    ");
-        text.push_str(&format!("    hint: {hint}\n"));
+        let lines: Vec<_> = hint.lines().map(shown).collect();
+        text.push_str(&format!("    hint: {}\n", lines.join("\n    ")));
     }
     text
 }
@@ -147,11 +146,9 @@ pub fn explain(record: &Record) -> String {
 
 fn story(key: &str, shard: &Shard) -> String {
     let rounds = counted(shard.rounds as usize, "round");
-    match &shard.why {
-        Some(why) => format!("shard {}: {}: {}\n", shown(key), shard.state, shown(why)),
-        None => {
-            let steps = counted(shard.applied, "step");
-            format!("shard {}: {} in {rounds}, {steps} done\n", shown(key), shard.state)
-        }
-    }
+    let Some(why) = &shard.why else {
+        let steps = counted(shard.applied, "step");
+        return format!("shard {}: {} in {rounds}, {steps} done\n", shown(key), shard.state);
+    };
+    format!("shard {}: {}: {}\n", shown(key), shard.state, shown(why))
 }

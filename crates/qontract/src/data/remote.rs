@@ -1,0 +1,155 @@
+//! A bundle on a server, pinned by its sha.
+
+use anyhow::Context as _;
+use qontract_access::ReadPermit;
+use qontract_bundle::json::write_javascript;
+use qontract_bundle::{Map, Value};
+use qontract_client_http::{Http, Secret, Settings, Url};
+use qontract_client_server::{Address, Query, Server, ServerError, Sha};
+use qontract_graphql::{Engine, Node};
+use qontract_runtime::{Answered, Ask, DataError, Places, Source};
+use serde::Deserialize;
+use tokio::runtime::Handle;
+
+use crate::config::Graphql;
+use crate::exit::UsageError;
+
+/// The server of a configuration.
+pub struct Connection {
+    server: Server,
+    url: Url,
+    runtime: Handle,
+}
+
+impl Connection {
+    /// The server of a configuration; nothing is asked yet.
+    pub fn new(graphql: &Graphql, runtime: Handle) -> anyhow::Result<Self> {
+        let url = Url::parse(&graphql.server)
+            .map_err(|error| UsageError(format!("`graphql.server` is no address: {error}")))?;
+        let http = Http::new(&ReadPermit::for_data(), Settings::default())?;
+        let token = graphql.token.as_deref().map(Secret::new);
+        Ok(Self { server: Server::new(&http, url.clone(), token), url, runtime })
+    }
+
+    /// The latest bundle. Unless it is pinned, each query is answered from whatever is the latest then.
+    pub fn head(&self, pinned: bool) -> anyhow::Result<Remote> {
+        let permit = ReadPermit::for_data();
+        let sha = self
+            .runtime
+            .block_on(self.server.latest_sha(&permit))
+            .with_context(|| format!("the data of `{}` cannot be read", self.url))?;
+        let address = if pinned { Address::Sha(sha.clone()) } else { Address::Latest };
+        Ok(self.remote(&sha, address))
+    }
+
+    /// The bundle of a sha.
+    pub fn base(&self, sha: &str) -> anyhow::Result<Remote> {
+        let sha = Sha::parse(sha).ok_or_else(|| {
+            UsageError(format!("`{sha}` is not the SHA-256 of a bundle, which has 64 digits"))
+        })?;
+        Ok(self.remote(&sha, Address::Sha(sha.clone())))
+    }
+
+    fn remote(&self, sha: &Sha, address: Address) -> Remote {
+        let permit = ReadPermit::for_data();
+        // Whether the commit is known decides nothing: a bundle that the server does not have is told when it is asked.
+        let info = self.runtime.block_on(self.server.commit_info(&permit, sha)).ok();
+        Remote {
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            endpoint: match &address {
+                Address::Sha(sha) => format!("{}sha/{sha}", self.url),
+                Address::Latest => self.url.to_string(),
+            },
+            address,
+            sha: sha.to_string(),
+            commit: info.map(|info| info.commit),
+        }
+    }
+}
+
+/// A bundle on a server.
+pub struct Remote {
+    server: Server,
+    runtime: Handle,
+    address: Address,
+    endpoint: String,
+    sha: String,
+    commit: Option<String>,
+}
+
+impl Remote {
+    /// Where it is asked.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl Source for Remote {
+    fn sha(&self) -> &str {
+        &self.sha
+    }
+
+    fn commit(&self) -> Option<&str> {
+        self.commit.as_deref()
+    }
+
+    fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
+        let Ask { text, operation, variables } = ask;
+        let name = || format!("`{}`", operation.unwrap_or("without a name"));
+        let refused = |why: String| DataError::Refused { query: name(), why };
+        let variables = variables.map(json).transpose().map_err(refused)?;
+        let query = Query { text, variables: variables.as_ref(), operation };
+        let permit = ReadPermit::for_data();
+        let asking = self.server.answer(&permit, &self.address, query);
+        // Data is asked from within the runner, which is asynchronous, by rooms that are not.
+        let answer =
+            tokio::task::block_in_place(|| self.runtime.block_on(asking)).map_err(|error| match error {
+                ServerError::Query(_) => refused(error.to_string()),
+                other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
+            })?;
+        let data: Node = serde_json::from_str(answer.data()).map_err(|error| refused(error.to_string()))?;
+        let schemas = answer.schemas().iter().cloned().collect();
+        Ok(Answered { data, places: Places::default(), schemas })
+    }
+
+    fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
+        #[derive(Deserialize)]
+        struct Resources {
+            resources_v1: Option<Vec<Resource>>,
+        }
+        #[derive(Deserialize)]
+        struct Resource {
+            content: String,
+        }
+        let text = "query Resource($path: String) { resources_v1(path: $path) { content } }";
+        let variables = Map::new(vec![("path".into(), Value::str(path))]);
+        let ask = Ask { text, operation: Some("Resource"), variables: Some(&variables) };
+        let refused = |why: String| DataError::Refused { query: format!("for the resource `{path}`"), why };
+        let found = match self.answer(ask) {
+            Ok(answered) => {
+                Resources::deserialize(answered.data).map_err(|error| refused(error.to_string()))?
+            }
+            // The server has no such resource.
+            Err(DataError::Refused { why, .. }) if why.contains("not exist") => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        Ok(found.resources_v1.into_iter().flatten().next().map(|resource| resource.content))
+    }
+
+    fn engine(&self) -> Option<&Engine> {
+        None
+    }
+}
+
+fn json(variables: &Map) -> Result<serde_json::Value, String> {
+    let mut text = Vec::new();
+    write_javascript(&Value::Map(variables.clone()), &mut text);
+    serde_json::from_slice(&text).map_err(|error| error.to_string())
+}
