@@ -179,6 +179,8 @@ table! {
     FIELD_NAME = 3014 Error;
     /// A value that is not allowed at all.
     FORBIDDEN = 3015 Error;
+    /// A file that takes too long to check.
+    TOO_COMPLEX = 3016 Error;
     /// A datafile without a schema.
     NO_SCHEMA = 3020 Error;
     /// A schema that is not there.

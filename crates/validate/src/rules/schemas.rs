@@ -10,13 +10,12 @@ use rayon::prelude::*;
 use crate::Context;
 use crate::explain::Subject;
 use crate::keywords::{self, below};
-use crate::schema::compile::{self, Target};
+use crate::pattern::BadPattern;
 use crate::schema::form;
+use crate::schema::loops::Loop;
+use crate::schema::reference::{self, DRAFT, Place, Target};
 use crate::suggest;
 use crate::tree;
-
-/// The address of the draft that schemas may name; it is built in, and never fetched.
-pub const DRAFT: &str = "http://json-schema.org/draft-06/schema";
 
 /// Words that may stand in a schema and mean nothing to validation.
 const PLAIN_WORDS: [&str; 5] = ["$comment", "deprecated", "externalDocumentation", "labels", "version"];
@@ -46,9 +45,23 @@ pub fn meta<'a>(cx: &Context<'_>, schema: &'a Value) -> Meta<'a> {
 /// Checks all schemas.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let schemas = cx.bundle.schemas().par_iter();
-    schemas
+    let mut findings: Vec<Diagnostic> = schemas
         .flat_map_iter(|schema| One { cx, path: &schema.path, root: &schema.document.value }.check())
-        .collect()
+        .collect();
+    findings.extend(cx.checker.loops().iter().map(|found| circular(cx, found)));
+    findings
+}
+
+/// References that lead back to themselves without a step into the value.
+fn circular(cx: &Context<'_>, Loop { place: (file, pointer), references }: &Loop) -> Diagnostic {
+    let message = "`$ref` leads back to itself, and says nothing about any value";
+    let finding =
+        Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.names.schema(file)).about(pointer);
+    let finding = match references {
+        1 => finding,
+        _ => finding.note(format!("it takes {references} references to come back")),
+    };
+    finding.hint("refer to it from `properties` or `items`, where it is about a part of the value")
 }
 
 struct One<'a> {
@@ -59,6 +72,10 @@ struct One<'a> {
 
 impl One<'_> {
     fn check(&self) -> Vec<Diagnostic> {
+        if self.root.as_map().is_none() {
+            let message = format!("the top level is {}, not a map", crate::words::kind(self.root));
+            return vec![self.finding(code::NOT_A_MAP, "", message)];
+        }
         let mut findings = self.form();
         findings.extend(self.kept(findings.is_empty()));
         keywords::each_schema(self.root, &mut String::new(), &mut |map, pointer| {
@@ -120,8 +137,13 @@ impl One<'_> {
     fn references(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             let at = below(pointer, "$ref");
-            let finding = match compile::target(self.cx.bundle, self.path, reference) {
-                Target::Place(..) => None,
+            let finding = match reference::target(self.cx.bundle, self.path, reference) {
+                Target::Place(_) => None,
+                Target::NoSchema(Place { file, pointer, value }) => {
+                    let what = crate::words::kind(value);
+                    let message = format!("at `{pointer}` in `{file}` there is {what}, not a schema");
+                    Some(self.finding(code::SCHEMA_REFERENCE, &at, message))
+                }
                 Target::Outside => {
                     let message = format!("`$ref` leads out of the data repo, to `{reference}`");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message).label("never fetched"))
@@ -134,7 +156,8 @@ impl One<'_> {
                 }
                 Target::NoPlace(file, place) => {
                     let message = format!("there is nothing at `{place}` in `{file}`");
-                    Some(self.nearest_place(self.finding(code::SCHEMA_REFERENCE, &at, message), &file, place))
+                    let finding = self.finding(code::SCHEMA_REFERENCE, &at, message);
+                    Some(self.nearest_place(finding, file, &place))
                 }
             };
             findings.extend(finding);
@@ -170,10 +193,19 @@ impl One<'_> {
 
     fn patterns(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let mut look = |written: &str, at: String| {
-            if self.cx.checker.bad_patterns().contains(written) {
+            if let Some(bad) = self.cx.checker.bad_pattern(written) {
                 let shown = crate::words::show(&Value::str(written));
-                let message = format!("`{shown}` is not a regular expression, or too large a one");
-                findings.push(self.finding(code::BAD_PATTERN, &at, message));
+                let finding = match bad {
+                    BadPattern::Invalid(why) => {
+                        let message = format!("`{shown}` is not a regular expression");
+                        self.finding(code::BAD_PATTERN, &at, message).note(why.as_str())
+                    }
+                    BadPattern::TooLarge => {
+                        let message = format!("the regular expression `{shown}` is too large");
+                        self.finding(code::BAD_PATTERN, &at, message).hint("repeat less, and less often")
+                    }
+                };
+                findings.push(finding);
             } else if let Some(why) = odd(written) {
                 findings.push(self.finding(code::ODD_PATTERN, &at, why.0).hint(why.1));
             }
