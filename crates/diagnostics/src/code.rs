@@ -193,7 +193,7 @@ table! {
     SCHEMA_FORM = 3101 Error;
     /// A schema whose own schema is not there.
     UNKNOWN_METASCHEMA = 3102 Error;
-    /// A `$ref` of a schema that leads to nothing.
+    /// A `$ref` of a schema that leads to nothing, or back to itself.
     SCHEMA_REFERENCE = 3103 Error;
     /// A `$schemaRef` that names no schema.
     SCHEMA_REF_UNKNOWN = 3104 Error;

@@ -133,13 +133,10 @@ impl Subject<'_> {
         field: &str,
         missing: &BTreeSet<(String, String)>,
     ) -> Option<String> {
-        let value = self.value(&failure.pointer);
         let known = self.known_fields(failure);
-        let absent: Vec<&str> = known.into_iter().filter(|name| value.get(name).is_none()).collect();
-        let needed =
-            absent.iter().filter(|name| missing.contains(&(failure.pointer.clone(), (**name).to_owned())));
-        let meant = suggest::nearest(field, needed.copied())
-            .or_else(|| suggest::nearest(field, absent.iter().copied()));
+        let is_missing = |name: &&&str| missing.contains(&(failure.pointer.clone(), (**name).to_owned()));
+        let meant = suggest::nearest(field, known.iter().filter(is_missing).copied())
+            .or_else(|| suggest::nearest(field, known.iter().copied()));
         meant.map(str::to_owned)
     }
 
@@ -152,6 +149,9 @@ impl Subject<'_> {
             None => finding,
         };
         match meant {
+            Some(meant) if self.value(&failure.pointer).get(&meant).is_some() => {
+                finding.hint(format!("did you mean `{meant}`, which is already there?"))
+            }
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
             None if known.is_empty() => finding.hint("remove it"),
             None => finding.hint(format!("the fields are {}", all_of(&known))),

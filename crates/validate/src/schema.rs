@@ -14,12 +14,15 @@ mod parts;
 pub mod reference;
 mod rule;
 
+use std::collections::BTreeMap;
+
 use qontract_bundle::{Bundle, Value};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Wrong};
 use crate::pattern::BadPattern;
 use compile::Compiled;
 use loops::Loop;
+use reference::Place;
 
 /// What is asked of values besides the draft's own rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +52,11 @@ impl<'b> Checker<'b> {
         self.compiled.patterns.get(written)?.as_ref().err()
     }
 
+    /// What is referred to in the schema at `path`.
+    pub fn referred(&self, path: &str) -> impl Iterator<Item = &Place<'b>> {
+        self.compiled.referred.get(path).into_iter().flat_map(BTreeMap::values)
+    }
+
     /// References in schemas that lead back to themselves.
     pub fn loops(&self) -> &[Loop] {
         &self.compiled.loops
@@ -61,10 +69,17 @@ impl<'b> Checker<'b> {
         Some(check::failures(&self.compiled, node, value))
     }
 
-    /// What is wrong with `value` by a schema that is part of the schema at `path`, or `None` if it is not part of it.
-    pub fn check_inline(&self, path: &str, schema: &'b Value, value: &Value) -> Option<Vec<Failure>> {
-        let (file, _) = reference::document(self.bundle, path)?;
-        let node = self.compiled.node(file, schema)?;
-        Some(check::failures(&self.compiled, node, value))
+    /// What is wrong with `value` by a `$schemaRef` of the schema at `path`.
+    pub fn check_inline(&self, path: &str, schema: &'b Value, value: &Value) -> Vec<Failure> {
+        if schema.as_map().is_none() {
+            // That it is no schema is told there.
+            return Vec::new();
+        }
+        let document = reference::document(self.bundle, path);
+        match document.and_then(|(file, _)| self.compiled.node(file, schema)) {
+            Some(node) => check::failures(&self.compiled, node, value),
+            // What cannot be checked does not fit.
+            None => vec![Failure { pointer: String::new(), keyword: None, wrong: Wrong::Forbidden }],
+        }
     }
 }

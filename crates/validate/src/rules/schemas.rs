@@ -76,27 +76,57 @@ impl One<'_> {
             let message = format!("the top level is {}, not a map", crate::words::kind(self.root));
             return vec![self.finding(code::NOT_A_MAP, "", message)];
         }
-        let mut findings = self.form();
+        let mut findings = self.form(self.root, "");
         findings.extend(self.kept(findings.is_empty()));
+        let mut seen = BTreeSet::new();
+        let mut inline = Vec::new();
         keywords::each_schema(self.root, &mut String::new(), &mut |map, pointer| {
-            self.references(map, pointer, &mut findings);
-            self.patterns(map, pointer, &mut findings);
+            self.one(map, pointer, &mut findings);
             self.ignored(map, pointer, &mut findings);
-            self.repeated(map, pointer, &mut findings);
+            seen.insert(pointer.to_owned());
+            if let Some(schema @ Value::Map(_)) = map.get("$schemaRef") {
+                inline.push((schema, below(pointer, "$schemaRef")));
+            }
         });
+        // Schemas in places where JSON Schema does not look for them.
+        let referred = self.cx.checker.referred(self.path).map(|place| (place.value, place.pointer.clone()));
+        for (schema, start) in inline.into_iter().chain(referred) {
+            if seen.contains(&start) {
+                continue;
+            }
+            findings.extend(self.form(schema, &start));
+            keywords::each_schema(schema, &mut start.clone(), &mut |map, pointer| {
+                if seen.insert(pointer.to_owned()) {
+                    self.one(map, pointer, &mut findings);
+                }
+                // What is referred to may be a map of schemas as well.
+                if pointer != start {
+                    self.ignored(map, pointer, &mut findings);
+                }
+            });
+        }
         findings
+    }
+
+    /// Checks one schema, without the schemas within it.
+    fn one(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        self.reference(map, pointer, findings);
+        self.schema_ref(map, pointer, findings);
+        self.patterns(map, pointer, findings);
+        self.repeated(map, pointer, findings);
     }
 
     fn finding(&self, code: Code, pointer: &str, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(code, message).in_file(self.cx.names.schema(self.path)).about(pointer)
     }
 
-    fn form(&self) -> Vec<Diagnostic> {
-        let told = form::faults(self.root).into_iter().map(|fault| {
+    /// What is wrong with the keywords of the schema at `start`, and of the schemas within it.
+    fn form(&self, schema: &Value, start: &str) -> Vec<Diagnostic> {
+        let told = form::faults(schema).into_iter().map(|fault| {
             let keyword = fault.pointer.rsplit('/').next().unwrap_or_default();
             let message = format!("`{keyword}` {}", fault.what);
-            let finding = self.finding(code::SCHEMA_FORM, &fault.pointer, message);
-            let written = self.root.pointer(&fault.pointer).and_then(Value::as_str);
+            let finding = self.finding(code::SCHEMA_FORM, &format!("{start}{}", fault.pointer), message);
+            let written = schema.pointer(&fault.pointer).and_then(Value::as_str);
             match written.and_then(|written| suggest::nearest(written, fault.candidates.iter().copied())) {
                 Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
                 None => finding,
@@ -110,6 +140,12 @@ impl One<'_> {
         match meta(self.cx, self.root) {
             // What bundling has against it is told already.
             _ if self.cx.unread.contains(&self.cx.names.schema(self.path)) => Vec::new(),
+            // That it is no text is told by its form.
+            Meta::Missing if self.root.get("$schema").is_some() => Vec::new(),
+            Meta::Unknown("") => {
+                let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", "`$schema` is empty");
+                vec![finding.hint("write `/metaschema-1.json`")]
+            }
             Meta::Missing => {
                 let finding = self.finding(code::SCHEMA_WITHOUT_SCHEMA, "", "the schema has no `$schema`");
                 vec![finding.hint("add `$schema: /metaschema-1.json`")]
@@ -134,7 +170,7 @@ impl One<'_> {
         }
     }
 
-    fn references(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+    fn reference(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             let at = below(pointer, "$ref");
             let finding = match reference::target(self.cx.bundle, self.path, reference) {
@@ -162,13 +198,28 @@ impl One<'_> {
             };
             findings.extend(finding);
         }
-        if let Some(named) = map.get("$schemaRef").and_then(Value::as_str)
-            && self.cx.bundle.schema(named).is_none()
-            && !self.cx.unread.contains(&self.cx.names.schema(named))
-        {
-            let message = format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");
-            let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &below(pointer, "$schemaRef"), message);
-            findings.push(self.nearest_schema(finding, named));
+    }
+
+    /// What the target of a reference must be: a file of a schema, or one that keeps a schema.
+    fn schema_ref(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        let at = below(pointer, "$schemaRef");
+        match map.get("$schemaRef") {
+            None | Some(Value::Map(_)) => {}
+            Some(Value::Str(named)) => {
+                let is_read = !self.cx.unread.contains(&self.cx.names.schema(named));
+                if self.cx.bundle.schema(named).is_none() && is_read {
+                    let message =
+                        format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");
+                    let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &at, message);
+                    findings.push(self.nearest_schema(finding, named));
+                }
+            }
+            Some(other) => {
+                let what = crate::words::kind(other);
+                let message = format!("`$schemaRef` is {what}, neither the path of a schema nor a schema");
+                let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &at, message);
+                findings.push(finding.hint("write the path of the schema that the target is of"));
+            }
         }
     }
 

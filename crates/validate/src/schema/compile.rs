@@ -30,6 +30,8 @@ pub struct Compiled<'b> {
     pub nodes: Vec<Node<'b>>,
     /// All patterns.
     pub patterns: BTreeMap<&'b str, Tried>,
+    /// What is referred to: by file, by JSON pointer.
+    pub referred: BTreeMap<&'b str, BTreeMap<String, Place<'b>>>,
     /// References that lead back to themselves.
     pub loops: Vec<Loop>,
     /// Schemas by their file and address.
@@ -109,6 +111,8 @@ impl<'b> Compiler<'b> {
         if let Some(reference) = map.get("$ref") {
             let target = reference.as_str().map(|written| reference::target(self.bundle, at.file, written));
             let Some(Target::Place(place)) = target else { return Vec::new() };
+            let referred = self.compiled.referred.entry(place.file).or_default();
+            referred.entry(place.pointer.clone()).or_insert_with(|| place.clone());
             let rule = Rule::Parts(Parts::Whole(self.node(place)));
             return vec![Keyword { name: "$ref", rule }];
         }
