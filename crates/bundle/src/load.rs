@@ -51,10 +51,10 @@ pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
     Ok(Bundle {
         sha: Sha256::of(bytes),
         stamp,
-        datafiles: documents(there(skimmed.data.as_ref(), "data")?, pool)?,
+        datafiles: documents(there(skimmed.data.as_ref(), "data")?, Top::Map, pool)?,
         graphql,
         resources: resources(there(skimmed.resources.as_ref(), "resources")?, pool)?,
-        schemas: documents(there(skimmed.schemas.as_ref(), "schemas")?, pool)?,
+        schemas: documents(there(skimmed.schemas.as_ref(), "schemas")?, Top::Any, pool)?,
     })
 }
 
@@ -129,12 +129,21 @@ fn document(path: &str, text: &str, pool: &Pool, keys: &mut Keys) -> Result<Arc<
     })
 }
 
-fn documents(skimmed: &[(String, &str)], pool: &Pool) -> Result<Vec<Datafile>, LoadError> {
+/// What the top level of a document may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Top {
+    /// A map.
+    Map,
+    /// Anything: a schema may be `true`, and one that is none is told by itself.
+    Any,
+}
+
+fn documents(skimmed: &[(String, &str)], top: Top, pool: &Pool) -> Result<Vec<Datafile>, LoadError> {
     let read = |chunk: &[(String, &str)]| {
         let mut keys = Keys::default();
         let one = |(path, text): &(String, &str)| {
             let document = document(path, text, pool, &mut keys)?;
-            if document.value.as_map().is_none() {
+            if top == Top::Map && document.value.as_map().is_none() {
                 return Err(LoadError::Form { part: path.clone(), form: "an object" });
             }
             Ok(Datafile { path: Arc::from(path.as_str()), document })

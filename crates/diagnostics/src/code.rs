@@ -179,6 +179,8 @@ table! {
     FIELD_NAME = 3014 Error;
     /// A value that is not allowed at all.
     FORBIDDEN = 3015 Error;
+    /// A file that takes too long to check.
+    TOO_COMPLEX = 3016 Error;
     /// A datafile without a schema.
     NO_SCHEMA = 3020 Error;
     /// A schema that is not there.
@@ -191,7 +193,7 @@ table! {
     SCHEMA_FORM = 3101 Error;
     /// A schema whose own schema is not there.
     UNKNOWN_METASCHEMA = 3102 Error;
-    /// A `$ref` of a schema that leads to nothing.
+    /// A `$ref` of a schema that leads to nothing, or back to itself.
     SCHEMA_REFERENCE = 3103 Error;
     /// A `$schemaRef` that names no schema.
     SCHEMA_REF_UNKNOWN = 3104 Error;

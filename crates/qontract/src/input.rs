@@ -52,8 +52,11 @@ pub fn open(
         let bundle = load(&bytes, pool).with_context(|| format!("`{word}` is not a bundle"))?;
         return Ok(Input { bundle, repo: None });
     }
-    let (repo, stamp) =
-        if path.is_dir() { directory(&path, layout.clone()) } else { revision(folder, word, layout)? };
+    let (repo, stamp) = if path.is_dir() {
+        directory(&path, layout.clone())
+    } else {
+        word_as_revision(folder, word, layout)?
+    };
     let outcome = make(&repo, stamp, pool)?;
     let report = Report::new(outcome.findings);
     if let Some(built) = outcome.built {
@@ -71,15 +74,33 @@ pub fn directory(folder: &Path, layout: Layout) -> (Repo, Stamp) {
 
 /// The data repo in a Git revision.
 pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
-    let revision = Revision::open(folder, name).map_err(|error| match error {
-        GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
-        GitError::Failed { .. } => {
-            UsageError(format!("`{name}` is no file, no folder and no Git revision")).into()
-        }
-        other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
-    })?;
+    open_revision(folder, name, layout).map_err(|error| refused(error, name))
+}
+
+/// The data repo in the Git revision that `word` names, which could have been a file or a folder, too.
+pub fn word_as_revision(folder: &Path, word: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
+    open_revision(folder, word, layout).map_err(|error| match error {
+        GitError::NoRevision(_) => neither(word),
+        other => refused(other, word),
+    })
+}
+
+fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, Stamp), GitError> {
+    let revision = Revision::open(folder, name)?;
     let stamp = revision.stamp().clone();
     Ok((Repo::revision(revision, layout.clone()), stamp))
+}
+
+fn refused(error: GitError, name: &str) -> anyhow::Error {
+    match error {
+        GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
+        GitError::Failed { .. } => neither(name),
+        other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
+    }
+}
+
+fn neither(word: &str) -> anyhow::Error {
+    UsageError(format!("`{word}` is no file, no folder and no Git revision")).into()
 }
 
 /// Bundles a data repo; a part that is missing is the caller's mistake.

@@ -28,6 +28,7 @@ fn query_answers_from_a_folder_a_bundle_and_a_revision() {
     let revision = command::qontract(scratch.path(), &["query", text, "--data", "HEAD"]);
     assert_eq!(revision.stdout, folder.stdout);
     assert_ne!(command::qontract(scratch.path(), &["query", text]).stdout, folder.stdout);
+    check("query-nowhere", scratch.path(), &["query", text, "--data", "/nope"]);
 }
 
 #[test]

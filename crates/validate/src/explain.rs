@@ -11,6 +11,7 @@ use serde_json::Value as Plain;
 use crate::failure::{Failure, Wrong};
 use crate::keywords;
 use crate::names::Names;
+use crate::schema::equality;
 use crate::suggest;
 use crate::words::{all_of, any_of, kind, show, show_plain, type_name};
 use branches::Nearest;
@@ -132,13 +133,10 @@ impl Subject<'_> {
         field: &str,
         missing: &BTreeSet<(String, String)>,
     ) -> Option<String> {
-        let value = self.value(&failure.pointer);
         let known = self.known_fields(failure);
-        let absent: Vec<&str> = known.into_iter().filter(|name| value.get(name).is_none()).collect();
-        let needed =
-            absent.iter().filter(|name| missing.contains(&(failure.pointer.clone(), (**name).to_owned())));
-        let meant = suggest::nearest(field, needed.copied())
-            .or_else(|| suggest::nearest(field, absent.iter().copied()));
+        let is_missing = |name: &&&str| missing.contains(&(failure.pointer.clone(), (**name).to_owned()));
+        let meant = suggest::nearest(field, known.iter().filter(is_missing).copied())
+            .or_else(|| suggest::nearest(field, known.iter().copied()));
         meant.map(str::to_owned)
     }
 
@@ -151,6 +149,9 @@ impl Subject<'_> {
             None => finding,
         };
         match meant {
+            Some(meant) if self.value(&failure.pointer).get(&meant).is_some() => {
+                finding.hint(format!("did you mean `{meant}`, which is already there?"))
+            }
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
             None if known.is_empty() => finding.hint("remove it"),
             None => finding.hint(format!("the fields are {}", all_of(&known))),
@@ -210,6 +211,12 @@ impl Subject<'_> {
                     _ => "the name of a field is not allowed",
                 };
                 self.finding(code::FIELD_NAME, pointer, message.to_owned()).label(because)
+            }
+            Wrong::TooComplex => {
+                let message = "whether the file keeps its schema takes too long to decide".to_owned();
+                let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
+                finding
+                    .hint("give the alternatives of the schema a field that tells them apart, or nest less")
             }
             Wrong::Forbidden => self
                 .finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here"))
@@ -319,9 +326,8 @@ fn noted(finding: Diagnostic, note: Option<&str>) -> Diagnostic {
 
 /// The pointer of the first item of a list that was there before.
 fn repeated(value: &Value, pointer: &str) -> String {
-    let items = value.as_list().unwrap_or_default();
-    let second = items.iter().enumerate().find(|(index, item)| items[..*index].contains(item));
-    second.map_or_else(|| pointer.to_owned(), |(index, _)| keywords::below(pointer, &index.to_string()))
+    let second = equality::first_repeated(value.as_list().unwrap_or_default());
+    second.map_or_else(|| pointer.to_owned(), |index| keywords::below(pointer, &index.to_string()))
 }
 
 /// Leaves out what only follows from something else: of a value of the wrong type, nothing else is told.

@@ -10,11 +10,8 @@ use qontract_bundle::{Bundle, Value};
 use serde_json::{Map, Value as Plain, json};
 
 use crate::keywords::{self, Holds};
-use crate::schema::compile::{self, Target};
+use crate::schema::reference::{self, DRAFT, Place, Target};
 use crate::tree::plain;
-
-/// The draft that every exported schema names.
-const DRAFT: &str = "http://json-schema.org/draft-06/schema#";
 
 /// The schemas of a bundle as editors want them: path within the folder ↦ text.
 pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
@@ -24,7 +21,7 @@ pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
         let one = One { bundle, path: &schema.path };
         let mut exported = one.schema(&schema.document.value);
         if let Plain::Object(map) = &mut exported {
-            map.insert("$schema".to_owned(), json!(DRAFT));
+            map.insert("$schema".to_owned(), json!(format!("{DRAFT}#")));
             if let (None, Some(type_)) = (map.get("title"), types.by_schema(&schema.path)) {
                 map.insert("title".to_owned(), json!(&*type_.name));
             }
@@ -108,16 +105,34 @@ impl One<'_> {
 
     /// A reference as seen from the exported file.
     fn relative(&self, reference: &str) -> String {
-        match compile::target(self.bundle, self.path, reference) {
-            Target::Place(file, pointer) if file == self.path => format!("#{pointer}"),
-            Target::Place(file, pointer) => {
+        let Target::Place(Place { file, pointer, .. }) = reference::target(self.bundle, self.path, reference)
+        else {
+            return reference.to_owned();
+        };
+        let pointer = encoded(&pointer);
+        match file {
+            DRAFT => format!("{DRAFT}#{pointer}"),
+            _ if file == self.path => format!("#{pointer}"),
+            _ => {
                 let up = "../".repeat(self.path.trim_start_matches('/').matches('/').count());
                 let fragment = if pointer.is_empty() { String::new() } else { format!("#{pointer}") };
-                format!("{up}{}{fragment}", file_of(&file))
+                format!("{up}{}{fragment}", file_of(file))
             }
-            Target::Outside | Target::NoFile(_) | Target::NoPlace(..) => reference.to_owned(),
         }
     }
+}
+
+/// A JSON pointer as it stands in an address.
+fn encoded(pointer: &str) -> String {
+    let mut out = String::with_capacity(pointer.len());
+    for byte in pointer.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 /// Fields that bundling adds.

@@ -46,4 +46,6 @@ pub enum Wrong {
     Name(Box<Failure>),
     /// It is not allowed at all.
     Forbidden,
+    /// Whether it fits could not be found out in reasonable time.
+    TooComplex,
 }

@@ -13,7 +13,7 @@ mod failure;
 mod keywords;
 mod links;
 mod names;
-mod pattern;
+pub mod pattern;
 pub mod peer;
 mod rules;
 pub mod schema;

@@ -134,9 +134,7 @@ pub fn unchecked(bundle: &Bundle) -> impl Iterator<Item = &str> {
 
 fn first_message(cx: &Context<'_>, root: &Value, failures: Vec<crate::Failure>) -> Option<String> {
     let subject = Subject { bundle: cx.bundle, names: cx.names, file: "", root };
-    let finding = subject.explain(failures).into_iter().next()?;
-    let pointer = finding.place.pointer.unwrap_or_default();
-    Some(if pointer.is_empty() { finding.message } else { format!("{} at {pointer}", finding.message) })
+    subject.explain(failures).first().map(references::in_words)
 }
 
 fn one_schema(cx: &Context<'_>, path: &str, schema: &Value) -> Record {
@@ -218,7 +216,10 @@ fn references(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Record> {
                                         format!("incorrect schema: got `{found}`, expecting `{expected}`");
                                     ("INCORRECT_SCHEMA", text)
                                 }
-                                Broken::Unfit(why) => ("SCHEMA_REF_VALIDATION_ERROR", why),
+                                Broken::Unfit(why) => (
+                                    "SCHEMA_REF_VALIDATION_ERROR",
+                                    why.into_iter().next().unwrap_or_default(),
+                                ),
                             };
                             Record::error(Kind::Reference, path, reason, text, None)
                         }

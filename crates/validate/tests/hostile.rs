@@ -96,10 +96,54 @@ fn an_address_is_never_fetched() {
 
 #[test]
 fn a_schema_that_refers_to_itself_ends() {
-    check(&[schema("{$ref: \"#/properties/name\"}"), thing("x")], &[]);
+    check(&[schema("{$ref: \"#/properties/name\"}"), thing("x")], &["Q3103"]);
+    check(&[schema("{allOf: [{anyOf: [{not: {$ref: \"#/properties/name\"}}]}]}"), thing("x")], &["Q3103"]);
     check(&[schema("{$ref: \"/tiny/hostile-1.yml\"}"), thing("{name: {name: {}}}")], &[]);
     let loops = ("schemas/tiny/hostile-1.yml", "$schema: /metaschema-1.json\nversion: \"1.0\"\nproperties:\n  name: {type: string}\noneOf: [{$ref: /tiny/hostile-1.yml}]\n".to_owned());
-    codes(&[loops, thing("x")]);
+    check(&[loops, thing("x")], &["Q3103"]);
+}
+
+#[test]
+fn references_that_go_on_for_long_end() {
+    let chain = |count: usize, link: &str| {
+        let links: Vec<String> = (0..count)
+            .map(|index| {
+                format!("  d{index}: {}\n", link.replace("NEXT", &format!("#/definitions/d{}", index + 1)))
+            })
+            .collect();
+        let text = format!(
+            "$schema: /metaschema-1.json\nversion: \"1.0\"\nproperties:\n  $schema: {{type: string}}\n  name: {{$ref: \"#/definitions/d0\"}}\ndefinitions:\n{}  d{count}: {{type: string}}\n",
+            links.concat()
+        );
+        ("schemas/tiny/hostile-1.yml", text)
+    };
+    check(&[chain(240, "{allOf: [{$ref: \"NEXT\"}]}"), thing("x")], &[]);
+    check(&[chain(240, "{oneOf: [{$ref: \"NEXT\"}]}"), thing("1")], &["Q3001"]);
+    check(&[chain(20_000, "{oneOf: [{$ref: \"NEXT\"}]}"), thing("1")], &["Q3016"]);
+    check(&[chain(20_000, "{$ref: \"NEXT\"}"), thing("x")], &["Q3016"]);
+    // Each link doubles the work.
+    check(&[chain(60, "{allOf: [{$ref: \"NEXT\"}, {$ref: \"NEXT\"}]}"), thing("x")], &["Q3016"]);
+}
+
+#[test]
+fn alternatives_that_double_with_every_level_are_given_up() {
+    let branch = "{type: object, properties: {name: {$ref: \"#/properties/name\"}}, required: [nowhere]}";
+    let nested = |levels: usize| {
+        thing(&format!("{}{}", "{name: ".repeat(levels), "{}".to_owned() + &"}".repeat(levels)))
+    };
+    check(&[schema(&format!("{{anyOf: [{branch}, {branch}]}}")), nested(150)], &["Q3016"]);
+    check(&[schema(&format!("{{oneOf: [{branch}, {branch}]}}")), nested(150)], &["Q3016"]);
+    check(&[schema(&format!("{{not: {{allOf: [{branch}, {branch}]}}}}")), nested(100)], &[]);
+    check(&[schema(&format!("{{anyOf: [{branch}, {branch}, {{type: object}}]}}")), nested(3)], &[]);
+}
+
+#[test]
+fn many_maps_are_found_to_be_different_soon() {
+    let items: Vec<String> = (0..50_000).map(|index| format!("  - {{a: {{b: [x, {index}]}}}}\n")).collect();
+    let items = items.concat();
+    check(&[schema("{uniqueItems: true}"), thing(&format!("\n{items}"))], &[]);
+    let twice = format!("\n{items}  - {{a: {{b: [x, 7]}}}}\n");
+    check(&[schema("{uniqueItems: true}"), thing(&twice)], &["Q3011"]);
 }
 
 #[test]

@@ -55,8 +55,11 @@ fn find(
         let options = Options { layout, formats, ..Options::default() };
         return Ok((validate(&bundle, &options), Box::new(NoSources)));
     }
-    let (repo, stamp) =
-        if path.is_dir() { input::directory(&path, layout) } else { input::revision(folder, what, &layout)? };
+    let (repo, stamp) = if path.is_dir() {
+        input::directory(&path, layout)
+    } else {
+        input::word_as_revision(folder, what, &layout)?
+    };
     let mut outcome = input::make(&repo, stamp, &pool)?;
     let found = check::everything(&repo, &outcome, formats)?;
     outcome.findings.extend(found);

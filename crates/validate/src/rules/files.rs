@@ -1,7 +1,7 @@
 //! Every datafile names a schema that is there, and keeps it.
 
 use qontract_bundle::Value;
-use qontract_diagnostics::{Diagnostic, code};
+use qontract_diagnostics::{Diagnostic, Severity, code};
 use rayon::prelude::*;
 
 use crate::Context;
@@ -65,6 +65,10 @@ pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
             let message = format!("`$schema` is `{}`, not the path of a schema", show(value));
             vec![about(code::NO_SCHEMA, message).about("/$schema")]
         }
+        Named::Unknown(_) if root.get("$schema").and_then(Value::as_str) == Some("") => {
+            let finding = about(code::NO_SCHEMA, "`$schema` is empty".to_owned()).about("/$schema");
+            vec![finding.hint("write the path of the file's schema")]
+        }
         Named::Address(address) => {
             let finding = about(code::SCHEMA_ADDRESS, format!("`$schema` is an address: `{address}`"));
             let finding = finding.about("/$schema").label("never fetched");
@@ -74,15 +78,21 @@ pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
         Named::Unknown(path) if cx.unread.contains(&cx.names.schema(&path)) => Vec::new(),
         Named::Unknown(path) => vec![unknown(cx, file, &path)],
         Named::Schema(path) => {
-            let failures = cx.checker.check(&path, root).unwrap_or_default();
-            let mut findings = if failures.is_empty() {
-                Vec::new()
-            } else {
-                Subject { bundle: cx.bundle, names: cx.names, file, root }.explain(failures)
-            };
+            let mut failures = cx.checker.check(&path, root).unwrap_or_default();
+            let mut findings = Vec::new();
             if root.get("$schema").and_then(Value::as_str) != Some(&*path) {
                 let finding = about(code::SCHEMA_WITHOUT_SLASH, "`$schema` has no leading slash".to_owned());
-                findings.push(finding.about("/$schema").hint(format!("write `{path}`")));
+                let mut finding = finding.about("/$schema").hint(format!("write `{path}`"));
+                // A schema that says so itself says the same: it is told once, as the error that it is.
+                let before = failures.len();
+                failures.retain(|failure| failure.pointer != "/$schema");
+                if failures.len() < before {
+                    finding.severity = Severity::Error;
+                }
+                findings.push(finding);
+            }
+            if !failures.is_empty() {
+                findings.extend(Subject { bundle: cx.bundle, names: cx.names, file, root }.explain(failures));
             }
             findings
         }

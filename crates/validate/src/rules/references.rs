@@ -8,14 +8,17 @@ use crate::suggest;
 use crate::words::show;
 use crate::{Context, FileLinks};
 
+/// How much of what is wrong with a target is told.
+const MOST_TOLD: usize = 5;
+
 /// What is wrong with a reference.
 pub enum Broken<'a> {
     /// It leads to nothing.
     NotFound,
     /// The target is of another schema: the one it has, and the one it should have.
     OtherSchema(&'a str, &'a str),
-    /// The target does not keep the schema that the reference demands: what is wrong with it.
-    Unfit(String),
+    /// The target does not keep the schema that the reference demands: what is wrong with it, one line each.
+    Unfit(Vec<String>),
 }
 
 /// Checks one reference.
@@ -33,14 +36,23 @@ pub fn broken<'b>(
         Value::Str(expected) if **expected == *schema => None,
         Value::Str(expected) => Some(Broken::OtherSchema(schema, expected)),
         inline => {
-            let failures = cx.checker.check_inline(within, inline, &target.value)?;
-            let first = failures.first()?;
+            let failures = cx.checker.check_inline(within, inline, &target.value);
+            if failures.is_empty() {
+                return None;
+            }
             let subject =
                 crate::explain::Subject { bundle: cx.bundle, names: cx.names, file: "", root: &target.value };
-            let words =
-                subject.explain(vec![first.clone()]).into_iter().next().map(|finding| finding.message);
-            Some(Broken::Unfit(words.unwrap_or_default()))
+            let told = subject.explain(failures).into_iter();
+            Some(Broken::Unfit(told.map(|finding| in_words(&finding)).collect()))
         }
+    }
+}
+
+/// What is wrong, and where.
+pub fn in_words(finding: &Diagnostic) -> String {
+    match finding.place.pointer.as_deref().unwrap_or_default() {
+        "" => finding.message.clone(),
+        pointer => format!("{} at {pointer}", finding.message),
     }
 }
 
@@ -85,7 +97,13 @@ fn reference<'b>(
         }
         Broken::Unfit(why) => {
             let message = "the reference leads to a file that does not fit here".to_owned();
-            let finding = Diagnostic::new(code::UNFIT_TARGET, message).note(format!("in the target: {why}"));
+            let mut finding = Diagnostic::new(code::UNFIT_TARGET, message);
+            for why in why.iter().take(MOST_TOLD) {
+                finding = finding.note(format!("in the target: {why}"));
+            }
+            if why.len() > MOST_TOLD {
+                finding = finding.note(format!("in the target: {} more", why.len() - MOST_TOLD));
+            }
             Some(finding.hint("name a file of the kind that the schema asks for"))
         }
     }

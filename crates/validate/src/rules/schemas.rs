@@ -10,13 +10,12 @@ use rayon::prelude::*;
 use crate::Context;
 use crate::explain::Subject;
 use crate::keywords::{self, below};
-use crate::schema::compile::{self, Target};
+use crate::pattern::BadPattern;
 use crate::schema::form;
+use crate::schema::loops::Loop;
+use crate::schema::reference::{self, DRAFT, Place, Target};
 use crate::suggest;
 use crate::tree;
-
-/// The address of the draft that schemas may name; it is built in, and never fetched.
-pub const DRAFT: &str = "http://json-schema.org/draft-06/schema";
 
 /// Words that may stand in a schema and mean nothing to validation.
 const PLAIN_WORDS: [&str; 5] = ["$comment", "deprecated", "externalDocumentation", "labels", "version"];
@@ -46,9 +45,23 @@ pub fn meta<'a>(cx: &Context<'_>, schema: &'a Value) -> Meta<'a> {
 /// Checks all schemas.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let schemas = cx.bundle.schemas().par_iter();
-    schemas
+    let mut findings: Vec<Diagnostic> = schemas
         .flat_map_iter(|schema| One { cx, path: &schema.path, root: &schema.document.value }.check())
-        .collect()
+        .collect();
+    findings.extend(cx.checker.loops().iter().map(|found| circular(cx, found)));
+    findings
+}
+
+/// References that lead back to themselves without a step into the value.
+fn circular(cx: &Context<'_>, Loop { place: (file, pointer), references }: &Loop) -> Diagnostic {
+    let message = "`$ref` leads back to itself, and says nothing about any value";
+    let finding =
+        Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.names.schema(file)).about(pointer);
+    let finding = match references {
+        1 => finding,
+        _ => finding.note(format!("it takes {references} references to come back")),
+    };
+    finding.hint("refer to it from `properties` or `items`, where it is about a part of the value")
 }
 
 struct One<'a> {
@@ -59,27 +72,61 @@ struct One<'a> {
 
 impl One<'_> {
     fn check(&self) -> Vec<Diagnostic> {
-        let mut findings = self.form();
+        if self.root.as_map().is_none() {
+            let message = format!("the top level is {}, not a map", crate::words::kind(self.root));
+            return vec![self.finding(code::NOT_A_MAP, "", message)];
+        }
+        let mut findings = self.form(self.root, "");
         findings.extend(self.kept(findings.is_empty()));
+        let mut seen = BTreeSet::new();
+        let mut inline = Vec::new();
         keywords::each_schema(self.root, &mut String::new(), &mut |map, pointer| {
-            self.references(map, pointer, &mut findings);
-            self.patterns(map, pointer, &mut findings);
+            self.one(map, pointer, &mut findings);
             self.ignored(map, pointer, &mut findings);
-            self.repeated(map, pointer, &mut findings);
+            seen.insert(pointer.to_owned());
+            if let Some(schema @ Value::Map(_)) = map.get("$schemaRef") {
+                inline.push((schema, below(pointer, "$schemaRef")));
+            }
         });
+        // Schemas in places where JSON Schema does not look for them.
+        let referred = self.cx.checker.referred(self.path).map(|place| (place.value, place.pointer.clone()));
+        for (schema, start) in inline.into_iter().chain(referred) {
+            if seen.contains(&start) {
+                continue;
+            }
+            findings.extend(self.form(schema, &start));
+            keywords::each_schema(schema, &mut start.clone(), &mut |map, pointer| {
+                if seen.insert(pointer.to_owned()) {
+                    self.one(map, pointer, &mut findings);
+                }
+                // What is referred to may be a map of schemas as well.
+                if pointer != start {
+                    self.ignored(map, pointer, &mut findings);
+                }
+            });
+        }
         findings
+    }
+
+    /// Checks one schema, without the schemas within it.
+    fn one(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        self.reference(map, pointer, findings);
+        self.schema_ref(map, pointer, findings);
+        self.patterns(map, pointer, findings);
+        self.repeated(map, pointer, findings);
     }
 
     fn finding(&self, code: Code, pointer: &str, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(code, message).in_file(self.cx.names.schema(self.path)).about(pointer)
     }
 
-    fn form(&self) -> Vec<Diagnostic> {
-        let told = form::faults(self.root).into_iter().map(|fault| {
+    /// What is wrong with the keywords of the schema at `start`, and of the schemas within it.
+    fn form(&self, schema: &Value, start: &str) -> Vec<Diagnostic> {
+        let told = form::faults(schema).into_iter().map(|fault| {
             let keyword = fault.pointer.rsplit('/').next().unwrap_or_default();
             let message = format!("`{keyword}` {}", fault.what);
-            let finding = self.finding(code::SCHEMA_FORM, &fault.pointer, message);
-            let written = self.root.pointer(&fault.pointer).and_then(Value::as_str);
+            let finding = self.finding(code::SCHEMA_FORM, &format!("{start}{}", fault.pointer), message);
+            let written = schema.pointer(&fault.pointer).and_then(Value::as_str);
             match written.and_then(|written| suggest::nearest(written, fault.candidates.iter().copied())) {
                 Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
                 None => finding,
@@ -93,6 +140,12 @@ impl One<'_> {
         match meta(self.cx, self.root) {
             // What bundling has against it is told already.
             _ if self.cx.unread.contains(&self.cx.names.schema(self.path)) => Vec::new(),
+            // That it is no text is told by its form.
+            Meta::Missing if self.root.get("$schema").is_some() => Vec::new(),
+            Meta::Unknown("") => {
+                let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", "`$schema` is empty");
+                vec![finding.hint("write `/metaschema-1.json`")]
+            }
             Meta::Missing => {
                 let finding = self.finding(code::SCHEMA_WITHOUT_SCHEMA, "", "the schema has no `$schema`");
                 vec![finding.hint("add `$schema: /metaschema-1.json`")]
@@ -117,11 +170,16 @@ impl One<'_> {
         }
     }
 
-    fn references(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+    fn reference(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             let at = below(pointer, "$ref");
-            let finding = match compile::target(self.cx.bundle, self.path, reference) {
-                Target::Place(..) => None,
+            let finding = match reference::target(self.cx.bundle, self.path, reference) {
+                Target::Place(_) => None,
+                Target::NoSchema(Place { file, pointer, value }) => {
+                    let what = crate::words::kind(value);
+                    let message = format!("at `{pointer}` in `{file}` there is {what}, not a schema");
+                    Some(self.finding(code::SCHEMA_REFERENCE, &at, message))
+                }
                 Target::Outside => {
                     let message = format!("`$ref` leads out of the data repo, to `{reference}`");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message).label("never fetched"))
@@ -134,18 +192,34 @@ impl One<'_> {
                 }
                 Target::NoPlace(file, place) => {
                     let message = format!("there is nothing at `{place}` in `{file}`");
-                    Some(self.nearest_place(self.finding(code::SCHEMA_REFERENCE, &at, message), &file, place))
+                    let finding = self.finding(code::SCHEMA_REFERENCE, &at, message);
+                    Some(self.nearest_place(finding, file, &place))
                 }
             };
             findings.extend(finding);
         }
-        if let Some(named) = map.get("$schemaRef").and_then(Value::as_str)
-            && self.cx.bundle.schema(named).is_none()
-            && !self.cx.unread.contains(&self.cx.names.schema(named))
-        {
-            let message = format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");
-            let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &below(pointer, "$schemaRef"), message);
-            findings.push(self.nearest_schema(finding, named));
+    }
+
+    /// What the target of a reference must be: a file of a schema, or one that keeps a schema.
+    fn schema_ref(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
+        let at = below(pointer, "$schemaRef");
+        match map.get("$schemaRef") {
+            None | Some(Value::Map(_)) => {}
+            Some(Value::Str(named)) => {
+                let is_read = !self.cx.unread.contains(&self.cx.names.schema(named));
+                if self.cx.bundle.schema(named).is_none() && is_read {
+                    let message =
+                        format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");
+                    let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &at, message);
+                    findings.push(self.nearest_schema(finding, named));
+                }
+            }
+            Some(other) => {
+                let what = crate::words::kind(other);
+                let message = format!("`$schemaRef` is {what}, neither the path of a schema nor a schema");
+                let finding = self.finding(code::SCHEMA_REF_UNKNOWN, &at, message);
+                findings.push(finding.hint("write the path of the schema that the target is of"));
+            }
         }
     }
 
@@ -170,10 +244,19 @@ impl One<'_> {
 
     fn patterns(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let mut look = |written: &str, at: String| {
-            if self.cx.checker.bad_patterns().contains(written) {
+            if let Some(bad) = self.cx.checker.bad_pattern(written) {
                 let shown = crate::words::show(&Value::str(written));
-                let message = format!("`{shown}` is not a regular expression, or too large a one");
-                findings.push(self.finding(code::BAD_PATTERN, &at, message));
+                let finding = match bad {
+                    BadPattern::Invalid(why) => {
+                        let message = format!("`{shown}` is not a regular expression");
+                        self.finding(code::BAD_PATTERN, &at, message).note(why.as_str())
+                    }
+                    BadPattern::TooLarge => {
+                        let message = format!("the regular expression `{shown}` is too large");
+                        self.finding(code::BAD_PATTERN, &at, message).hint("repeat less, and less often")
+                    }
+                };
+                findings.push(finding);
             } else if let Some(why) = odd(written) {
                 findings.push(self.finding(code::ODD_PATTERN, &at, why.0).hint(why.1));
             }

@@ -6,7 +6,7 @@ use qontract_diagnostics::{Diagnostic, code};
 
 use super::graphql;
 use crate::Context;
-use crate::schema::compile::{self, Target};
+use crate::schema::reference::{self, Target};
 use crate::suggest;
 
 /// Checks all synthetic fields.
@@ -94,11 +94,8 @@ pub fn step_to<'b>(
 /// The schema that a schema is a reference to, and the file it is in.
 pub fn follow<'b>(cx: &Context<'b>, path: &str, map: &Map) -> Option<(String, &'b Value)> {
     let reference = map.get("$ref")?.as_str()?;
-    match compile::target(cx.bundle, path, reference) {
-        Target::Place(file, pointer) => {
-            let value = cx.bundle.schema(&file)?.value.pointer(pointer)?;
-            Some((file, value))
-        }
-        _ => None,
+    match reference::target(cx.bundle, path, reference) {
+        Target::Place(place) => Some((place.file.to_owned(), place.value)),
+        Target::Outside | Target::NoFile(_) | Target::NoPlace(..) | Target::NoSchema(_) => None,
     }
 }

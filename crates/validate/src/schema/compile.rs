@@ -1,231 +1,291 @@
-//! A schema of the bundle in the form that is compiled.
+//! All schemas of a bundle, compiled into one list of nodes.
 //!
-//! Left out is what would keep the rest from being compiled and is reported elsewhere: keywords of the wrong form,
-//! references to nothing, patterns that are none. The siblings of a `$ref` are left out too: draft 6 ignores them.
+//! Left out is what is reported elsewhere: keywords of the wrong form, references to nothing or back to themselves,
+//! patterns that are none. The siblings of a `$ref` are left out too: draft 6 ignores them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use jsonschema::{Draft, Validator};
 use qontract_bundle::{Bundle, Map, Value};
-use serde_json::{Map as PlainMap, Value as Plain, json};
+use serde_json::json;
 
 use super::form;
-use crate::keywords::{self, Holds};
-use crate::pattern;
-use crate::tree::{self, plain};
+use super::loops::{self, Loop};
+use super::numbers;
+use super::reference::{self, Place, Target};
+use super::rule::{Counted, Keyword, Node, NodeId, Others, Own, Parts, Rule};
+use crate::keywords::{self, below};
+use crate::pattern::{BadPattern, Pattern};
 
-/// What every schema's path is put after; never looked up anywhere.
-pub const BASE: &str = "bundle://schemas";
+use super::Formats;
 
-/// What `pattern` is called when it is compiled: the library's own keyword knows other expressions than Python's.
-pub const PATTERN: &str = "pythonPattern";
+/// A pattern, or why it is none.
+pub type Tried = Result<Arc<Pattern>, BadPattern>;
 
-/// Where a `$ref` leads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target<'a> {
-    /// To a place of a schema of the bundle: its path, and the JSON pointer.
-    Place(String, &'a str),
-    /// Out of the bundle, which is never followed.
-    Outside,
-    /// To a schema that is not there.
-    NoFile(String),
-    /// To a place that is not there.
-    NoPlace(String, &'a str),
+/// The schemas of a bundle.
+#[derive(Debug, Default)]
+pub struct Compiled<'b> {
+    /// All schemas, and the schemas within them.
+    pub nodes: Vec<Node<'b>>,
+    /// All patterns.
+    pub patterns: BTreeMap<&'b str, Tried>,
+    /// What is referred to: by file, by JSON pointer.
+    pub referred: BTreeMap<&'b str, BTreeMap<String, Place<'b>>>,
+    /// References that lead back to themselves.
+    pub loops: Vec<Loop>,
+    /// Schemas by their file and address.
+    known: HashMap<(&'b str, usize), NodeId>,
 }
 
-/// Resolves a `$ref` that stands in the schema at `path`.
-pub fn target<'a>(bundle: &Bundle, path: &str, reference: &'a str) -> Target<'a> {
-    if reference.contains("://") {
-        return Target::Outside;
+impl<'b> Compiled<'b> {
+    /// Compiles all schemas of `bundle`.
+    pub fn new(bundle: &'b Bundle, formats: Formats) -> Self {
+        let mut compiler = Compiler {
+            bundle,
+            formats,
+            compiled: Compiled::default(),
+            pending: Vec::new(),
+            checks: HashMap::new(),
+        };
+        for schema in bundle.schemas() {
+            let file: &'b str = &schema.path;
+            let root: &'b Value = &schema.document.value;
+            compiler.node(Place { file, pointer: String::new(), value: root });
+            // Also where draft 6 does not look: beside a `$ref`, and in definitions that nothing refers to.
+            keywords::each_schema(root, &mut String::new(), &mut |map, pointer| {
+                compiler.patterns(map);
+                compiler.inline(file, map, pointer);
+            });
+        }
+        compiler.finish();
+        let mut compiled = compiler.compiled;
+        compiled.loops = loops::cut(&mut compiled.nodes);
+        compiled
     }
-    let (file, pointer) = reference.split_once('#').unwrap_or((reference, ""));
-    let file = join(path, file);
-    let Some(document) = bundle.schema(&file) else { return Target::NoFile(file) };
-    match document.value.pointer(pointer) {
-        Some(_) if pointer.is_empty() || pointer.starts_with('/') => Target::Place(file, pointer),
-        _ => Target::NoPlace(file, pointer),
+
+    /// The node of a schema that stands in `file`.
+    pub fn node(&self, file: &'b str, schema: &'b Value) -> Option<NodeId> {
+        self.known.get(&(file, std::ptr::from_ref(schema).addr())).copied()
     }
 }
 
-/// The path of `file` as seen from the schema at `path`.
-fn join(path: &str, file: &str) -> String {
-    if file.is_empty() {
-        return path.to_owned();
+struct Compiler<'b> {
+    bundle: &'b Bundle,
+    formats: Formats,
+    compiled: Compiled<'b>,
+    pending: Vec<(NodeId, &'b Value)>,
+    checks: HashMap<&'b str, Arc<Validator>>,
+}
+
+impl<'b> Compiler<'b> {
+    /// The node of a schema; what it demands is found out later, so that schemas may refer to each other.
+    fn node(&mut self, place: Place<'b>) -> NodeId {
+        let next = self.compiled.nodes.len();
+        let key = (place.file, std::ptr::from_ref(place.value).addr());
+        let id = *self.compiled.known.entry(key).or_insert(next);
+        if id == next {
+            let Place { file, pointer, value } = place;
+            self.compiled.nodes.push(Node { file, pointer, rules: Vec::new() });
+            self.pending.push((id, value));
+        }
+        id
     }
-    let mut steps: Vec<&str> = if file.starts_with('/') {
-        Vec::new()
-    } else {
-        path.rsplit_once('/')
-            .map_or("", |(folder, _)| folder)
-            .split('/')
-            .filter(|step| !step.is_empty())
-            .collect()
-    };
-    for step in file.split('/') {
-        match step {
-            "" | "." => {}
-            ".." => {
-                steps.pop();
-            }
-            step => steps.push(step),
+
+    fn finish(&mut self) {
+        while let Some((id, schema)) = self.pending.pop() {
+            let Node { file, pointer, .. } = &self.compiled.nodes[id];
+            let at = At { file, pointer: pointer.clone() };
+            self.compiled.nodes[id].rules = self.rules(&at, schema);
         }
     }
-    format!("/{}", steps.join("/"))
-}
 
-/// Turns schemas into what is compiled.
-pub struct Converter<'a> {
-    /// Where references lead.
-    pub bundle: &'a Bundle,
-    /// The path of the schema at hand.
-    pub path: &'a str,
-    /// Patterns that are no regular expressions.
-    pub bad_patterns: &'a BTreeSet<String>,
-}
-
-impl Converter<'_> {
-    /// The schema at the top of a file.
-    pub fn convert(&self, schema: &Value) -> Plain {
-        let mut converted = self.schema(schema);
-        if let Plain::Object(map) = &mut converted {
-            map.remove("$schema");
-            map.remove("$id");
-        }
-        converted
-    }
-
-    fn schema(&self, schema: &Value) -> Plain {
+    fn rules(&mut self, at: &At<'b>, schema: &'b Value) -> Vec<Keyword<'b>> {
         let map = match schema {
-            Value::Bool(value) => return Plain::Bool(*value),
+            Value::Bool(false) => return vec![Keyword { name: "", rule: Rule::Own(Own::Forbidden) }],
             Value::Map(map) => map,
-            _ => return json!({}),
+            _ => return Vec::new(),
         };
-        if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-            return match target(self.bundle, self.path, reference) {
-                Target::Place(file, pointer) => json!({ "$ref": uri(&file, pointer) }),
-                Target::Outside | Target::NoFile(_) | Target::NoPlace(..) => json!({}),
-            };
+        self.patterns(map);
+        self.inline(at.file, map, &at.pointer);
+        if let Some(reference) = map.get("$ref") {
+            let target = reference.as_str().map(|written| reference::target(self.bundle, at.file, written));
+            let Some(Target::Place(place)) = target else { return Vec::new() };
+            let referred = self.compiled.referred.entry(place.file).or_default();
+            referred.entry(place.pointer.clone()).or_insert_with(|| place.clone());
+            let rule = Rule::Parts(Parts::Whole(self.node(place)));
+            return vec![Keyword { name: "$ref", rule }];
         }
-        let mut converted = PlainMap::new();
+        let mut rules = Vec::new();
         for (key, value) in map.iter() {
-            self.keyword(key.as_str(), value, &mut converted);
+            if form::fault(key.as_str(), value).is_none() {
+                let at = At { file: at.file, pointer: below(&at.pointer, key.as_str()) };
+                let found = self.keyword(&at, key.as_str(), value, map).into_iter();
+                rules.extend(found.map(|rule| Keyword { name: key.as_str(), rule }));
+            }
         }
-        Plain::Object(converted)
+        rules
     }
 
-    fn keyword(&self, key: &str, value: &Value, converted: &mut PlainMap<String, Plain>) {
-        let Some(holds) = keywords::holds(key).filter(|_| form::fault(key, value).is_none()) else { return };
-        let plain_value = match (key, holds, value) {
-            ("pattern", _, Value::Str(text)) => {
-                if !self.bad_patterns.contains(&**text) {
-                    converted.insert(PATTERN.to_owned(), Plain::String(text.to_string()));
+    /// What a keyword of the schema `whole` demands.
+    fn keyword(&mut self, at: &At<'b>, key: &'b str, value: &'b Value, whole: &'b Map) -> Vec<Rule<'b>> {
+        if let Some(own) = self.own(key, value, whole) {
+            return vec![Rule::Own(own)];
+        }
+        vec![match (key, value) {
+            ("allOf", Value::List(items)) => Rule::Parts(Parts::All(self.list(at, items))),
+            ("anyOf", Value::List(items)) => Rule::AnyOf(self.list(at, items)),
+            ("oneOf", Value::List(items)) => Rule::OneOf(self.list(at, items)),
+            ("items", Value::List(items)) => Rule::Parts(Parts::Each(self.list(at, items))),
+            ("items", schema) => Rule::Parts(Parts::Items(self.node(at.place(schema)))),
+            ("not", schema) => Rule::Not(self.node(at.place(schema))),
+            ("contains", schema) => Rule::Contains(self.node(at.place(schema))),
+            ("propertyNames", schema) => Rule::Names(self.node(at.place(schema))),
+            ("properties", Value::Map(fields)) => Rule::Parts(Parts::Fields(self.by_name(at, fields))),
+            ("patternProperties", Value::Map(schemas)) => {
+                let by_name = self.by_name(at, schemas).into_iter();
+                let matching = by_name.filter_map(|(name, node)| Some((self.pattern(name)?, node)));
+                Rule::Parts(Parts::Matching(matching.collect()))
+            }
+            ("additionalProperties", Value::Map(_)) => {
+                let node = self.node(at.place(value));
+                Rule::Parts(Parts::Others(self.others(whole), node))
+            }
+            ("additionalItems", Value::Map(_)) => {
+                let node = self.node(at.place(value));
+                let Some(items) = whole.get("items").and_then(Value::as_list) else { return Vec::new() };
+                Rule::Parts(Parts::Rest(items.len(), node))
+            }
+            ("dependencies", Value::Map(entries)) => {
+                let (mut needs, mut dependent) = (Vec::new(), Vec::new());
+                for (name, entry) in entries.iter() {
+                    match entry.as_list() {
+                        Some(names) => needs.push((name.as_str(), texts(names))),
+                        None => dependent.push((name.as_str(), self.node(at.below(name.as_str(), entry)))),
+                    }
                 }
-                return;
+                return vec![Rule::Own(Own::Needs(needs)), Rule::Parts(Parts::Dependent(dependent))];
             }
-            ("enum", _, Value::List(values)) => {
-                let mut seen = BTreeSet::new();
-                let different: Vec<Plain> =
-                    values.iter().filter(|value| seen.insert(tree::text(value))).map(plain).collect();
-                if different.is_empty() {
-                    converted.insert("not".to_owned(), json!({}));
-                    return;
-                }
-                Plain::Array(different)
+            // Nothing refers to them yet, but they are schemas all the same.
+            ("definitions", Value::Map(schemas)) => {
+                self.by_name(at, schemas);
+                return Vec::new();
             }
-            ("patternProperties", _, Value::Map(schemas)) => {
-                let good = schemas.iter().filter(|(name, _)| !self.bad_patterns.contains(name.as_str()));
-                let by_name =
-                    good.map(|(name, schema)| (pattern::from_python(name.as_str()), self.schema(schema)));
-                Plain::Object(by_name.collect())
+            _ => return Vec::new(),
+        }]
+    }
+
+    /// What a keyword demands of a value itself.
+    fn own(&mut self, key: &str, value: &'b Value, whole: &'b Map) -> Option<Own<'b>> {
+        let least = |counted| Some(Own::Least(counted, numbers::float(value)?));
+        let most = |counted| Some(Own::Most(counted, numbers::float(value)?));
+        match (key, value) {
+            ("type", Value::Str(name)) => Some(Own::Type(vec![name])),
+            ("type", Value::List(names)) => Some(Own::Type(texts(names))),
+            ("enum", Value::List(values)) => Some(Own::Enum(values)),
+            ("const", value) => Some(Own::Const(value)),
+            ("pattern", Value::Str(written)) => self.pattern(written).map(Own::Pattern),
+            ("format", Value::Str(name)) => self.format(name),
+            ("minimum", limit) => Some(Own::Minimum(limit)),
+            ("maximum", limit) => Some(Own::Maximum(limit)),
+            ("exclusiveMinimum", limit) => Some(Own::ExclusiveMinimum(limit)),
+            ("exclusiveMaximum", limit) => Some(Own::ExclusiveMaximum(limit)),
+            ("multipleOf", of) => Some(Own::MultipleOf(of)),
+            ("minLength", _) => least(Counted::Characters),
+            ("maxLength", _) => most(Counted::Characters),
+            ("minItems", _) => least(Counted::Items),
+            ("maxItems", _) => most(Counted::Items),
+            ("minProperties", _) => least(Counted::Fields),
+            ("maxProperties", _) => most(Counted::Fields),
+            ("uniqueItems", Value::Bool(true)) => Some(Own::Unique),
+            ("required", Value::List(names)) => Some(Own::Required(texts(names))),
+            ("additionalProperties", Value::Bool(false)) => Some(Own::Closed(self.others(whole))),
+            ("additionalItems", Value::Bool(false)) => {
+                whole.get("items").and_then(Value::as_list).map(|items| Own::ClosedList(items.len()))
             }
-            ("description" | "title" | "examples" | "default" | "$schemaRef" | "$id", _, _) => return,
-            (_, Holds::List | Holds::SchemaOrList, Value::List(items)) => {
-                Plain::Array(items.iter().map(|item| self.schema(item)).collect())
-            }
-            (_, Holds::Schema | Holds::SchemaOrList, schema) => self.schema(schema),
-            (_, Holds::Map, Value::Map(schemas)) => self.by_name(schemas),
-            (_, Holds::Dependencies, Value::Map(entries)) => {
-                let entries = entries.iter().map(|(name, entry)| {
-                    let entry = if entry.as_list().is_some() { plain(entry) } else { self.schema(entry) };
-                    (name.as_str().to_owned(), entry)
-                });
-                Plain::Object(entries.collect())
-            }
-            (_, _, value) => plain(value),
+            _ => None,
+        }
+    }
+
+    fn list(&mut self, at: &At<'b>, schemas: &'b [Value]) -> Vec<NodeId> {
+        let schemas = schemas.iter().enumerate();
+        schemas.map(|(index, schema)| self.node(at.below(&index.to_string(), schema))).collect()
+    }
+
+    fn by_name(&mut self, at: &At<'b>, schemas: &'b Map) -> Vec<(&'b str, NodeId)> {
+        let schemas = schemas.iter();
+        schemas.map(|(name, schema)| (name.as_str(), self.node(at.below(name.as_str(), schema)))).collect()
+    }
+
+    /// A `$schemaRef` that is itself a schema.
+    fn inline(&mut self, file: &'b str, map: &'b Map, pointer: &str) {
+        if let Some(value @ Value::Map(_)) = map.get("$schemaRef") {
+            self.node(Place { file, pointer: below(pointer, "$schemaRef"), value });
+        }
+    }
+
+    /// Tries all patterns of a schema, also those that are not enforced.
+    fn patterns(&mut self, map: &'b Map) {
+        let of_text = map.get("pattern").and_then(Value::as_str).into_iter();
+        let of_names = map.get("patternProperties").and_then(Value::as_map).into_iter();
+        let of_names = of_names.flat_map(|names| names.iter().map(|(name, _)| name.as_str()));
+        of_text.chain(of_names).for_each(|written| drop(self.pattern(written)));
+    }
+
+    fn pattern(&mut self, written: &'b str) -> Option<Arc<Pattern>> {
+        let tried = self.compiled.patterns.entry(written);
+        tried.or_insert_with(|| Pattern::new(written).map(Arc::new)).as_ref().ok().cloned()
+    }
+
+    /// The fields that a schema does not name. Python looks for the patterns as one, with bars between them, so that
+    /// the flags of the first are flags of all.
+    fn others(&mut self, whole: &'b Map) -> Others<'b> {
+        let named = whole.get("properties").and_then(Value::as_map);
+        let by_pattern = whole.get("patternProperties").and_then(Value::as_map);
+        let written: Vec<&str> = by_pattern
+            .into_iter()
+            .flat_map(|by_pattern| by_pattern.iter().map(|(name, _)| name.as_str()))
+            .collect();
+        let joined = written.join("|");
+        let patterns = match Pattern::new(&joined) {
+            _ if joined.is_empty() => Vec::new(),
+            Ok(pattern) => vec![Arc::new(pattern)],
+            Err(_) => written.into_iter().filter_map(|written| self.pattern(written)).collect(),
         };
-        converted.insert(key.to_owned(), plain_value);
+        Others { named, patterns }
     }
 
-    fn by_name(&self, schemas: &Map) -> Plain {
-        let by_name = schemas.iter().map(|(name, schema)| (name.as_str().to_owned(), self.schema(schema)));
-        Plain::Object(by_name.collect())
-    }
-}
-
-/// The made-up address of a place in a schema.
-pub fn uri(path: &str, pointer: &str) -> String {
-    let mut uri = format!("{BASE}{}", encode(path));
-    if !pointer.is_empty() {
-        uri.push('#');
-        uri.push_str(&encode(pointer));
-    }
-    uri
-}
-
-/// Percent-encodes what an address may not hold.
-fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
+    fn format(&mut self, name: &'b str) -> Option<Own<'b>> {
+        if self.formats == Formats::Ignored {
+            return None;
         }
-    }
-    out
-}
-
-/// The path and the pointer of a made-up address.
-pub fn place(uri: &str) -> Option<(String, String)> {
-    let (path, pointer) = uri.strip_prefix(BASE)?.split_once('#')?;
-    let pointer = decode(pointer);
-    let pointer = match pointer.strip_suffix(PATTERN) {
-        Some(parent) => format!("{parent}pattern"),
-        None => pointer,
-    };
-    Some((decode(path), pointer))
-}
-
-fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|hex| u8::from_str_radix(str::from_utf8(hex).ok()?, 16).ok());
-        if let (b'%', Some(decoded)) = (byte, hex) {
-            bytes.push(decoded);
-            rest = &after[2..];
-        } else {
-            bytes.push(*byte);
-            rest = after;
+        if !self.checks.contains_key(name) {
+            let options = jsonschema::options().with_draft(Draft::Draft6);
+            let options = options.should_validate_formats(true).should_ignore_unknown_formats(true);
+            let check =
+                options.build(&json!({ "format": name })).expect("a schema with nothing but a format");
+            self.checks.insert(name, Arc::new(check));
         }
+        Some(Own::Format(name, Arc::clone(self.checks.get(name)?)))
     }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The place of a keyword.
+struct At<'b> {
+    file: &'b str,
+    pointer: String,
+}
 
-    #[test]
-    fn references_are_seen_from_their_schema() {
-        assert_eq!(join("/a/b-1.yml", "c-1.yml"), "/a/c-1.yml");
-        assert_eq!(join("/a/b-1.yml", "../c-1.yml"), "/c-1.yml");
-        assert_eq!(join("/a/b-1.yml", "/c/d-1.yml"), "/c/d-1.yml");
-        assert_eq!(join("/a/b-1.yml", ""), "/a/b-1.yml");
+impl<'b> At<'b> {
+    fn place(&self, value: &'b Value) -> Place<'b> {
+        Place { file: self.file, pointer: self.pointer.clone(), value }
     }
 
-    #[test]
-    fn an_address_leads_back_to_its_place() {
-        let address = uri("/a b/ü-1.yml", "/properties/$schema/x%");
-        assert_eq!(place(&address), Some(("/a b/ü-1.yml".to_owned(), "/properties/$schema/x%".to_owned())));
+    fn below(&self, step: &str, value: &'b Value) -> Place<'b> {
+        Place { file: self.file, pointer: below(&self.pointer, step), value }
     }
+}
+
+fn texts(values: &[Value]) -> Vec<&str> {
+    values.iter().filter_map(Value::as_str).collect()
 }

@@ -5,26 +5,31 @@ use std::process::{Command, Stdio};
 
 /// What jsonschema 3.2 says to each question, a JSON pair of schema path and document.
 pub fn ask(schemas: &str, questions: &[String]) -> Vec<bool> {
+    answers("judge.py", schemas, questions).iter().map(|answer| answer == "true").collect()
+}
+
+/// What a script of this folder says to each question, after it was told what all of them are about.
+pub fn answers(script: &str, about: &str, questions: &[String]) -> Vec<String> {
     let python = std::env::var("QONTRACT_PYTHON")
         .expect("QONTRACT_PYTHON names a Python with jsonschema 3.2: run `cargo xtask test`, or set it");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/judge.py");
+    let script = format!("{}/tests/oracle/{script}", env!("CARGO_MANIFEST_DIR"));
     let mut child = Command::new(python)
-        .args(["-W", "ignore", script])
+        .args(["-W", "ignore", &script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("Python starts");
     let mut input = child.stdin.take().expect("a pipe");
-    let lines: Vec<String> = std::iter::once(schemas.to_owned()).chain(questions.iter().cloned()).collect();
+    let lines: Vec<String> = std::iter::once(about.to_owned()).chain(questions.iter().cloned()).collect();
     let writer = std::thread::spawn(move || {
         for line in lines {
             writeln!(input, "{line}").expect("the judge takes every question");
         }
     });
     let output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let verdicts: Vec<bool> = output.lines().map(|line| line.expect("a line") == "true").collect();
+    let answers: Vec<String> = output.lines().map(|line| line.expect("a line")).collect();
     writer.join().expect("all questions were sent");
     assert!(child.wait().expect("Python ends").success(), "the oracle failed");
-    assert_eq!(verdicts.len(), questions.len(), "an answer to each question");
-    verdicts
+    assert_eq!(answers.len(), questions.len(), "an answer to each question");
+    answers
 }

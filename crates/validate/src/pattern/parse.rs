@@ -1,0 +1,264 @@
+//! Python patterns read as Python 3.11 reads them: what it refuses is refused here.
+
+mod escape;
+mod group;
+mod set;
+
+use super::syntax::{At, Flags, Greed, Item, Repeat, Sequence};
+use super::width;
+
+/// How deep groups may be within each other.
+const DEEPEST: usize = 200;
+/// From here on, numbers of repetitions are too large for Python.
+const MOST: u64 = u32::MAX as u64;
+
+/// Why a pattern is none.
+pub type Refusal = String;
+
+/// A whole pattern.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Flags of all of it.
+    pub flags: Flags,
+    /// The alternatives.
+    pub branches: Vec<Sequence>,
+}
+
+/// Reads a pattern.
+pub fn parse(written: &str) -> Result<Parsed, Refusal> {
+    let mut parser = Parser {
+        tokens: tokens(written)?,
+        at: 0,
+        flags: Flags::default(),
+        unicode: false,
+        groups: vec![Some((0, u64::MAX))],
+        names: Vec::new(),
+        asked: Vec::new(),
+        behind: None,
+        depth: 0,
+    };
+    let branches = parser.branches(false)?;
+    if parser.peek().is_some() {
+        return Err("`)` without `(`".to_owned());
+    }
+    if let Some(group) = parser.asked.iter().find(|group| **group >= parser.groups.len()) {
+        return Err(format!("there is no group {group}"));
+    }
+    if parser.flags.ascii && parser.unicode {
+        return Err("the flags `a` and `u` exclude each other".to_owned());
+    }
+    Ok(Parsed { flags: parser.flags, branches })
+}
+
+/// A character of a pattern, with or without a backslash before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Token {
+    escaped: bool,
+    character: char,
+}
+
+fn tokens(written: &str) -> Result<Vec<Token>, Refusal> {
+    let mut tokens = Vec::with_capacity(written.len());
+    let mut characters = written.chars();
+    while let Some(character) = characters.next() {
+        if character == '\\' {
+            let character = characters.next().ok_or("nothing stands after the last `\\`")?;
+            tokens.push(Token { escaped: true, character });
+        } else {
+            tokens.push(Token { escaped: false, character });
+        }
+    }
+    Ok(tokens)
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    /// Flags of the whole pattern.
+    flags: Flags,
+    /// Whether `u` is among them.
+    unicode: bool,
+    /// The widths of groups that are closed; the first is the whole.
+    groups: Vec<Option<(u64, u64)>>,
+    names: Vec<(String, usize)>,
+    /// Groups that conditions ask about.
+    asked: Vec<usize>,
+    /// How many groups there were before the look-behind that is being read.
+    behind: Option<usize>,
+    depth: usize,
+}
+
+impl Parser {
+    fn peek(&self) -> Option<Token> {
+        self.tokens.get(self.at).copied()
+    }
+
+    /// The next character, if no backslash stands before it.
+    fn plain(&self) -> Option<char> {
+        self.peek().filter(|token| !token.escaped).map(|token| token.character)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.peek()?;
+        self.at += 1;
+        Some(token)
+    }
+
+    fn accept(&mut self, character: char) -> bool {
+        let found = self.plain() == Some(character);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Plain characters of a kind, at most so many.
+    fn take(&mut self, most: usize, is_kind: impl Fn(char) -> bool) -> String {
+        let mut taken = String::new();
+        while let Some(character) = self.plain().filter(|character| taken.len() < most && is_kind(*character))
+        {
+            taken.push(character);
+            self.at += 1;
+        }
+        taken
+    }
+
+    /// Alternatives, up to a bracket that closes them or the end.
+    fn branches(&mut self, verbose: bool) -> Result<Vec<Sequence>, Refusal> {
+        let is_whole = self.depth == 0;
+        let mut verbose = verbose;
+        let mut branches = Vec::new();
+        loop {
+            self.depth += 1;
+            let first = is_whole && branches.is_empty();
+            branches.push(self.sequence(verbose, first)?);
+            self.depth -= 1;
+            if !self.accept('|') {
+                return Ok(branches);
+            }
+            if is_whole {
+                verbose = self.flags.verbose;
+            }
+        }
+    }
+
+    /// Things one after the other; the first of the whole pattern may begin with flags.
+    fn sequence(&mut self, verbose: bool, first: bool) -> Result<Sequence, Refusal> {
+        let mut verbose = verbose;
+        let mut items = Sequence::new();
+        while let Some(token) = self.peek() {
+            if matches!(self.plain(), Some('|' | ')')) {
+                break;
+            }
+            self.at += 1;
+            if token.escaped {
+                items.push(self.escape(token.character)?);
+                continue;
+            }
+            match token.character {
+                ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' if verbose => {}
+                '#' if verbose => {
+                    while self.next().is_some_and(|token| token != Token { escaped: false, character: '\n' })
+                    {
+                    }
+                }
+                '[' => items.push(self.set()?),
+                '.' => items.push(Item::Any),
+                '^' => items.push(Item::At(At::Start)),
+                '$' => items.push(Item::At(At::End)),
+                '(' => {
+                    let may_set_flags = first && items.is_empty();
+                    if let Some(item) = self.group(verbose, may_set_flags)? {
+                        items.push(item);
+                    } else if may_set_flags {
+                        verbose = self.flags.verbose;
+                    }
+                }
+                sign @ ('*' | '+' | '?' | '{') => match self.repetition(sign)? {
+                    Some((least, most)) => self.repeat(least, most, &mut items)?,
+                    None => items.push(Item::Literal(u32::from('{'))),
+                },
+                other => items.push(Item::Literal(u32::from(other))),
+            }
+        }
+        Ok(items)
+    }
+
+    /// How often something is repeated; `None` for a brace that stands for itself.
+    fn repetition(&mut self, sign: char) -> Result<Option<(u32, Option<u32>)>, Refusal> {
+        match sign {
+            '*' => return Ok(Some((0, None))),
+            '+' => return Ok(Some((1, None))),
+            '?' => return Ok(Some((0, Some(1)))),
+            _ => {}
+        }
+        let start = self.at;
+        if self.plain() == Some('}') {
+            return Ok(None);
+        }
+        let least = self.take(usize::MAX, |character| character.is_ascii_digit());
+        let most = if self.accept(',') {
+            self.take(usize::MAX, |character| character.is_ascii_digit())
+        } else {
+            least.clone()
+        };
+        if !self.accept('}') {
+            self.at = start;
+            return Ok(None);
+        }
+        let number = |digits: &str| match digits.parse::<u64>() {
+            _ if digits.is_empty() => Ok(None),
+            Ok(number) if number < MOST => Ok(u32::try_from(number).ok()),
+            _ => Err("a repetition is too often".to_owned()),
+        };
+        let (least, most) = (number(&least)?.unwrap_or(0), number(&most)?);
+        if most.is_some_and(|most| most < least) {
+            return Err("a repetition has a least number above its greatest".to_owned());
+        }
+        Ok(Some((least, most)))
+    }
+
+    /// Repeats the last of `items`.
+    fn repeat(&mut self, least: u32, most: Option<u32>, items: &mut Sequence) -> Result<(), Refusal> {
+        match items.last() {
+            None | Some(Item::At(_)) => {
+                return Err("there is nothing to repeat before a repetition".to_owned());
+            }
+            Some(Item::Repeat(_)) => return Err("a repetition is repeated without a group".to_owned()),
+            Some(_) => {}
+        }
+        let greed = if self.accept('?') {
+            Greed::Lazy
+        } else if self.accept('+') {
+            Greed::Possessive
+        } else {
+            Greed::Greedy
+        };
+        let what = items.pop().into_iter().collect();
+        items.push(Item::Repeat(Repeat { what, least, most, greed }));
+        Ok(())
+    }
+
+    /// A group that may be referred to, by its number.
+    fn known_group(&self, number: usize) -> Result<usize, Refusal> {
+        match self.groups.get(number) {
+            None => Err(format!("there is no group {number} before it is referred to")),
+            Some(None) => Err(format!("group {number} is referred to within itself")),
+            Some(Some(_)) => self.not_in_look_behind(number),
+        }
+    }
+
+    fn not_in_look_behind(&self, number: usize) -> Result<usize, Refusal> {
+        match self.behind {
+            Some(before) if number >= before => {
+                Err(format!("group {number} is referred to within its own look-behind"))
+            }
+            Some(_) if self.groups[number].is_none() => {
+                Err(format!("group {number} is referred to within itself"))
+            }
+            _ => Ok(number),
+        }
+    }
+
+    fn close(&mut self, number: usize, branches: &[Sequence]) {
+        self.groups[number] = Some(width::of(branches, &self.groups));
+    }
+}

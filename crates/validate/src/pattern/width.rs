@@ -1,0 +1,45 @@
+//! How many characters parts of a pattern take: look-behinds must know.
+
+use super::syntax::{Item, Sequence};
+
+/// The least and the greatest number of characters that alternatives take; `groups` are those that are closed.
+pub fn of(branches: &[Sequence], groups: &[Option<(u64, u64)>]) -> (u64, u64) {
+    let widths = branches.iter().map(|items| sequence(items, groups));
+    widths.reduce(|(least, most), (low, high)| (least.min(low), most.max(high))).unwrap_or_default()
+}
+
+fn sequence(items: &[Item], groups: &[Option<(u64, u64)>]) -> (u64, u64) {
+    items.iter().fold((0, 0), |(least, most), item| {
+        let (low, high) = one(item, groups);
+        (least.saturating_add(low), most.saturating_add(high))
+    })
+}
+
+fn one(item: &Item, groups: &[Option<(u64, u64)>]) -> (u64, u64) {
+    match item {
+        Item::Literal(_) | Item::Any | Item::Set(_) => (1, 1),
+        Item::At(_) | Item::Look(_) => (0, 0),
+        Item::Repeat(repeat) => {
+            let (low, high) = sequence(&repeat.what, groups);
+            let most = match repeat.most {
+                None if high > 0 => u64::MAX,
+                None => 0,
+                Some(most) => high.saturating_mul(most.into()),
+            };
+            (low.saturating_mul(repeat.least.into()), most)
+        }
+        Item::Group(group) => of(&group.branches, groups),
+        Item::Atomic(branches) => of(branches, groups),
+        Item::Again(number) => groups.get(*number).copied().flatten().unwrap_or_default(),
+        Item::Conditional { yes, no, .. } => {
+            let (low, high) = sequence(yes, groups);
+            match no {
+                None => (0, high),
+                Some(no) => {
+                    let (other_low, other_high) = sequence(no, groups);
+                    (low.min(other_low), high.max(other_high))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Patterns written in the syntax of our engine, every flag spelt out where it matters.
+
+use super::parse::Parsed;
+use super::syntax::{At, Flags, Greed, Group, Item, Kind, Look, Repeat, Sequence, Set, SetPart};
+use super::width;
+
+/// A pattern in the syntax of our engine.
+pub fn write(parsed: &Parsed) -> String {
+    let mut out = String::new();
+    branches(&parsed.branches, parsed.flags, Follows::Nothing, &mut out);
+    out
+}
+
+/// What can come after a part of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Follows {
+    /// Nothing that looks at the text: what the part takes does not matter.
+    Nothing,
+    /// Something.
+    Something,
+}
+
+fn branches(alternatives: &[Sequence], flags: Flags, follows: Follows, out: &mut String) {
+    for (index, items) in alternatives.iter().enumerate() {
+        out.push_str(if index > 0 { "|" } else { "" });
+        sequence(items, flags, follows, out);
+    }
+}
+
+fn sequence(items: &[Item], flags: Flags, follows: Follows, out: &mut String) {
+    for (index, item) in items.iter().enumerate() {
+        let is_last = index + 1 == items.len();
+        one(item, flags, if is_last { follows } else { Follows::Something }, out);
+    }
+}
+
+fn one(item: &Item, flags: Flags, follows: Follows, out: &mut String) {
+    match item {
+        Item::Literal(number) => {
+            let parts = vec![SetPart::Range(*number, *number)];
+            set(&Set { negated: false, parts }, flags, out);
+        }
+        Item::Any => out.push_str(if flags.dot_all { "(?s:.)" } else { "[^\\n]" }),
+        Item::Set(these) => set(these, flags, out),
+        Item::At(at) => place(*at, flags, follows, out),
+        Item::Repeat(repeat) => repetition(repeat, flags, follows, out),
+        Item::Group(group) => {
+            let Group { number, branches: inner, .. } = group;
+            out.push_str(if number.is_some() { "(" } else { "(?:" });
+            branches(inner, flags.within(group), follows, out);
+            out.push(')');
+        }
+        Item::Atomic(inner) => {
+            out.push_str("(?>");
+            branches(inner, flags, follows, out);
+            out.push(')');
+        }
+        Item::Look(Look { behind, negated, branches: inner }) => {
+            out.push_str(match (behind, negated) {
+                (false, false) => "(?=",
+                (false, true) => "(?!",
+                (true, false) => "(?<=",
+                (true, true) => "(?<!",
+            });
+            // What a look ahead takes is given back; a look behind must end where it stands.
+            let follows = if *behind { Follows::Something } else { Follows::Nothing };
+            branches(inner, flags, follows, out);
+            out.push(')');
+        }
+        Item::Again(number) if flags.ignore_case => out.push_str(&format!("(?i:\\{number})")),
+        Item::Again(number) => out.push_str(&format!("(?:\\{number})")),
+        Item::Conditional { group, yes, no } => {
+            out.push_str(&format!("(?({group})(?:"));
+            sequence(yes, flags, follows, out);
+            out.push_str(")|(?:");
+            sequence(no.as_deref().unwrap_or_default(), flags, follows, out);
+            out.push_str("))");
+        }
+    }
+}
+
+fn place(at: At, flags: Flags, follows: Follows, out: &mut String) {
+    let word = if flags.ascii { "[0-9A-Za-z_]" } else { "[\\p{L}\\p{N}_]" };
+    match at {
+        At::Start if flags.multiline => out.push_str("(?m:^)"),
+        At::Start | At::TextStart => out.push_str("\\A"),
+        At::End if flags.multiline => out.push_str("(?m:$)"),
+        // Taking the newline is quicker than looking ahead.
+        At::End if follows == Follows::Nothing => out.push_str("(?:\\n?\\z)"),
+        At::End => out.push_str("(?=\\n?\\z)"),
+        At::TextEnd => out.push_str("\\z"),
+        At::Boundary => out.push_str(&format!("(?:(?<={word})(?!{word})|(?<!{word})(?={word}))")),
+        // In an empty text there is neither.
+        At::NoBoundary => {
+            out.push_str(&format!("(?!\\A\\z)(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"));
+        }
+    }
+}
+
+fn repetition(repeat: &Repeat, flags: Flags, follows: Follows, out: &mut String) {
+    let Repeat { what, least, most, greed } = repeat;
+    let inner = |follows, out: &mut String| {
+        out.push_str("(?:");
+        sequence(what, flags, follows, out);
+        out.push(')');
+    };
+    if *most == Some(0) {
+        // Its groups find nothing, but they count.
+        match captures(what) {
+            0 => {}
+            count => out.push_str(&format!("(?:(?!){}|)", "()".repeat(count))),
+        }
+        return;
+    }
+    // What takes nothing is there once or not at all; our engine does not repeat it.
+    if width::of(std::slice::from_ref(what), &[]) == (0, 0) && !refers(what) {
+        out.push_str("(?:");
+        inner(Follows::Something, out);
+        out.push_str(if *least == 0 { "|)" } else { ")" });
+        return;
+    }
+    let at_most_once = if *most == Some(1) { follows } else { Follows::Something };
+    out.push_str(if *greed == Greed::Possessive { "(?>" } else { "" });
+    inner(at_most_once, out);
+    match (least, most) {
+        (0, None) => out.push('*'),
+        (1, None) => out.push('+'),
+        (0, Some(1)) => out.push('?'),
+        (least, None) => out.push_str(&format!("{{{least},}}")),
+        (least, Some(most)) => out.push_str(&format!("{{{least},{most}}}")),
+    }
+    out.push_str(match greed {
+        Greed::Greedy => "",
+        Greed::Lazy => "?",
+        Greed::Possessive => ")",
+    });
+}
+
+/// How many groups keep what they find.
+fn captures(items: &[Item]) -> usize {
+    let all = |branches: &[Sequence]| branches.iter().map(|items| captures(items)).sum::<usize>();
+    let counts = items.iter().map(|item| match item {
+        Item::Repeat(repeat) => captures(&repeat.what),
+        Item::Group(group) => usize::from(group.number.is_some()) + all(&group.branches),
+        Item::Atomic(branches) => all(branches),
+        Item::Look(look) => all(&look.branches),
+        Item::Conditional { yes, no, .. } => captures(yes) + captures(no.as_deref().unwrap_or_default()),
+        Item::Literal(_) | Item::Any | Item::Set(_) | Item::At(_) | Item::Again(_) => 0,
+    });
+    counts.sum()
+}
+
+/// Whether something refers to what a group found, so that nothing is known of what it takes.
+fn refers(items: &[Item]) -> bool {
+    let any = |branches: &[Sequence]| branches.iter().any(|items| refers(items));
+    items.iter().any(|item| match item {
+        Item::Again(_) | Item::Conditional { .. } => true,
+        Item::Repeat(repeat) => refers(&repeat.what),
+        Item::Group(group) => any(&group.branches),
+        Item::Atomic(branches) => any(branches),
+        // A look takes nothing, whatever it refers to.
+        Item::Literal(_) | Item::Any | Item::Set(_) | Item::At(_) | Item::Look(_) => false,
+    })
+}
+
+/// `I` and `i`, with and without their dots: the same letter for Python if case does not matter.
+const DOTS: [u32; 4] = [0x49, 0x69, 0x130, 0x131];
+
+fn set(these: &Set, flags: Flags, out: &mut String) {
+    let Set { negated, parts } = these;
+    let (mut ranges, mut kinds) = (String::new(), String::new());
+    for part in parts {
+        match *part {
+            SetPart::Range(from, to) => {
+                range(from, to, &mut ranges);
+                if flags.ignore_case && flags.ascii {
+                    other_case(from, to, &mut ranges);
+                } else if flags.ignore_case && DOTS.iter().any(|letter| (from..=to).contains(letter)) {
+                    for letter in DOTS {
+                        range(letter, letter, &mut ranges);
+                    }
+                }
+            }
+            SetPart::Kind { kind: of, negated } => kind(of, negated, flags.ascii, &mut kinds),
+        }
+    }
+    let ignore_case = flags.ignore_case && !flags.ascii && !ranges.is_empty();
+    match (ranges.is_empty() && kinds.is_empty(), negated) {
+        (true, false) => out.push_str("[^\\x{0}-\\x{10FFFF}]"),
+        (true, true) => out.push_str("(?s:.)"),
+        (false, true) if ignore_case => out.push_str(&format!("(?i:[^{ranges}{kinds}])")),
+        (false, true) => out.push_str(&format!("[^{ranges}{kinds}]")),
+        // Kinds of characters are what they are in any case.
+        (false, false) if ignore_case && kinds.is_empty() => out.push_str(&format!("(?i:[{ranges}])")),
+        (false, false) if ignore_case => out.push_str(&format!("(?:(?i:[{ranges}])|[{kinds}])")),
+        (false, false) => out.push_str(&format!("[{ranges}{kinds}]")),
+    }
+}
+
+/// A range, without the surrogates, which no text has.
+fn range(from: u32, to: u32, out: &mut String) {
+    let from = if (0xD800..0xE000).contains(&from) { 0xE000 } else { from };
+    let to = if (0xD800..0xE000).contains(&to) { 0xD7FF } else { to };
+    match from.cmp(&to) {
+        std::cmp::Ordering::Less => out.push_str(&format!("\\x{{{from:X}}}-\\x{{{to:X}}}")),
+        std::cmp::Ordering::Equal => out.push_str(&format!("\\x{{{from:X}}}")),
+        std::cmp::Ordering::Greater => {}
+    }
+}
+
+/// The letters of ASCII in a range, in their other case.
+fn other_case(from: u32, to: u32, out: &mut String) {
+    for (first, last, other) in [(0x41, 0x5A, 0x61), (0x61, 0x7A, 0x41)] {
+        let (from, to) = (from.max(first), to.min(last));
+        if from <= to {
+            range(from - first + other, to - first + other, out);
+        }
+    }
+}
+
+fn kind(of: Kind, negated: bool, ascii: bool, out: &mut String) {
+    let inner = match (of, ascii) {
+        (Kind::Digit, false) => "\\p{Nd}",
+        (Kind::Digit, true) => "0-9",
+        // Python counts the four separators of ASCII as blanks, but not among ASCII's own.
+        (Kind::Blank, false) => "\\s\\x1c-\\x1f",
+        (Kind::Blank, true) => "\\t-\\r ",
+        (Kind::Word, false) => "\\p{L}\\p{N}_",
+        (Kind::Word, true) => "0-9A-Za-z_",
+    };
+    if negated {
+        out.push_str(&format!("[^{inner}]"));
+    } else {
+        out.push_str(inner);
+    }
+}

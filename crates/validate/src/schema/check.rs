@@ -1,0 +1,270 @@
+//! Values checked by compiled schemas.
+//!
+//! First comes the verdict, which stops at the first failure; only what is wrong is gone through again for all of its
+//! failures. Both together take a bounded number of steps.
+
+use qontract_bundle::{Map, Value};
+
+use super::compile::Compiled;
+use super::own;
+use super::parts::{Step, each};
+use super::rule::{Keyword, Node, NodeId, Own, Rule};
+use crate::failure::{Failure, Wrong};
+use crate::keywords;
+use crate::pattern::TooCostly;
+
+/// How many schemas are applied to the parts of a document, at most, whatever its size.
+const STEPS: u64 = 2_000_000;
+/// How many more for each value in it.
+const STEPS_PER_VALUE: u64 = 256;
+/// How many schemas may be within each other at a time; Python gives up before.
+const DEEPEST: usize = 500;
+
+/// Everything that `node` has against `value`.
+pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value) -> Vec<Failure> {
+    let mut run = Run { compiled, left: STEPS, root: Some(value), depth: 0 };
+    let mut found = Vec::new();
+    let outcome = match run.fits(node, value) {
+        Ok(true) => return found,
+        Err(Stop::TooComplex) => Err(Stop::TooComplex),
+        Ok(false) | Err(Stop::TooCostly) => {
+            run.depth = 0;
+            run.collect(node, value, &mut String::new(), &mut found)
+        }
+    };
+    match outcome {
+        Ok(()) => found,
+        Err(Stop::TooComplex | Stop::TooCostly) => {
+            let Node { file, pointer, .. } = &compiled.nodes[node];
+            let keyword = Some(((*file).to_owned(), format!("{pointer}/")));
+            vec![Failure { pointer: String::new(), keyword, wrong: Wrong::TooComplex }]
+        }
+    }
+}
+
+/// Why there is no verdict.
+#[derive(Debug)]
+pub enum Stop {
+    /// A pattern was given up.
+    TooCostly,
+    /// There are too many steps, or too many schemas within each other.
+    TooComplex,
+}
+
+impl From<TooCostly> for Stop {
+    fn from(_: TooCostly) -> Self {
+        Stop::TooCostly
+    }
+}
+
+struct Run<'c, 'v> {
+    compiled: &'c Compiled<'c>,
+    /// How many steps are left.
+    left: u64,
+    /// The document, until the steps for its size are counted in.
+    root: Option<&'v Value>,
+    depth: usize,
+}
+
+impl Run<'_, '_> {
+    fn step(&mut self, cost: usize) -> Result<(), Stop> {
+        self.spend(cost as u64)
+    }
+
+    fn spend(&mut self, cost: u64) -> Result<(), Stop> {
+        if cost > self.left {
+            // Large documents may take longer; that one is large is found out when it matters.
+            let root = self.root.take().ok_or(Stop::TooComplex)?;
+            self.left += STEPS_PER_VALUE * count(root);
+            return self.spend(cost);
+        }
+        self.left -= cost;
+        Ok(())
+    }
+
+    fn enter(&mut self) -> Result<(), Stop> {
+        self.depth += 1;
+        if self.depth > DEEPEST { Err(Stop::TooComplex) } else { self.step(1) }
+    }
+
+    /// Whether `value` is as `node` demands.
+    fn fits(&mut self, node: NodeId, value: &Value) -> Result<bool, Stop> {
+        self.enter()?;
+        let compiled = self.compiled;
+        let mut fits = true;
+        for Keyword { rule, .. } in &compiled.nodes[node].rules {
+            fits = match rule {
+                Rule::Own(own) => self.keeps(own, value)?,
+                Rule::Parts(parts) => each(parts, value, &mut |_, part, node| self.fits(node, part))?,
+                other => self.holds(other, value)?,
+            };
+            if !fits {
+                break;
+            }
+        }
+        self.depth -= 1;
+        Ok(fits)
+    }
+
+    /// Whether a rule about alternatives holds.
+    fn holds(&mut self, rule: &Rule<'_>, value: &Value) -> Result<bool, Stop> {
+        match rule {
+            Rule::AnyOf(nodes) => self.any(nodes, value),
+            Rule::OneOf(nodes) => {
+                let mut count = 0;
+                for node in nodes {
+                    count += usize::from(self.fits(*node, value)?);
+                    if count > 1 {
+                        break;
+                    }
+                }
+                Ok(count == 1)
+            }
+            Rule::Not(node) => Ok(!self.fits(*node, value)?),
+            Rule::Contains(node) => {
+                let Some(items) = value.as_list() else { return Ok(true) };
+                for item in items {
+                    if self.fits(*node, item)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Rule::Names(node) => {
+                for (name, _) in value.as_map().into_iter().flat_map(Map::iter) {
+                    if !self.fits(*node, &Value::str(name.as_str()))? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Rule::Own(_) | Rule::Parts(_) => Ok(true),
+        }
+    }
+
+    fn any(&mut self, nodes: &[NodeId], value: &Value) -> Result<bool, Stop> {
+        for node in nodes {
+            if self.fits(*node, value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// All failures of `value` by `node`.
+    fn collect(
+        &mut self,
+        node: NodeId,
+        value: &Value,
+        pointer: &mut String,
+        found: &mut Vec<Failure>,
+    ) -> Result<(), Stop> {
+        self.enter()?;
+        let compiled = self.compiled;
+        let node = &compiled.nodes[node];
+        for keyword in &node.rules {
+            let depth = self.depth;
+            let (before, length) = (found.len(), pointer.len());
+            match self.wrongs(keyword, value, pointer, found) {
+                Ok(wrongs) => {
+                    found.extend(wrongs.into_iter().map(|wrong| failure(node, keyword, pointer, wrong)));
+                }
+                // A pattern is given up at the value that it was looked for in, as far as that is known.
+                Err(Stop::TooCostly) => {
+                    self.depth = depth;
+                    found.truncate(before);
+                    pointer.truncate(length);
+                    found.push(failure(node, keyword, pointer, Wrong::CostlyPattern));
+                }
+                Err(Stop::TooComplex) => return Err(Stop::TooComplex),
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// What is wrong with `value` itself; what is wrong with its parts is added to `found`.
+    fn wrongs(
+        &mut self,
+        keyword: &Keyword<'_>,
+        value: &Value,
+        pointer: &mut String,
+        found: &mut Vec<Failure>,
+    ) -> Result<Vec<Wrong>, Stop> {
+        match &keyword.rule {
+            Rule::Own(own) => Ok(if self.keeps(own, value)? { Vec::new() } else { own::wrong(own, value)? }),
+            Rule::Parts(parts) => {
+                each(parts, value, &mut |step, part, node| {
+                    let length = pointer.len();
+                    match step {
+                        Step::Here => {}
+                        Step::Field(name) => keywords::push(pointer, name),
+                        Step::Item(index) => keywords::push(pointer, &index.to_string()),
+                    }
+                    self.collect(node, part, pointer, found)?;
+                    pointer.truncate(length);
+                    Ok(true)
+                })?;
+                Ok(Vec::new())
+            }
+            Rule::AnyOf(nodes) if self.any(nodes, value)? => Ok(Vec::new()),
+            Rule::AnyOf(nodes) => Ok(vec![self.no_branch(nodes, value, pointer)?]),
+            Rule::OneOf(nodes) => {
+                let mut fitting = Vec::new();
+                for (index, node) in nodes.iter().enumerate() {
+                    fitting.extend(self.fits(*node, value)?.then_some(index));
+                }
+                match fitting.len() {
+                    0 => Ok(vec![self.no_branch(nodes, value, pointer)?]),
+                    1 => Ok(Vec::new()),
+                    _ => Ok(vec![Wrong::ManyBranches(fitting)]),
+                }
+            }
+            Rule::Names(node) => {
+                let mut wrongs = Vec::new();
+                for (name, _) in value.as_map().into_iter().flat_map(Map::iter) {
+                    let mut of_name = Vec::new();
+                    self.collect(*node, &Value::str(name.as_str()), pointer, &mut of_name)?;
+                    wrongs.extend(of_name.into_iter().map(|failure| Wrong::Name(Box::new(failure))));
+                }
+                Ok(wrongs)
+            }
+            Rule::Not(_) | Rule::Contains(_) if self.holds(&keyword.rule, value)? => Ok(Vec::new()),
+            Rule::Not(_) => Ok(vec![Wrong::Forbidden]),
+            Rule::Contains(_) => Ok(vec![Wrong::Count("no item of the kind it needs".to_owned())]),
+        }
+    }
+
+    fn no_branch(&mut self, nodes: &[NodeId], value: &Value, pointer: &mut String) -> Result<Wrong, Stop> {
+        let mut branches = Vec::new();
+        for node in nodes {
+            let mut of_branch = Vec::new();
+            self.collect(*node, value, pointer, &mut of_branch)?;
+            branches.push(of_branch);
+        }
+        Ok(Wrong::NoBranch(branches))
+    }
+
+    /// Whether `value` itself is as a keyword demands.
+    fn keeps(&mut self, own: &Own<'_>, value: &Value) -> Result<bool, Stop> {
+        self.step(own::cost(own, value))?;
+        Ok(own::keeps(own, value)?)
+    }
+}
+
+fn failure(node: &Node<'_>, keyword: &Keyword<'_>, pointer: &str, wrong: Wrong) -> Failure {
+    let at = if keyword.name.is_empty() {
+        node.pointer.clone()
+    } else {
+        keywords::below(&node.pointer, keyword.name)
+    };
+    Failure { pointer: pointer.to_owned(), keyword: Some((node.file.to_owned(), at)), wrong }
+}
+
+fn count(value: &Value) -> u64 {
+    match value {
+        Value::List(items) => 1 + items.iter().map(count).sum::<u64>(),
+        Value::Map(map) => 1 + map.iter().map(|(_, value)| count(value)).sum::<u64>(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,168 @@
+//! What keywords demand of a value itself, without the schemas within theirs.
+
+use std::cmp::Ordering;
+
+use qontract_bundle::{Map, Value};
+use serde_json::Value as Plain;
+
+use super::rule::{Counted, Others, Own};
+use super::{equality, numbers};
+use crate::failure::Wrong;
+use crate::pattern::TooCostly;
+use crate::tree::plain;
+use crate::words::show;
+
+/// How much text a pattern looks through in one step.
+const TEXT_PER_STEP: usize = 64;
+/// How many values are compared in one step.
+const VALUES_PER_STEP: usize = 16;
+
+/// How many steps more than the others it takes to find out whether `value` is as a keyword demands.
+pub fn cost(own: &Own<'_>, value: &Value) -> usize {
+    match own {
+        Own::Enum(values) => values.len() / VALUES_PER_STEP,
+        Own::Pattern(_) => value.as_str().map_or(0, |text| text.len() / TEXT_PER_STEP),
+        Own::Unique => value.as_list().map_or(0, <[Value]>::len),
+        _ => 0,
+    }
+}
+
+/// Whether `value` is as a keyword demands.
+pub fn keeps(own: &Own<'_>, value: &Value) -> Result<bool, TooCostly> {
+    let is = |limit: &Value, wrong: &[Ordering]| {
+        numbers::compare(value, limit).is_none_or(|ordering| !wrong.contains(&ordering))
+    };
+    Ok(match own {
+        Own::Forbidden => false,
+        Own::Type(types) => types.iter().any(|name| is_type(value, name)),
+        Own::Enum(values) => values.iter().any(|allowed| equality::equal(value, allowed)),
+        Own::Const(allowed) => equality::equal(value, allowed),
+        Own::Pattern(pattern) => match value.as_str() {
+            None => true,
+            Some(text) => pattern.finds(text)?,
+        },
+        Own::Format(_, check) => match value.as_str() {
+            None => true,
+            Some(text) => check.is_valid(&Plain::String(text.to_owned())),
+        },
+        Own::Minimum(limit) => is(limit, &[Ordering::Less]),
+        Own::Maximum(limit) => is(limit, &[Ordering::Greater]),
+        Own::ExclusiveMinimum(limit) => is(limit, &[Ordering::Less, Ordering::Equal]),
+        Own::ExclusiveMaximum(limit) => is(limit, &[Ordering::Greater, Ordering::Equal]),
+        Own::MultipleOf(of) => numbers::is_multiple(value, of),
+        Own::Least(counted, limit) => size(*counted, value).is_none_or(|size| size >= *limit),
+        Own::Most(counted, limit) => size(*counted, value).is_none_or(|size| size <= *limit),
+        Own::Unique => match value.as_list() {
+            None => true,
+            Some(items) => equality::first_repeated(items).is_none(),
+        },
+        Own::Required(names) => {
+            value.as_map().is_none_or(|map| names.iter().all(|name| map.get(name).is_some()))
+        }
+        Own::Needs(needs) => value.as_map().is_none_or(|map| {
+            needs.iter().all(|(name, needed)| {
+                map.get(name).is_none() || needed.iter().all(|name| map.get(name).is_some())
+            })
+        }),
+        Own::Closed(others) => match value.as_map() {
+            None => true,
+            Some(map) => {
+                for (name, _) in map.iter() {
+                    if is_other(others, name.as_str())? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+        },
+        Own::ClosedList(most) => value.as_list().is_none_or(|items| items.len() <= *most),
+    })
+}
+
+/// What is wrong with a value that a keyword has something against.
+pub fn wrong(own: &Own<'_>, value: &Value) -> Result<Vec<Wrong>, TooCostly> {
+    let missing = |name: &&str| Wrong::Missing((*name).to_owned());
+    let absent = |name: &&&str| value.get(name).is_none();
+    Ok(vec![match own {
+        Own::Forbidden => Wrong::Forbidden,
+        Own::Type(types) => Wrong::Type(types.iter().map(|name| (*name).to_owned()).collect()),
+        Own::Enum(values) => {
+            let mut different: Vec<Plain> = Vec::new();
+            for value in values.iter().map(plain) {
+                if !different.contains(&value) {
+                    different.push(value);
+                }
+            }
+            Wrong::Enum(different)
+        }
+        Own::Const(value) => Wrong::Enum(vec![plain(value)]),
+        Own::Pattern(_) => Wrong::Pattern,
+        Own::Format(name, _) => Wrong::Format((*name).to_owned()),
+        Own::Minimum(limit) => Wrong::Range(format!("less than {}, the least allowed", show(limit))),
+        Own::Maximum(limit) => Wrong::Range(format!("more than {}, the most allowed", show(limit))),
+        Own::ExclusiveMinimum(limit) => Wrong::Range(format!("not more than {}, as it must be", show(limit))),
+        Own::ExclusiveMaximum(limit) => Wrong::Range(format!("not less than {}, as it must be", show(limit))),
+        Own::MultipleOf(of) => Wrong::Range(format!("not a multiple of {}", show(of))),
+        Own::Least(Counted::Characters, limit) => {
+            Wrong::Length(format!("shorter than the {limit} characters it needs"))
+        }
+        Own::Most(Counted::Characters, limit) => {
+            Wrong::Length(format!("longer than the {limit} characters allowed"))
+        }
+        Own::Least(Counted::Items, limit) => Wrong::Count(format!("fewer items than the {limit} it needs")),
+        Own::Most(Counted::Items, limit) => Wrong::Count(format!("more items than the {limit} allowed")),
+        Own::Least(Counted::Fields, limit) => Wrong::Count(format!("fewer fields than the {limit} it needs")),
+        Own::Most(Counted::Fields, limit) => Wrong::Count(format!("more fields than the {limit} allowed")),
+        Own::Unique => Wrong::Repeated,
+        Own::Required(names) => return Ok(names.iter().filter(absent).map(missing).collect()),
+        Own::Needs(needs) => {
+            let given = needs.iter().filter(|(name, _)| value.get(name).is_some());
+            return Ok(given.flat_map(|(_, needed)| needed.iter().filter(absent).map(missing)).collect());
+        }
+        Own::Closed(others) => {
+            let mut unknown = Vec::new();
+            for (name, _) in value.as_map().into_iter().flat_map(Map::iter) {
+                if is_other(others, name.as_str())? {
+                    unknown.push(name.as_str().to_owned());
+                }
+            }
+            Wrong::Unknown(unknown)
+        }
+        Own::ClosedList(most) => Wrong::Count(format!("more items than the {most} allowed")),
+    }])
+}
+
+/// Whether a field is not among those that a schema names.
+pub fn is_other(others: &Others<'_>, name: &str) -> Result<bool, TooCostly> {
+    if others.named.is_some_and(|named| named.get(name).is_some()) {
+        return Ok(false);
+    }
+    for pattern in &others.patterns {
+        if pattern.finds(name)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_type(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Null => name == "null",
+        Value::Bool(_) => name == "boolean",
+        Value::Int(_) | Value::BigInt(_) => matches!(name, "integer" | "number"),
+        Value::Float(value) => name == "number" || name == "integer" && value.fract() == 0.0,
+        Value::Str(_) => name == "string",
+        Value::List(_) => name == "array",
+        Value::Map(_) => name == "object",
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no document has so many parts")]
+fn size(counted: Counted, value: &Value) -> Option<f64> {
+    let size = match counted {
+        Counted::Characters => value.as_str()?.chars().count(),
+        Counted::Items => value.as_list()?.len(),
+        Counted::Fields => value.as_map()?.len(),
+    };
+    Some(size as f64)
+}

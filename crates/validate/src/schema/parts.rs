@@ -1,0 +1,132 @@
+//! The parts of a value that keywords apply other schemas to.
+//!
+//! Each kind of part has a function of its own: they are on the stack once for every schema within a schema.
+
+use std::sync::Arc;
+
+use qontract_bundle::{Map, Value};
+
+use super::check::Stop;
+use super::own::is_other;
+use super::rule::{NodeId, Others, Parts};
+use crate::pattern::Pattern;
+
+/// How to get to a part.
+pub enum Step<'v> {
+    /// It is all of the value.
+    Here,
+    /// It is a field.
+    Field(&'v str),
+    /// It is an item.
+    Item(usize),
+}
+
+/// What is done with a part and its schema; whether to go on.
+type Visit<'f, 'v> = dyn FnMut(Step<'v>, &'v Value, NodeId) -> Result<bool, Stop> + 'f;
+
+/// Goes through the parts of `value` with the schema of each, until `visit` says no; whether it never did.
+pub fn each<'v>(parts: &Parts<'_>, value: &'v Value, visit: &mut Visit<'_, 'v>) -> Result<bool, Stop> {
+    match parts {
+        Parts::Whole(node) => visit(Step::Here, value, *node),
+        Parts::All(nodes) => all(nodes, value, visit),
+        Parts::Dependent(nodes) => dependent(nodes, value, visit),
+        Parts::Fields(nodes) => fields(nodes, value, visit),
+        Parts::Matching(nodes) => matching(nodes, value, visit),
+        Parts::Others(others, node) => remaining(others, *node, value, visit),
+        Parts::Items(node) => items(0, *node, value, visit),
+        Parts::Rest(from, node) => items(*from, *node, value, visit),
+        Parts::Each(nodes) => one_by_one(nodes, value, visit),
+    }
+}
+
+fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_map().into_iter().flat_map(Map::iter).map(|(name, field)| (name.as_str(), field))
+}
+
+fn all<'v>(nodes: &[NodeId], value: &'v Value, visit: &mut Visit<'_, 'v>) -> Result<bool, Stop> {
+    for node in nodes {
+        if !visit(Step::Here, value, *node)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn dependent<'v>(
+    nodes: &[(&str, NodeId)],
+    value: &'v Value,
+    visit: &mut Visit<'_, 'v>,
+) -> Result<bool, Stop> {
+    for (name, node) in nodes {
+        if value.get(name).is_some() && !visit(Step::Here, value, *node)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Both are sorted: one pass goes through them together.
+fn fields<'v>(nodes: &[(&str, NodeId)], value: &'v Value, visit: &mut Visit<'_, 'v>) -> Result<bool, Stop> {
+    let mut rest = nodes;
+    for (name, field) in entries(value) {
+        while let Some(((known, node), after)) = rest.split_first() {
+            if *known > name {
+                break;
+            }
+            rest = after;
+            if *known == name && !visit(Step::Field(name), field, *node)? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn matching<'v>(
+    nodes: &[(Arc<Pattern>, NodeId)],
+    value: &'v Value,
+    visit: &mut Visit<'_, 'v>,
+) -> Result<bool, Stop> {
+    for (pattern, node) in nodes {
+        for (name, field) in entries(value) {
+            if pattern.finds(name)? && !visit(Step::Field(name), field, *node)? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn remaining<'v>(
+    others: &Others<'_>,
+    node: NodeId,
+    value: &'v Value,
+    visit: &mut Visit<'_, 'v>,
+) -> Result<bool, Stop> {
+    for (name, field) in entries(value) {
+        if is_other(others, name)? && !visit(Step::Field(name), field, node)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn items<'v>(from: usize, node: NodeId, value: &'v Value, visit: &mut Visit<'_, 'v>) -> Result<bool, Stop> {
+    let items = value.as_list().unwrap_or_default();
+    for (index, item) in items.iter().enumerate().skip(from) {
+        if !visit(Step::Item(index), item, node)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn one_by_one<'v>(nodes: &[NodeId], value: &'v Value, visit: &mut Visit<'_, 'v>) -> Result<bool, Stop> {
+    let items = value.as_list().unwrap_or_default();
+    for ((index, item), node) in items.iter().enumerate().zip(nodes) {
+        if !visit(Step::Item(index), item, *node)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
