@@ -81,6 +81,7 @@ impl Stage {
         let mut config = String::new();
         if script.is_file() {
             let python = std::env::var("QONTRACT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+            let script = script.to_str().unwrap();
             config = format!("[integrations.{room_name}]\ncommand = [{python:?}, {script:?}]\n");
         }
         scratch.write("config.toml", config);
@@ -103,11 +104,8 @@ impl Stage {
         exit("dry run", &dry, case.exit.0)?;
         if let Some(notes) = &case.notes {
             let said = String::from_utf8_lossy(&dry.stderr).into_owned();
-            let said: String = said
-                .lines()
-                .filter(|line| !line.ends_with("tells more"))
-                .map(|line| format!("{line}\n"))
-                .collect();
+            let said: Vec<&str> = said.lines().filter(|line| !line.ends_with("tells more")).collect();
+            let said = said.join("\n") + "\n";
             if said != *notes {
                 return Err(format!("expected notes:\n{notes}actual notes:\n{said}"));
             }
@@ -170,7 +168,8 @@ fn world(text: &str) -> BTreeMap<String, Value> {
 }
 
 fn json(world: &BTreeMap<String, Value>) -> String {
-    world.iter().map(|(path, content)| format!("{path}: {content}\n")).collect()
+    let lines: Vec<String> = world.iter().map(|(path, content)| format!("{path}: {content}\n")).collect();
+    lines.concat()
 }
 
 fn exit(what: &str, output: &Output, expected: i32) -> Result<(), String> {
@@ -192,6 +191,10 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for path in folders(from) {
         let target = to.join(path.file_name().unwrap());
-        if path.is_dir() { copy(&path, &target) } else { drop(fs::copy(&path, &target).unwrap()) }
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
     }
 }
