@@ -30,6 +30,8 @@ pub use contract::{Applied, DeclaredOf, Observed, Read, Staged, View, Want, Want
 pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, Source, Terms};
 pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants};
 pub use fault::{Fault, Whose};
+pub use qontract_graphql::Operation;
+
 pub use function::{Cx, Function, FunctionState};
 pub use key::{Scope, ShardKey};
 pub use options::Options;

@@ -1,0 +1,346 @@
+//! A small integration and its world: shelves with boxes. It has everything the contract knows: a secret to resolve, a
+//! marker of ownership, deletion, versions, groups of steps, waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use qontract_bundle::{Pool, load};
+use qontract_graphql::Engine;
+use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::{
+    About, Applied, Change, ChangeKind, Data, DeclaredOf, Fault, Group, Loaded, Observed, Operation, Options,
+    Plan, Read, Scope, ShardKey, Source, Staged, Step, Thing, View, Want, Wanted, World, Write,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::chance::Chance;
+
+/// A box that is declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declaration {
+    pub name: String,
+    pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<bool>,
+}
+
+/// Shelf ↦ its boxes.
+pub type Stock = BTreeMap<String, Vec<Declaration>>;
+
+/// A bundle that declares this.
+pub fn source(stock: &Stock) -> Arc<dyn Source> {
+    let mut data = json!({"/integration.yml":
+        {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]}});
+    for (shelf, boxes) in stock {
+        data[format!("/{shelf}.yml")] = json!({"$schema": "/shelf", "name": shelf, "boxes": boxes});
+    }
+    let field = |name: &str, type_: &str| json!({"name": name, "type": type_});
+    let bundle = json!({"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {}, "data": data,
+        "graphql": [
+            {"name": "Query", "fields": [
+                {"name": "integrations_v1", "type": "Integration", "isList": true, "datafileSchema": "/integration"},
+                {"name": "shelves", "type": "Shelf", "isList": true, "datafileSchema": "/shelf"}]},
+            {"name": "Integration", "fields": [field("name", "string"), field("path", "string"),
+                {"name": "schemas", "type": "string", "isList": true}]},
+            {"name": "Shelf", "fields": [field("name", "string"),
+                {"name": "boxes", "type": "Box", "isList": true}]},
+            {"name": "Box", "fields": [field("name", "string"), field("content", "string"), field("delete", "boolean"),
+                field("secret", "boolean")]}]});
+    let bundle = load(bundle.to_string().as_bytes(), &Pool::default()).unwrap();
+    Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).unwrap())))
+}
+
+/// A box in the world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thingy {
+    pub content: String,
+    pub version: u64,
+    pub ours: bool,
+}
+
+/// What goes wrong, in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    pub silent_read: usize,
+    pub failed_read: usize,
+    pub failed_write: usize,
+    pub lost_answer: usize,
+    pub meddling: usize,
+    pub no_secret: usize,
+    /// The process ends after so many writes.
+    pub crash_after: Option<usize>,
+}
+
+/// The world.
+pub struct Shelves {
+    pub boxes: BTreeMap<String, BTreeMap<String, Thingy>>,
+    pub faults: Faults,
+    pub chance: Chance,
+    pub writes: usize,
+    pub problems: Vec<String>,
+    /// Told when the process of this run ends.
+    pub crash: Arc<tokio::sync::Notify>,
+    known: BTreeSet<String>,
+    unresolved: BTreeSet<String>,
+    versions: u64,
+}
+
+impl Shelves {
+    pub fn new(boxes: BTreeMap<String, BTreeMap<String, Thingy>>, seed: u64) -> Self {
+        Self {
+            boxes,
+            faults: Faults::default(),
+            chance: Chance::new(seed),
+            writes: 0,
+            problems: Vec::new(),
+            crash: Arc::default(),
+            known: BTreeSet::new(),
+            unresolved: BTreeSet::new(),
+            versions: 100,
+        }
+    }
+
+    /// A new run begins.
+    pub fn begin(&mut self, faults: Faults) {
+        self.faults = faults;
+        self.writes = 0;
+        self.crash = Arc::default();
+        self.known.clear();
+        self.unresolved.clear();
+    }
+
+    /// Somebody else changes one of our boxes.
+    fn meddle(&mut self) {
+        self.versions += 1;
+        let version = self.versions;
+        let ours: Vec<&mut Thingy> =
+            self.boxes.values_mut().flat_map(BTreeMap::values_mut).filter(|thing| thing.ours).collect();
+        let chosen = self.chance.below(ours.len());
+        if let Some(thing) = ours.into_iter().nth(chosen) {
+            (thing.content, thing.version) = ("meddled with".to_owned(), version);
+        }
+    }
+}
+
+pub struct ShelvesRoom {
+    pub about: About,
+    pub world: Arc<Mutex<Shelves>>,
+}
+
+impl ShelvesRoom {
+    pub fn new(world: Arc<Mutex<Shelves>>) -> Self {
+        Self { about: About::new("shelves", "boxes").query::<Asked>(), world }
+    }
+}
+
+#[derive(Deserialize)]
+pub struct Asked {
+    shelves: Vec<AskedShelf>,
+}
+
+#[derive(Deserialize)]
+struct AskedShelf {
+    name: String,
+    boxes: Option<Vec<Declaration>>,
+}
+
+impl Operation for Asked {
+    const NAME: &'static str = "Shelves";
+    const TEXT: &'static str = "query Shelves { shelves { name boxes { name content delete secret } } }";
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    Put { shelf: String, name: String, content: String, version: Option<u64> },
+    Remove { shelf: String, name: String, version: u64 },
+}
+
+fn scope(shelf: &str) -> Scope {
+    Scope::new([("shelf", shelf)])
+}
+
+impl Staged for ShelvesRoom {
+    type Common = ();
+    type Target = String;
+    type State = Vec<Declaration>;
+    type Item = String;
+    type Found = (String, Thingy);
+    type Action = Action;
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+        let answer = data.query::<Asked>()?;
+        let mut declared = Declared::new(());
+        for (index, shelf) in answer.data.shelves.into_iter().enumerate() {
+            let place = answer.places.of(&format!("/shelves/{index}"));
+            let key = ShardKey::new([("shelf", shelf.name.as_str())]);
+            declared.add(key, Shard::new(shelf.name, shelf.boxes.unwrap_or_default(), place));
+        }
+        Ok(declared)
+    }
+
+    async fn resolve(
+        &self,
+        _: &Read,
+        view: View<'_, (), String, Vec<Declaration>>,
+    ) -> Result<Vec<Want<String>>, Fault> {
+        let mut world = self.world.lock().unwrap();
+        let shelf = &view.shard.target;
+        let mut wants = Vec::new();
+        for declared in &view.shard.state {
+            let needs_secret = declared.secret == Some(true) && declared.delete != Some(true);
+            let unresolved = needs_secret && {
+                let percent = world.faults.no_secret;
+                world.chance.percent(percent)
+            };
+            if unresolved {
+                world.unresolved.insert(shelf.clone());
+            }
+            let wanted = match declared.delete {
+                Some(true) => Wanted::Delete,
+                _ if unresolved => Wanted::Unresolved(Fault::remote("no secret")),
+                _ => Wanted::Present(declared.content.clone()),
+            };
+            let thing = Thing { scope: scope(shelf), kind: "Box".to_owned(), name: declared.name.clone() };
+            wants.push(Want { thing, place: None, wanted });
+        }
+        Ok(wants)
+    }
+
+    async fn observe(
+        &self,
+        _: &Read,
+        shelf: &String,
+        _: &[Want<String>],
+    ) -> Result<World<(String, Thingy)>, Fault> {
+        let answered = {
+            let mut world = self.world.lock().unwrap();
+            let (silent, failed) = (world.faults.silent_read, world.faults.failed_read);
+            world.known.remove(shelf);
+            if world.chance.percent(silent) {
+                None
+            } else if world.chance.percent(failed) {
+                Some(Observed::Unknown(Fault::remote("no answer")))
+            } else {
+                world.known.insert(shelf.clone());
+                let boxes = world.boxes.get(shelf).cloned().unwrap_or_default();
+                Some(Observed::Known(boxes.into_iter().filter(|(_, thing)| thing.ours).collect()))
+            }
+        };
+        match answered {
+            Some(observed) => Ok(BTreeMap::from([(scope(shelf), observed)])),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn plan(&self, wanted: &[Want<String>], world: &World<(String, Thingy)>) -> Plan<Action> {
+        let mut plan = Plan::default();
+        for (scope, observed) in world {
+            let Observed::Known(boxes) = observed else { continue };
+            let shelf = scope.get("shelf").unwrap().to_owned();
+            let mut steps = Vec::new();
+            let of = |name: &str| boxes.iter().find(|(known, _)| known == name).map(|(_, thing)| thing);
+            for want in wanted {
+                let change = |kind, what: &str| Change::new(kind, want.thing.clone(), what);
+                let name = want.thing.name.clone();
+                match (&want.wanted, of(&name)) {
+                    (Wanted::Present(content), there)
+                        if there.is_none_or(|there| there.content != *content) =>
+                    {
+                        let kind = if there.is_some() { ChangeKind::Change } else { ChangeKind::Add };
+                        let version = there.map(|there| there.version);
+                        let action =
+                            Action::Put { shelf: shelf.clone(), name, content: content.clone(), version };
+                        steps.push(Step::new(change(kind, "put box"), action));
+                    }
+                    (Wanted::Delete, Some(there)) => {
+                        let action = Action::Remove { shelf: shelf.clone(), name, version: there.version };
+                        steps.push(Step::new(change(ChangeKind::Remove, "remove box"), action));
+                    }
+                    _ => {}
+                }
+            }
+            for (name, there) in boxes {
+                if wanted.iter().all(|want| want.thing.name != *name) {
+                    let thing = Thing { scope: scope.clone(), kind: "Box".to_owned(), name: name.clone() };
+                    let action =
+                        Action::Remove { shelf: shelf.clone(), name: name.clone(), version: there.version };
+                    steps.push(Step::new(Change::new(ChangeKind::Remove, thing, "remove box"), action));
+                }
+            }
+            // Two groups, so that a failure stops only one of them.
+            let rest = steps.split_off(steps.len() / 2);
+            plan.groups.extend([steps, rest].map(|steps| Group { name: shelf.clone(), steps }));
+        }
+        plan
+    }
+
+    async fn apply(&self, _: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
+        let (result, crash, crashing) = {
+            let mut world = self.world.lock().unwrap();
+            let result = world.apply(action);
+            let crash = world.faults.crash_after.is_some_and(|after| world.writes > after);
+            (result, crash, Arc::clone(&world.crash))
+        };
+        if crash {
+            crashing.notify_one();
+            std::future::pending::<()>().await;
+        }
+        result
+    }
+}
+
+impl Shelves {
+    fn apply(&mut self, action: &Action) -> Result<Applied, Fault> {
+        let Faults { failed_write, lost_answer, meddling, .. } = self.faults;
+        if self.chance.percent(meddling) {
+            self.meddle();
+        }
+        if self.chance.percent(failed_write) {
+            return Err(Fault::remote("the write failed"));
+        }
+        self.versions += 1;
+        let version = self.versions;
+        let applied = match action {
+            Action::Put { shelf, name, content, version: expected } => {
+                let boxes = self.boxes.entry(shelf.clone()).or_default();
+                let there = boxes.get(name);
+                if there.is_some_and(|there| !there.ours) {
+                    // Somebody else has a box of this name: it is theirs.
+                    return Err(Fault::author(format!("`{name}` is not ours")));
+                }
+                if there.map(|there| there.version) != *expected {
+                    return Ok(Applied::Stale);
+                }
+                boxes.insert(name.clone(), Thingy { content: content.clone(), version, ours: true });
+                Applied::Done
+            }
+            Action::Remove { shelf, name, version: expected } => {
+                if !self.known.contains(shelf) || self.unresolved.contains(shelf) {
+                    self.problems.push(format!("`{name}` removed from a shelf that is not known"));
+                }
+                let boxes = self.boxes.entry(shelf.clone()).or_default();
+                match boxes.get(name) {
+                    Some(there) if !there.ours => {
+                        self.problems.push(format!("`{name}` of somebody else removed"));
+                    }
+                    Some(there) if there.version != *expected => return Ok(Applied::Stale),
+                    _ => {}
+                }
+                boxes.remove(name);
+                Applied::Done
+            }
+        };
+        self.writes += 1;
+        if self.chance.percent(lost_answer) {
+            return Err(Fault::remote("the answer was lost"));
+        }
+        Ok(applied)
+    }
+}
