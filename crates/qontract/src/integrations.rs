@@ -81,3 +81,6 @@ pub fn rooms(config: &Config, targets: &Targets) -> anyhow::Result<Vec<Room>> {
     names.dedup();
     names.iter().map(|name| room(name, config, targets)).collect()
 }
+
+#[cfg(test)]
+mod tests;

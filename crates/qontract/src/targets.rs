@@ -24,6 +24,12 @@ impl Targets {
         Self { kubernetes: Some(Arc::new(Sandbox::new(PathBuf::from(folder)))) }
     }
 
+    /// These clusters.
+    #[cfg(test)]
+    pub fn of(kubernetes: Arc<dyn Kubernetes>) -> Self {
+        Self { kubernetes: Some(kubernetes) }
+    }
+
     /// Targets of commands that only look at data: whoever asks them gets an error.
     pub fn none() -> Self {
         Self { kubernetes: Some(Arc::new(Nowhere)) }

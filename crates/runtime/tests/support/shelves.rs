@@ -30,10 +30,15 @@ pub struct Declaration {
 /// Shelf ↦ its boxes.
 pub type Stock = BTreeMap<String, Vec<Declaration>>;
 
-/// A bundle that declares this.
+/// A bundle that declares this, and defines the integration.
 pub fn source(stock: &Stock) -> Arc<dyn Source> {
-    let mut data = json!({"/integration.yml":
+    let listed = json!({"/integration.yml":
         {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]}});
+    source_with(stock, listed)
+}
+
+/// A bundle that declares this, besides other datafiles.
+pub fn source_with(stock: &Stock, mut data: serde_json::Value) -> Arc<dyn Source> {
     for (shelf, boxes) in stock {
         data[format!("/{shelf}.yml")] = json!({"$schema": "/shelf", "name": shelf, "boxes": boxes});
     }
@@ -42,7 +47,11 @@ pub fn source(stock: &Stock) -> Arc<dyn Source> {
         "graphql": [
             {"name": "Query", "fields": [
                 {"name": "integrations_v1", "type": "Integration", "isList": true, "datafileSchema": "/integration"},
+                {"name": "removal_approvals_v1", "type": "Approval", "isList": true, "datafileSchema": "/approval"},
                 {"name": "shelves", "type": "Shelf", "isList": true, "datafileSchema": "/shelf"}]},
+            {"name": "Approval", "fields": [field("integration", "string"), field("expiration", "string"),
+                {"name": "removals", "type": "Removal", "isList": true}]},
+            {"name": "Removal", "fields": [field("target", "string"), field("kind", "string"), field("name", "string")]},
             {"name": "Integration", "fields": [field("name", "string"), field("path", "string"),
                 {"name": "schemas", "type": "string", "isList": true}]},
             {"name": "Shelf", "fields": [field("name", "string"),

@@ -1,0 +1,210 @@
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::sync::Mutex;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
+use qontract_client_kubernetes::{Address, Cluster, Kind, KubernetesError, Object, Reader, Sandbox, Writer};
+use qontract_graphql::Engine;
+use qontract_runtime::affected::{Pair, Verdict, affected};
+use qontract_runtime::{Ended, Loaded, Options, Request, Source, run};
+use qontract_testkit::{Scratch, example};
+use serde_json::Value;
+
+use super::*;
+
+/// A sandbox that fails on any write, and remembers that.
+struct Unwritable {
+    sandbox: Sandbox,
+    writes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Reader for Unwritable {
+    fn list<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+        kind: Kind,
+        namespace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
+        self.sandbox.list(permit, cluster, kind, namespace)
+    }
+
+    fn get<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+        address: &'a Address,
+    ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>> {
+        self.sandbox.get(permit, cluster, address)
+    }
+}
+
+impl Unwritable {
+    fn refuse<'a>(&'a self, what: String) -> BoxFuture<'a, Result<(), KubernetesError>> {
+        self.writes.lock().unwrap().push(what.clone());
+        async move { Err(KubernetesError::Unsupported { what, by: "a world that fails on any write" }) }
+            .boxed()
+    }
+}
+
+impl Writer for Unwritable {
+    fn create<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a Cluster,
+        object: &'a Object,
+    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
+        self.refuse(object.address.to_string())
+    }
+
+    fn remove<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a Cluster,
+        address: &'a Address,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
+        self.refuse(address.to_string())
+    }
+}
+
+fn example_bundle() -> Vec<u8> {
+    let repo = Repo::directory(example(), Layout::default());
+    build(&repo, Stamp::default(), &Pool::default()).unwrap().built.unwrap().encoded.to_vec()
+}
+
+fn loaded(bytes: &[u8], pool: &Pool) -> Option<Arc<dyn Source>> {
+    let bundle = load(bytes, pool).ok()?;
+    Some(Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).ok()?))))
+}
+
+#[tokio::test]
+async fn no_integration_writes_in_a_dry_run() {
+    let scratch = Scratch::new();
+    // One namespace that the data wants gone, so that there is something to remove, too.
+    scratch.write(
+        "clusters/cliffs-stage/_cluster/Namespace/catalog-legacy.yaml",
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: catalog-legacy}\n",
+    );
+    let writes: Arc<Mutex<Vec<String>>> = Arc::default();
+    let world = Unwritable { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
+    let targets = Targets::of(Arc::new(world));
+    let head = loaded(&example_bundle(), &Pool::default()).unwrap();
+    let today = jiff::civil::date(2026, 1, 1);
+    for entry in &ALL {
+        let room = (entry.make)(&targets).unwrap();
+        let name = room.about().name.clone();
+        let dry = run(&room, &Request::new("dry", Mode::DryRun, Arc::clone(&head), today)).await;
+        assert_eq!(dry.ended, Ended::Ok, "{name}: {dry:?}");
+        assert_eq!(*writes.lock().unwrap(), [""; 0], "{name} wrote in a dry run");
+        // The same world does see the writes of a real run: the test can fail.
+        let changes: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
+        let real = run(&room, &Request::new("real", Mode::Real, Arc::clone(&head), today)).await;
+        let seen = std::mem::take(&mut *writes.lock().unwrap());
+        assert_eq!(seen.len(), changes, "{name}");
+        assert_eq!(real.ended, if changes == 0 { Ended::Ok } else { Ended::Failed }, "{name}");
+    }
+}
+
+/// A stream of numbers from a seed.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit.max(1) as u64).unwrap()
+    }
+}
+
+/// Changes something somewhere in a bundle.
+fn mutate(bundle: &mut Value, chance: &mut Chance) {
+    let part = ["data", "data", "data", "resources"][chance.below(4)];
+    let files = bundle[part].as_object_mut().unwrap();
+    let path = files.keys().nth(chance.below(files.len())).unwrap().clone();
+    match chance.below(10) {
+        0 => drop(files.remove(&path)),
+        1 => {
+            let copy = files[&path].clone();
+            files.insert(format!("{path}.copy.yml"), copy);
+        }
+        _ => {
+            if let Some(document) = files.get_mut(&path) {
+                change(document, chance);
+            }
+        }
+    }
+}
+
+/// Changes something in a value, as deep as chance will have it.
+fn change(value: &mut Value, chance: &mut Chance) {
+    let deeper = chance.below(4) > 0;
+    match value {
+        Value::Object(map) if deeper && !map.is_empty() => {
+            let key = map.keys().nth(chance.below(map.len())).unwrap().clone();
+            if chance.below(12) == 0 {
+                map.remove(&key);
+            } else {
+                change(&mut map[&key], chance);
+            }
+        }
+        Value::Array(items) if deeper && !items.is_empty() => {
+            let index = chance.below(items.len());
+            if chance.below(6) == 0 {
+                items.swap(0, index);
+            } else {
+                change(&mut items[index], chance);
+            }
+        }
+        Value::String(text) => text.push('x'),
+        Value::Bool(flag) => *flag = !*flag,
+        other => *other = Value::from("something else"),
+    }
+}
+
+#[test]
+fn what_is_said_to_be_unaffected_has_the_same_declared_state() {
+    let seeds: u64 = std::env::var("QONTRACT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(150);
+    let (bytes, pool) = (example_bundle(), Pool::default());
+    let parsed: Value = serde_json::from_slice(&bytes).unwrap();
+    let base = loaded(&bytes, &pool).unwrap();
+    let rooms: Vec<Room> = ALL.iter().map(|entry| (entry.make)(&Targets::none()).unwrap()).collect();
+    let (mut unaffected, mut hit) = (0, 0);
+    for seed in 1..=seeds {
+        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut changed = parsed.clone();
+        for _ in 0..=chance.below(3) {
+            mutate(&mut changed, &mut chance);
+        }
+        let Some(head) = loaded(&serde_json::to_vec(&changed).unwrap(), &pool) else { continue };
+        let pair = Pair { base: Arc::clone(&base), head: Arc::clone(&head) };
+        for room in &rooms {
+            let name = &room.about().name;
+            match affected(room, &pair, &Options::default()) {
+                Verdict::Unaffected(rule) => {
+                    unaffected += 1;
+                    let state = |source: &Arc<dyn Source>| {
+                        let about = room.about();
+                        let terms = qontract_runtime::Terms {
+                            queries: about.queries.clone(),
+                            looks_up: about.looks_up,
+                            allowed: None,
+                        };
+                        let data = qontract_runtime::Data::new(Arc::clone(source), terms);
+                        room.declare(&data, &Options::default()).map(|state| state.unwrap().json())
+                    };
+                    assert_eq!(state(&base), state(&head), "seed {seed}: {name} by {}", rule.as_str());
+                }
+                Verdict::Affected(_) | Verdict::Unknown(_) => hit += 1,
+            }
+        }
+    }
+    assert!(
+        unaffected > 100 && hit > 10,
+        "{unaffected} unaffected, {hit} affected: too few to mean something"
+    );
+}

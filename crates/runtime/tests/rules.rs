@@ -1,0 +1,303 @@
+//! The rules of the runner, one by one, on the shelves.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod chance;
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod shelves;
+}
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use qontract_access::Mode;
+use qontract_runtime::{Ended, Outcome, Request, Room, ShardState, Source, run, slot};
+use serde_json::json;
+use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source, source_with};
+
+const TODAY: jiff::civil::Date = jiff::civil::date(2026, 3, 31);
+
+/// `a: one two=content -three`: a shelf with its boxes, those with a dash to be gone, those with a plus need a secret.
+fn stock(lines: &[&str]) -> Stock {
+    let declared = |word: &str| {
+        let (name, content) = word.split_once('=').unwrap_or((word, "content"));
+        Declaration {
+            name: name.trim_start_matches(['-', '+']).to_owned(),
+            content: content.to_owned(),
+            delete: name.starts_with('-').then_some(true),
+            secret: name.starts_with('+').then_some(true),
+        }
+    };
+    lines
+        .iter()
+        .map(|line| {
+            let (shelf, boxes) = line.split_once(':').unwrap();
+            (shelf.to_owned(), boxes.split_whitespace().map(declared).collect())
+        })
+        .collect()
+}
+
+fn world(lines: &[&str]) -> Shelves {
+    let boxes = stock(lines).into_iter().map(|(shelf, boxes)| {
+        let thing = |declared: Declaration| {
+            (declared.name, Thingy { content: declared.content, version: 1, ours: true })
+        };
+        (shelf, boxes.into_iter().map(thing).collect::<BTreeMap<_, _>>())
+    });
+    Shelves::new(boxes.collect(), 1)
+}
+
+struct Play {
+    world: Arc<Mutex<Shelves>>,
+    room: Room,
+    request: Request,
+}
+
+impl Play {
+    fn new(head: Arc<dyn Source>, mode: Mode, world: Shelves) -> Self {
+        let world = Arc::new(Mutex::new(world));
+        let room = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
+        Self { world, room, request: Request::new("run", mode, head, TODAY) }
+    }
+
+    fn real(data: &[&str], before: &[&str]) -> Self {
+        Self::new(source(&stock(data)), Mode::Real, world(before))
+    }
+
+    fn dry(base: &[&str], head: &[&str], before: &[&str]) -> Self {
+        let mut play = Self::new(source(&stock(head)), Mode::DryRun, world(before));
+        play.request.base = Some(source(&stock(base)));
+        play
+    }
+
+    fn run(&self) -> Outcome {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(run(&self.room, &self.request))
+    }
+
+    /// `a: one`, for all that is there.
+    fn there(&self) -> Vec<String> {
+        let world = self.world.lock().unwrap();
+        let names = |boxes: &BTreeMap<String, Thingy>| {
+            boxes.keys().map(|name| format!(" {name}")).collect::<Vec<_>>()
+        };
+        world.boxes.iter().map(|(shelf, boxes)| format!("{shelf}:{}", names(boxes).concat())).collect()
+    }
+}
+
+fn keys(outcome: &Outcome) -> Vec<String> {
+    outcome.shards.keys().map(ToString::to_string).collect()
+}
+
+fn changes(outcome: &Outcome) -> Vec<String> {
+    outcome.shards.values().flat_map(|shard| &shard.changes).map(ToString::to_string).collect()
+}
+
+fn held(outcome: &Outcome) -> Vec<String> {
+    outcome.shards.values().flat_map(|shard| &shard.held).map(|held| held.change.thing.name.clone()).collect()
+}
+
+#[test]
+fn an_integration_that_the_data_does_not_define_is_refused() {
+    let play = Play::new(source_with(&stock(&["a: one"]), json!({})), Mode::Real, world(&[]));
+    let outcome = play.run();
+    assert_eq!((outcome.ended, outcome.ended.code()), (Ended::NotDefined, 4));
+    assert_eq!(play.there(), [""; 0]);
+    let mut unlisted = play;
+    unlisted.request.validate_schemas = false;
+    assert_eq!(unlisted.run().ended, Ended::Ok, "tolerated without validation");
+}
+
+#[test]
+fn what_a_declared_query_can_read_has_to_be_listed() {
+    let listed = json!({"/integration.yml":
+        {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/other"]}});
+    // Not one shelf is there: what the query *can* read counts.
+    let outcome = Play::new(source_with(&stock(&[]), listed), Mode::Real, world(&[])).run();
+    assert_eq!((outcome.ended, outcome.ended.code()), (Ended::Forbidden, 5));
+    let fault = &outcome.faults[0];
+    assert_eq!(
+        fault.text,
+        "the query `Shelves` can read `/shelf` through `Query.shelves`, which is not listed"
+    );
+    assert_eq!(fault.hint.as_deref(), Some("add to `schemas`:\n- /shelf"));
+    assert_eq!(&*fault.places[0].path, "/integration.yml");
+}
+
+#[test]
+fn what_is_listed_and_never_read_is_a_warning() {
+    let listed = json!({"/integration.yml": {"$schema": "/integration", "path": "/integration.yml", "name": "shelves",
+        "schemas": ["/approval", "/integration", "/shelf"]}});
+    let outcome = Play::new(source_with(&stock(&["a: one"]), listed), Mode::Real, world(&[])).run();
+    assert_eq!(outcome.ended, Ended::Ok);
+    assert_eq!(outcome.warnings[0], "`/approval` is listed in `schemas` and never read");
+}
+
+#[test]
+fn equal_declared_states_end_a_dry_run_early() {
+    let outcome = Play::dry(&["a: one"], &["a: one"], &[]).run();
+    assert_eq!((outcome.ended, outcome.ended.code()), (Ended::EarlyExit, 0));
+    assert!(outcome.decisions[0].text.starts_with("no change between "), "{:?}", outcome.decisions);
+    let mut real = Play::dry(&["a: one"], &["a: one"], &[]);
+    real.request.mode = Mode::Real;
+    assert_eq!(changes(&real.run()).len(), 1, "a real run looks at the world");
+}
+
+#[test]
+fn the_order_of_a_list_matters() {
+    let outcome = Play::dry(&["a: one two"], &["a: two one"], &[]).run();
+    assert_eq!(outcome.ended, Ended::Ok);
+}
+
+#[test]
+fn a_failure_on_either_side_means_a_full_run() {
+    let mut play = Play::dry(&["a: one"], &["a: one", "b: two"], &[]);
+    play.request.base =
+        Some(source_with(&Stock::new(), json!({"/a.yml": {"$schema": "/shelf", "name": ["no text"]}})));
+    let outcome = play.run();
+    assert_eq!(keys(&outcome), ["shelf=a", "shelf=b"]);
+    assert!(outcome.decisions[0].text.starts_with("everything runs"), "{:?}", outcome.decisions);
+}
+
+#[test]
+fn only_affected_shards_run_and_the_differing_paths_are_told() {
+    let mut play = Play::dry(&["a: one", "b: two", "c: x"], &["a: one", "b: two=new", "c: x"], &[]);
+    // Addresses are those of base.
+    let outcome = play.run();
+    assert_eq!(keys(&outcome), ["shelf=b"]);
+    let told: Vec<String> = outcome.decisions.iter().map(|one| one.text.clone()).collect();
+    assert_eq!(
+        told,
+        [
+            "affected by 1 file (declared state)",
+            "`shelf=b` differs at /0/content",
+            "2 shards not affected by the change"
+        ]
+    );
+    assert_eq!(&*outcome.decisions[1].places[0].path, "/b.yml");
+    play.request.only_affected = false;
+    assert_eq!(keys(&play.run()).len(), 3);
+}
+
+#[test]
+fn a_change_of_what_it_may_do_affects_everything() {
+    let listed = |schemas: serde_json::Value| {
+        let data = json!({"/integration.yml":
+            {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": schemas}});
+        source_with(&stock(&["a: one"]), data)
+    };
+    let mut play = Play::new(listed(json!(["/integration", "/shelf", "/x"])), Mode::DryRun, world(&[]));
+    play.request.base = Some(listed(json!(["/integration", "/shelf"])));
+    assert_eq!(keys(&play.run()), ["shelf=a"]);
+}
+
+#[test]
+fn an_address_that_head_brings_is_not_dialled_unless_it_is_trusted() {
+    let mut play = Play::dry(&["a: one"], &["a: one", "new: two"], &[]);
+    let outcome = play.run();
+    assert!(
+        matches!(&outcome.shards.values().next().unwrap().state, ShardState::Skipped(why) if why.contains("not dialled"))
+    );
+    play.request.trust_head = true;
+    assert_eq!(changes(&play.run()), ["+ put box `two` (shelf=new)"]);
+}
+
+#[test]
+fn what_only_base_has_is_planned_with_the_address_of_base() {
+    let outcome = Play::dry(&["a: one", "gone: two"], &["a: one"], &["a: one", "gone: two three"]).run();
+    assert_eq!(keys(&outcome), ["shelf=gone"]);
+    assert_eq!(outcome.shards.values().next().unwrap().state, ShardState::Orphaned);
+    assert_eq!(held(&outcome), ["three", "two"], "it would be emptied, which needs an approval");
+    assert_eq!(outcome.ended, Ended::Failed);
+    assert!(outcome.approval.unwrap().contains("target: \"shelf=gone\"\n  kind: \"Box\"\n  name: \"three\""));
+}
+
+#[test]
+fn slots_and_flags_select() {
+    let data = ["a: one", "b: one", "c: one", "d: one"];
+    let mut all = Vec::new();
+    for index in 0..3 {
+        let mut play = Play::real(&data, &[]);
+        play.request.slot = slot::Slot::new(index, 3).unwrap();
+        all.extend(keys(&play.run()));
+    }
+    all.sort();
+    assert_eq!(all, ["shelf=a", "shelf=b", "shelf=c", "shelf=d"]);
+}
+
+#[test]
+fn a_refused_removal_is_shown_held_and_the_rest_goes_on() {
+    let play = Play::real(&["a: new"], &["a: one two three four five six seven eight nine ten eleven"]);
+    let outcome = play.run();
+    assert_eq!((outcome.ended, held(&outcome).len()), (Ended::Failed, 11));
+    assert_eq!(changes(&outcome), ["+ put box `new` (shelf=a)"]);
+    assert!(play.there()[0].contains("eleven") && play.there()[0].contains("new"));
+    assert!(outcome.approval.unwrap().contains("expiration: \"2026-04-07\""));
+}
+
+#[test]
+fn an_approval_in_the_data_lets_it_through() {
+    let mut data = json!({"/integration.yml":
+        {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]}});
+    data["/approval.yml"] = json!({"$schema": "/approval", "integration": "shelves", "expiration": "2026-03-31",
+        "removals": [{"target": "shelf=a", "kind": "Box", "name": "one"}]});
+    let play = Play::new(source_with(&stock(&["a:"]), data), Mode::Real, world(&["a: one"]));
+    assert_eq!((play.run().ended, play.there()), (Ended::Ok, vec!["a:".to_owned()]));
+}
+
+#[test]
+fn removals_are_summed_per_bundle() {
+    let mut play = Play::real(&["a: x"], &["a: x one two"]);
+    play.request.spent = [("shelf=a".to_owned(), 9)].into();
+    assert_eq!(held(&play.run()), ["one", "two"]);
+}
+
+#[test]
+fn delete_true_removes_and_approves() {
+    let play = Play::real(&["a: -one"], &["a: one"]);
+    assert_eq!((play.run().ended, play.there()), (Ended::Ok, vec!["a:".to_owned()]));
+}
+
+#[test]
+fn unresolved_forbids_removals_in_its_scope_only() {
+    let play = Play::real(&["a: +secret new", "b: x"], &["a: old", "b: x old"]);
+    play.world.lock().unwrap().faults = Faults { no_secret: 100, ..Faults::default() };
+    let outcome = play.run();
+    assert_eq!(outcome.ended, Ended::Transient);
+    assert_eq!(play.there(), ["a: new old", "b: x"]);
+    assert_eq!(outcome.approval, None, "an approval would not help");
+}
+
+#[test]
+fn unknown_is_not_absent() {
+    let play = Play::real(&["a: new"], &["a: old"]);
+    play.world.lock().unwrap().faults = Faults { failed_read: 100, ..Faults::default() };
+    let outcome = play.run();
+    assert_eq!((outcome.ended, outcome.ended.code()), (Ended::Transient, 75));
+    assert_eq!(play.there(), ["a: old"]);
+    assert!(outcome.all_faults().next().unwrap().text.starts_with("cannot read `shelf=a`"));
+}
+
+#[test]
+fn a_read_that_never_answers_ends_with_the_deadline() {
+    let play = Play::real(&["a: new"], &[]);
+    play.world.lock().unwrap().faults = Faults { silent_read: 100, ..Faults::default() };
+    let outcome = play.run();
+    assert_eq!(outcome.ended, Ended::Transient);
+    assert_eq!(outcome.all_faults().next().unwrap().text, "`observe` took longer than 600 s");
+}
+
+#[test]
+fn stale_is_planned_again_in_the_same_run() {
+    let play = Play::real(&["a: one=new"], &["a: one=old"]);
+    play.world.lock().unwrap().faults = Faults { meddling: 60, ..Faults::default() };
+    let outcome = play.run();
+    let shard = outcome.shards.values().next().unwrap();
+    assert!(shard.rounds > 1 || shard.applied == 1, "{outcome:?}");
+    play.world.lock().unwrap().faults = Faults { meddling: 100, ..Faults::default() };
+    play.world.lock().unwrap().boxes.get_mut("a").unwrap().get_mut("one").unwrap().content = "old".to_owned();
+    let outcome = play.run();
+    assert_eq!((outcome.ended, outcome.shards.values().next().unwrap().rounds), (Ended::Transient, 3));
+}
