@@ -99,6 +99,12 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
             if let Some(why) = &shard.why {
                 text.push_str(&format!("note: `{}` is passed over: {}\n", shown(key), shown(why)));
             }
+            if shard.state == "orphaned" {
+                text.push_str(&format!("note: only base has `{}`: nothing is wanted there\n", shown(key)));
+            }
+        }
+        if record.exit == 0 && record.ended == "ok" && plan(record).is_empty() {
+            text.push_str("note: nothing to change\n");
         }
     }
     if level <= LogLevel::Warning {
