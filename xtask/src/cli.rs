@@ -29,6 +29,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Run the fuzz targets for a while; a crash is a failure
     Fuzz(FuzzArgs),
+    /// Play many seeds of faults and of random changes against the runtime
+    Chaos(ChaosArgs),
 }
 
 /// What `test` takes.
@@ -90,4 +92,12 @@ pub struct FuzzArgs {
     /// How long to run each target
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub seconds: u64,
+}
+
+/// What `chaos` takes.
+#[derive(Debug, Args)]
+pub struct ChaosArgs {
+    /// How many seeds of faults to play; random changes are a tenth of that
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub seeds: u64,
 }

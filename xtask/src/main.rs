@@ -1,6 +1,7 @@
 //! The project's own chores, as `cargo xtask COMMAND`. This file only picks the command; each module does one.
 
 mod bench;
+mod chaos;
 mod cli;
 mod command;
 mod fuzz;
@@ -33,5 +34,6 @@ fn run(command: &cli::Command) -> anyhow::Result<()> {
         cli::Command::Generate(arguments) => generate::run(&house, arguments),
         cli::Command::Bench(arguments) => bench::run(&house, arguments),
         cli::Command::Fuzz(arguments) => fuzz::run(&house, arguments),
+        cli::Command::Chaos(arguments) => chaos::run(&house, arguments),
     }
 }

@@ -43,7 +43,7 @@ impl Reader for Unwritable {
 }
 
 impl Unwritable {
-    fn refuse<'a>(&'a self, what: String) -> BoxFuture<'a, Result<(), KubernetesError>> {
+    fn refuse(&self, what: String) -> BoxFuture<'_, Result<(), KubernetesError>> {
         self.writes.lock().unwrap().push(what.clone());
         async move { Err(KubernetesError::Unsupported { what, by: "a world that fails on any write" }) }
             .boxed()

@@ -51,11 +51,17 @@ impl Comparison {
 /// Compares the declared states of base and head. Only shards whose digests differ are looked into.
 pub fn compare<C, T, S>(base: &Declared<C, T, S>, head: &Declared<C, T, S>) -> Comparison
 where
-    C: Serialize,
-    T: Serialize,
-    S: Serialize,
+    C: Serialize + Sync,
+    T: Serialize + Sync,
+    S: Serialize + Sync,
 {
-    let (old, new) = (base.digests(), head.digests());
+    // Side by side: both are written out and hashed from beginning to end.
+    let (old, new) = std::thread::scope(|scope| {
+        let old = scope.spawn(|| base.digests());
+        let new = head.digests();
+        (old.join(), new)
+    });
+    let old = old.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let Digests { common, shards } = &new;
     let differs = |key: &ShardKey| old.shards.get(key) != shards.get(key);
     let keys = shards.keys().filter(|key| differs(key)).cloned();

@@ -1,0 +1,222 @@
+//! Rounds, groups, panics, and the function form, on integrations made for it.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod chance;
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod shelves;
+}
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt as _;
+use qontract_access::Mode;
+use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::{
+    About, Applied, Change, ChangeKind, Cx, Data, DeclaredOf, Ended, Fault, Function, FunctionState, Group,
+    Observed, Options, Outcome, Plan, Read, Request, Room, Scope, ShardKey, Staged, Step, Thing, View, Wait,
+    Want, World, Write, run,
+};
+use support::shelves::{Stock, source};
+
+/// What is done, in order; words decide what happens: `fail`, `panic`.
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Ladders: a rung can be made once the one below is there, so that each takes a round.
+struct Ladders {
+    about: About,
+    done: Log,
+    steps: &'static [&'static [&'static str]],
+    panics_in_plan: bool,
+}
+
+fn thing(name: &str) -> Thing {
+    Thing { scope: Scope::new([("ladder", "l")]), kind: "Rung".to_owned(), name: name.to_owned() }
+}
+
+impl Staged for Ladders {
+    type Common = ();
+    type Target = ();
+    type State = u32;
+    type Item = ();
+    type Found = String;
+    type Action = String;
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+        let mut declared = Declared::new(());
+        declared.add(ShardKey::new([("ladder", "l")]), Shard::new((), 1, None));
+        if self.panics_in_plan {
+            declared.add(ShardKey::new([("ladder", "other")]), Shard::new((), 2, None));
+        }
+        Ok(declared)
+    }
+
+    async fn resolve(&self, _: &Read, view: View<'_, (), (), u32>) -> Result<Vec<Want<()>>, Fault> {
+        assert!(view.shard.state != 2, "the other ladder is broken");
+        Ok(Vec::new())
+    }
+
+    async fn observe(&self, _: &Read, (): &(), _: &[Want<()>]) -> Result<World<String>, Fault> {
+        let done = self.done.lock().unwrap().clone();
+        Ok(BTreeMap::from([(Scope::new([("ladder", "l")]), Observed::Known(done))]))
+    }
+
+    fn plan(&self, _: &[Want<()>], world: &World<String>) -> Plan<String> {
+        let Some(Observed::Known(done)) = world.values().next() else { return Plan::default() };
+        let step = |name: &&str| {
+            Step::new(Change::new(ChangeKind::Add, thing(name), "make rung"), (*name).to_owned())
+        };
+        let mut plan = Plan::default();
+        for group in self.steps {
+            // Of each group what is not there yet; in a ladder of several rounds only the next one.
+            let mut steps: Vec<_> =
+                group.iter().filter(|name| !done.contains(&(**name).to_owned())).map(step).collect();
+            if self.about.rounds > 1 {
+                steps.truncate(1);
+                if group.len() > done.len() + 1 {
+                    plan.waits.push(Wait { text: "for the next rung".to_owned(), place: None });
+                }
+            }
+            plan.groups.push(Group { name: "ladder".to_owned(), steps });
+        }
+        plan
+    }
+
+    async fn apply(&self, write: &Write<'_>, action: &String) -> Result<Applied, Fault> {
+        assert_eq!(write.run, "run");
+        match action.as_str() {
+            "fail" => Err(Fault::operator("it broke")),
+            "panic" => panic!("it fell"),
+            name => {
+                self.done.lock().unwrap().push(name.to_owned());
+                Ok(Applied::Done)
+            }
+        }
+    }
+}
+
+fn play(room: &Room, mode: Mode) -> Outcome {
+    let head = source(&Stock::new());
+    let mut request = Request::new("run", mode, head, jiff::civil::date(2026, 1, 1));
+    request.validate_schemas = false;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(run(room, &request))
+}
+
+fn ladders(rounds: u32, steps: &'static [&'static [&'static str]]) -> (Log, Ladders) {
+    let done = Log::default();
+    let about = About::new("ladders", "").rounds(rounds);
+    (Arc::clone(&done), Ladders { about, done, steps, panics_in_plan: false })
+}
+
+#[test]
+fn what_depends_on_the_outcome_is_planned_in_the_next_round() {
+    let (done, room) = ladders(3, &[&["one", "two"]]);
+    let outcome = play(&Room::staged(room), Mode::Real);
+    let shard = outcome.shards.values().next().unwrap();
+    assert_eq!((done.lock().unwrap().join(" ").as_str(), shard.rounds), ("one two", 3));
+    assert_eq!((outcome.ended, shard.waits.len()), (Ended::Ok, 0));
+    let (done, room) = ladders(3, &[&["one", "two"]]);
+    let outcome = play(&Room::staged(room), Mode::DryRun);
+    assert_eq!((done.lock().unwrap().len(), outcome.shards.values().next().unwrap().rounds), (0, 1));
+    let (done, room) = ladders(99, &[&["one", "two", "three", "four", "five"]]);
+    play(&Room::staged(room), Mode::Real);
+    assert_eq!(done.lock().unwrap().len(), 3, "never more than three rounds");
+}
+
+#[test]
+fn a_failed_step_stops_its_own_group_only() {
+    let (done, room) = ladders(1, &[&["one", "fail", "two"], &["three"], &["panic", "four"], &["five"]]);
+    let outcome = play(&Room::staged(room), Mode::Real);
+    assert_eq!(done.lock().unwrap().join(" "), "one three five");
+    let told: Vec<&str> = outcome.all_faults().map(|fault| fault.text.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "+ make rung `fail` (ladder=l): it broke",
+            "+ make rung `panic` (ladder=l): `apply` panicked: it fell"
+        ]
+    );
+    assert_eq!(outcome.ended, Ended::Failed);
+}
+
+#[test]
+fn a_panic_harms_only_its_shard() {
+    let (done, mut room) = ladders(1, &[&["one"]]);
+    room.panics_in_plan = true;
+    let outcome = play(&Room::staged(room), Mode::Real);
+    assert_eq!(done.lock().unwrap().join(" "), "one");
+    let faulty: Vec<String> = outcome
+        .shards
+        .iter()
+        .filter(|(_, shard)| !shard.faults.is_empty())
+        .map(|(key, _)| key.to_string())
+        .collect();
+    assert_eq!((faulty, outcome.ended), (vec!["ladder=other".to_owned()], Ended::Failed));
+}
+
+/// A job that makes one thing and removes others.
+struct Job {
+    about: About,
+    done: Log,
+    removals: usize,
+}
+
+impl Function for Job {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn state(&self, _: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
+        Ok(None)
+    }
+
+    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+        let act = |kind, name: String| {
+            let done = Arc::clone(&self.done);
+            let change = Change::new(kind, thing(&name), "do");
+            cx.act(change, move |_| {
+                async move {
+                    done.lock().unwrap().push(name);
+                    Ok(())
+                }
+                .boxed()
+            })
+        };
+        act(ChangeKind::Add, "new".to_owned()).await?;
+        for number in 0..self.removals {
+            act(ChangeKind::Remove, format!("old-{number}")).await?;
+        }
+        cx.fault(Fault::author("one thing is odd"));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_function_records_its_effects_always_and_makes_them_in_a_real_run() {
+    let job = |removals| {
+        let done = Log::default();
+        (Arc::clone(&done), Room::function(Job { about: About::new("job", ""), done, removals }))
+    };
+    let (done, room) = job(2);
+    let outcome = play(&room, Mode::DryRun);
+    let shard = outcome.shards.values().next().unwrap();
+    assert_eq!((done.lock().unwrap().len(), shard.changes.len(), shard.applied), (0, 3, 0));
+    assert_eq!(outcome.ended, Ended::Failed, "something is odd");
+    let (done, room) = job(2);
+    assert_eq!(
+        (play(&room, Mode::Real).applied(), done.lock().unwrap().join(" ").as_str()),
+        (3, "new old-0 old-1")
+    );
+    let (done, room) = job(12);
+    let outcome = play(&room, Mode::Real);
+    assert_eq!((done.lock().unwrap().len(), outcome.shards.values().next().unwrap().held.len()), (11, 2));
+    assert!(outcome.approval.is_some());
+}
