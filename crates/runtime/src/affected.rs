@@ -71,13 +71,21 @@ pub struct Affected {
     pub states: Option<(Box<dyn AnyDeclared>, Box<dyn AnyDeclared>)>,
 }
 
-/// Two bundles that are compared.
+/// Two bundles that are compared, as an integration may ask them.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// Before.
-    pub base: Arc<dyn Source>,
+    pub base: Data,
     /// After.
-    pub head: Arc<dyn Source>,
+    pub head: Data,
+}
+
+impl Pair {
+    /// Two bundles that a room may ask everything.
+    pub fn new(room: &Room, base: Arc<dyn Source>, head: Arc<dyn Source>) -> Self {
+        let terms = || Terms::of(room.about());
+        Self { base: Data::new(base, terms()), head: Data::new(head, terms()) }
+    }
 }
 
 /// Whether what differs between base and head affects a room.
@@ -101,8 +109,7 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
         }
     }
     let causes: Vec<Cause> = own.iter().cloned().chain(found.unwrap_or_default()).collect();
-    let base = room.declare(&handle(room, &pair.base), options)?;
-    let head = room.declare(&handle(room, &pair.head), options)?;
+    let (base, head) = (room.declare(&pair.base, options)?, room.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
         let whole = Affected { rule: Rule::NoState, causes, comparison: None, states: None };
         return Ok(Verdict::Affected(Box::new(whole)));
@@ -119,21 +126,13 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
 }
 
 fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {
-    let (base, head) = (handle(room, &pair.base), handle(room, &pair.head));
     for query in &room.about().queries {
-        let (old, new) = (base.declared(query)?, head.declared(query)?);
+        let (old, new) = (pair.base.declared(query)?, pair.head.declared(query)?);
         if digest(&old.data) != digest(&new.data) {
             return Ok(false);
         }
     }
     Ok(true)
-}
-
-/// The data of a side. What the integration may read was judged before.
-fn handle(room: &Room, source: &Arc<dyn Source>) -> Data {
-    let about = room.about();
-    let terms = Terms { queries: about.queries.clone(), looks_up: about.looks_up, allowed: None };
-    Data::new(Arc::clone(source), terms)
 }
 
 /// The integrations that the data of head defines, of those in `rooms`.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use qontract_bundle::{Map, Sha256};
 use qontract_graphql::{Engine, Node, Operation};
 
-use crate::about::Query;
+use crate::about::{About, Query};
 use crate::fault::Fault;
 use crate::place::Places;
 use crate::state::digest;
@@ -144,6 +144,13 @@ pub struct Terms {
     pub allowed: Option<BTreeSet<String>>,
 }
 
+impl Terms {
+    /// What an integration asks, without a list of what it may read.
+    pub fn of(about: &About) -> Self {
+        Self { queries: about.queries.clone(), looks_up: about.looks_up, allowed: None }
+    }
+}
+
 impl Data {
     /// The data of a source on these terms.
     pub fn new(source: Arc<dyn Source>, terms: Terms) -> Self {
@@ -153,6 +160,11 @@ impl Data {
     /// The name of the bundle.
     pub fn sha(&self) -> &str {
         self.source.sha()
+    }
+
+    /// Where it is asked.
+    pub(crate) fn source(&self) -> &dyn Source {
+        &*self.source
     }
 
     /// Answers a declared query.

@@ -16,7 +16,7 @@ use qontract_access::{Mode, Permits};
 
 use crate::affected::Pair;
 use crate::contract::Read;
-use crate::data::{Data, Source};
+use crate::data::{Data, Source, Terms};
 use crate::fault::Fault;
 use crate::function::Cx;
 use crate::guard::{Budgets, Date};
@@ -92,8 +92,10 @@ impl Request {
         }
     }
 
-    fn pair(&self) -> Option<Pair> {
-        Some(Pair { base: Arc::clone(self.base.as_ref()?), head: Arc::clone(&self.head) })
+    /// The two bundles to compare; head is asked through the handle of the run, which keeps what was asked.
+    fn pair(&self, room: &Room, head: &Data) -> Option<Pair> {
+        let base = Data::new(Arc::clone(self.base.as_ref()?), Terms::of(room.about()));
+        Some(Pair { base, head: head.clone() })
     }
 }
 
@@ -110,10 +112,10 @@ pub async fn run(room: &Room, request: &Request) -> Outcome {
             return outcome;
         }
     };
-    if let Err(fault) = perform(room, request, &permits, &data, &mut outcome).await {
-        outcome.faults.push(fault);
-    }
+    let performed = perform(room, request, &permits, &data, &mut outcome).await;
     outcome.asked = data.asked();
+    // What it may not read is told once, with what to add.
+    outcome.faults.extend(performed.err().filter(|_| outcome.asked.forbidden.is_empty()));
     affairs::report_asked(room, request, &mut outcome);
     outcome.conclude();
     outcome

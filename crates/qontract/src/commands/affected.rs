@@ -55,11 +55,11 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let chosen =
         rooms.iter().filter(|room| integration.is_empty() || integration.contains(&room.about().name));
     let defined = affected::defined(chosen, &*head.source)?;
-    let pair = Pair { base: Arc::clone(&base.source), head: Arc::clone(&head.source) };
     let rows: Vec<Row> = head.with_lines(|head_line| {
         base.with_lines(|base_line| {
             let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
-            defined.iter().map(|room| row(room, &pair, &line)).collect()
+            let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
+            defined.iter().map(|room| row(room, &pair(room), &line)).collect()
         })
     });
     match output {

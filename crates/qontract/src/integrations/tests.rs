@@ -9,7 +9,7 @@ use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
 use qontract_client_kubernetes::{Address, Cluster, Kind, KubernetesError, Object, Reader, Sandbox, Writer};
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{Pair, Verdict, affected};
-use qontract_runtime::{Ended, Loaded, Options, Request, Source, run};
+use qontract_runtime::{Data, Ended, Loaded, Options, Request, Source, run};
 use qontract_testkit::{Scratch, example};
 use serde_json::Value;
 
@@ -125,7 +125,14 @@ impl Chance {
 fn mutate(bundle: &mut Value, chance: &mut Chance) {
     let part = ["data", "data", "data", "resources"][chance.below(4)];
     let files = bundle[part].as_object_mut().unwrap();
-    let path = files.keys().nth(chance.below(files.len())).unwrap().clone();
+    // Every other change is one of something that integrations read.
+    let read =
+        |path: &&String| ["/namespaces/", "/clusters/", "/queries/"].iter().any(|part| path.contains(part));
+    let near: Vec<&String> = files.keys().filter(read).collect();
+    let path = match chance.below(2) {
+        0 if !near.is_empty() => near[chance.below(near.len())].clone(),
+        _ => files.keys().nth(chance.below(files.len())).unwrap().clone(),
+    };
     match chance.below(10) {
         0 => drop(files.remove(&path)),
         1 => {
@@ -181,23 +188,21 @@ fn what_is_said_to_be_unaffected_has_the_same_declared_state() {
             mutate(&mut changed, &mut chance);
         }
         let Some(head) = loaded(&serde_json::to_vec(&changed).unwrap(), &pool) else { continue };
-        let pair = Pair { base: Arc::clone(&base), head: Arc::clone(&head) };
         for room in &rooms {
+            let pair = Pair::new(room, Arc::clone(&base), Arc::clone(&head));
             let name = &room.about().name;
             match affected(room, &pair, &Options::default()) {
                 Verdict::Unaffected(rule) => {
                     unaffected += 1;
-                    let state = |source: &Arc<dyn Source>| {
-                        let about = room.about();
-                        let terms = qontract_runtime::Terms {
-                            queries: about.queries.clone(),
-                            looks_up: about.looks_up,
-                            allowed: None,
-                        };
-                        let data = qontract_runtime::Data::new(Arc::clone(source), terms);
-                        room.declare(&data, &Options::default()).map(|state| state.unwrap().json())
+                    let state = |data: &Data| {
+                        room.declare(data, &Options::default()).map(|state| state.unwrap().json())
                     };
-                    assert_eq!(state(&base), state(&head), "seed {seed}: {name} by {}", rule.as_str());
+                    assert_eq!(
+                        state(&pair.base),
+                        state(&pair.head),
+                        "seed {seed}: {name} by {}",
+                        rule.as_str()
+                    );
                 }
                 Verdict::Affected(_) | Verdict::Unknown(_) => hit += 1,
             }

@@ -44,7 +44,7 @@ pub fn decide(
 ) -> Result<Option<Work>, Fault> {
     let mut decide = |text: String, places: Vec<Place>| outcome.decisions.push(Decision { text, places });
     let (mut comparison, mut states) = (None, None);
-    if let (Some(pair), Mode::DryRun) = (request.pair(), request.mode) {
+    if let (Some(pair), Mode::DryRun) = (request.pair(room, data), request.mode) {
         match affected(room, &pair, &request.options) {
             Verdict::Unaffected(rule) => {
                 let (base, head) = (short(pair.base.sha()), short(pair.head.sha()));

@@ -15,7 +15,7 @@ use super::Request;
 pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<Data, Option<Fault>> {
     let about = room.about();
     let listing = listing::of(&*request.head, &about.name).map_err(|error| Some(error.into()))?;
-    let mut terms = Terms { queries: about.queries.clone(), looks_up: about.looks_up, allowed: None };
+    let mut terms = Terms::of(about);
     if request.validate_schemas {
         let Some(listing) = listing.filter(|listing| !listing.schemas.is_empty()) else {
             outcome.ended = Ended::NotDefined;
