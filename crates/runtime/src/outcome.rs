@@ -10,6 +10,7 @@ use crate::key::ShardKey;
 use crate::options::Options;
 use crate::place::Place;
 use crate::plan::{Change, Held, Wait};
+use crate::slot::Slot;
 
 /// A bundle that a run is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +135,8 @@ pub struct Outcome {
     pub base: Option<Pinned>,
     /// Its flags.
     pub options: Options,
+    /// The hash slot of its process.
+    pub slot: Slot,
     /// What was decided, in order.
     pub decisions: Vec<Decision>,
     /// What came of each shard.

@@ -30,6 +30,8 @@ pub struct Record {
     pub base: Option<Bundle>,
     /// Its flags.
     pub options: BTreeMap<String, Vec<String>>,
+    /// The hash slot of its process, as `0 of 1`.
+    pub slot: String,
     /// What was decided, in order.
     pub decisions: Vec<Told>,
     /// What came of each shard.
@@ -142,6 +144,7 @@ impl Record {
             head: bundle(&outcome.head),
             base: outcome.base.as_ref().map(bundle),
             options: options.collect(),
+            slot: outcome.slot.to_string(),
             decisions: decisions.collect(),
             shards: shards.collect(),
             faults: outcome.faults.iter().map(|fault| told(fault, line)).collect(),

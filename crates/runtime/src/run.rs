@@ -133,6 +133,7 @@ fn begin(room: &Room, request: &Request) -> Outcome {
         head: pinned(&*request.head),
         base: request.base.as_deref().map(pinned),
         options: request.options.clone(),
+        slot: request.slot,
         decisions: Vec::new(),
         shards: BTreeMap::new(),
         faults: Vec::new(),

@@ -29,6 +29,12 @@ impl Slot {
     }
 }
 
+impl std::fmt::Display for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.index, self.count)
+    }
+}
+
 impl Default for Slot {
     /// The only slot.
     fn default() -> Self {

@@ -215,6 +215,24 @@ fn what_only_base_has_is_planned_with_the_address_of_base() {
 }
 
 #[test]
+fn a_real_run_cleans_up_what_only_base_has_and_runs_all_of_head() {
+    let mut play = Play::dry(&["a: one", "gone: two"], &["a: one", "new: x"], &["gone: two theirs"]);
+    play.request.mode = Mode::Real;
+    let mut approved = json!({"/integration.yml":
+        {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]}});
+    approved["/approval.yml"] = json!({"$schema": "/approval", "integration": "shelves", "expiration": "2026-12-31",
+        "removals": [{"target": "shelf=gone", "kind": "Box", "name": "two"}]});
+    play.request.head = source_with(&stock(&["a: one", "new: x"]), approved);
+    play.world.lock().unwrap().boxes.get_mut("gone").unwrap().get_mut("theirs").unwrap().ours = false;
+    let outcome = play.run();
+    assert_eq!(
+        (outcome.ended, keys(&outcome)),
+        (Ended::Ok, vec!["shelf=a".to_owned(), "shelf=gone".into(), "shelf=new".into()])
+    );
+    assert_eq!(play.there(), ["a: one", "gone: theirs", "new: x"]);
+}
+
+#[test]
 fn slots_and_flags_select() {
     let data = ["a: one", "b: one", "c: one", "d: one"];
     let mut all = Vec::new();

@@ -1,3 +1,4 @@
+//! Every room in a dry run against a world that fails on any write; and whether what is said to be unaffected is.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::sync::Mutex;

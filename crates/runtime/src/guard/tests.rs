@@ -1,3 +1,5 @@
+//! The guards, on things with short names.
+
 use super::*;
 use crate::key::{Scope, ShardKey};
 

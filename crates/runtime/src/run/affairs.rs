@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use qontract_access::Mode;
 use qontract_diagnostics::counted;
 
-use crate::affected::{Affected, Rule, Verdict, affected};
+use crate::affected::{Affected, Pair, Verdict, affected};
 use crate::allowed;
 use crate::data::Data;
 use crate::erased::AnyDeclared;
@@ -17,6 +17,7 @@ use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState};
 use crate::place::Place;
 use crate::plan::Thing;
 use crate::room::Room;
+use crate::state::Comparison;
 
 use super::Request;
 
@@ -35,6 +36,17 @@ pub struct Work {
     pub orphans: Vec<ShardKey>,
 }
 
+/// The declared states, and what differs between them as far as that was asked.
+#[derive(Default)]
+struct Compared {
+    head: Option<Box<dyn AnyDeclared>>,
+    base: Option<Box<dyn AnyDeclared>>,
+    /// What differs, if only that is to be run.
+    differs: Option<Comparison>,
+    /// Shards that only base has.
+    gone: BTreeSet<ShardKey>,
+}
+
 /// What there is to do; nothing if nothing that concerns the integration changed.
 pub fn decide(
     room: &Room,
@@ -42,84 +54,116 @@ pub fn decide(
     data: &Data,
     outcome: &mut Outcome,
 ) -> Result<Option<Work>, Fault> {
+    let compared = match (request.pair(room, data), request.mode) {
+        (Some(pair), Mode::DryRun) => compare(room, request, &pair, outcome),
+        (Some(pair), Mode::Real) => Some(orphans(room, request, &pair, outcome)?),
+        (None, _) => Some(Compared::default()),
+    };
+    let Some(mut compared) = compared else { return Ok(None) };
+    if compared.head.is_none() {
+        compared.head = room.declare(data, &request.options)?;
+    }
+    Ok(Some(select(room, request, compared, outcome)))
+}
+
+/// Base and head in a dry run; nothing if nothing differs that concerns the integration.
+fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -> Option<Compared> {
     let mut decide = |text: String, places: Vec<Place>| outcome.decisions.push(Decision { text, places });
-    let (mut comparison, mut states) = (None, None);
-    if let (Some(pair), Mode::DryRun) = (request.pair(room, data), request.mode) {
-        match affected(room, &pair, &request.options) {
-            Verdict::Unaffected(rule) => {
-                let (base, head) = (short(pair.base.sha()), short(pair.head.sha()));
-                decide(format!("no change between {base} and {head} ({})", rule.as_str()), Vec::new());
-                outcome.ended = Ended::EarlyExit;
-                return Ok(None);
-            }
-            Verdict::Affected(found) => {
-                let Affected { rule, causes, comparison: differs, states: declared } = *found;
-                let places: Vec<Place> = causes.iter().filter_map(|cause| cause.place.clone()).collect();
-                let files = counted(causes.len(), "file");
-                let more = if places.len() > MOST_PLACES { ", the first of them:" } else { "" };
-                let text = format!("affected by {files} ({}){more}", rule.as_str());
-                decide(text, places.into_iter().take(MOST_PLACES).collect());
-                if rule != Rule::OwnFile {
-                    comparison = differs;
+    match affected(room, pair, &request.options) {
+        Verdict::Unaffected(rule) => {
+            let (base, head) = (short(pair.base.sha()), short(pair.head.sha()));
+            decide(format!("no change between {base} and {head} ({})", rule.as_str()), Vec::new());
+            outcome.ended = Ended::EarlyExit;
+            None
+        }
+        Verdict::Unknown(fault) => {
+            decide(format!("everything runs: base and head could not be compared: {fault}"), Vec::new());
+            Some(Compared::default())
+        }
+        Verdict::Affected(found) => {
+            let Affected { rule, causes, comparison, states } = *found;
+            let mut places: Vec<Place> = causes.iter().filter_map(|cause| cause.place.clone()).collect();
+            let more = if places.len() > MOST_PLACES { ", the first of them:" } else { "" };
+            places.truncate(MOST_PLACES);
+            decide(
+                format!("affected by {} ({}){more}", counted(causes.len(), "file"), rule.as_str()),
+                places,
+            );
+            let differing = comparison.iter().flat_map(|comparison| &comparison.shards);
+            for (key, differences) in differing {
+                for difference in differences.iter().take(MOST_PLACES) {
+                    let path = if difference.path.is_empty() { "all of it" } else { &difference.path };
+                    decide(
+                        format!("`{key}` differs at {path}"),
+                        difference.place.clone().into_iter().collect(),
+                    );
                 }
-                states = declared;
             }
-            Verdict::Unknown(fault) => {
-                decide(format!("everything runs: base and head could not be compared: {fault}"), Vec::new());
-            }
+            let (base, head) = states.unzip();
+            let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
+            Some(Compared { head, base, differs: comparison.filter(|_| request.only_affected), gone })
         }
     }
-    let (base, head) = match states {
-        Some((base, head)) => (Some(base), Some(head)),
-        None => (None, room.declare(data, &request.options)?),
+}
+
+/// What only base has, in a real run: it is looked at with the address of base. All of head runs all the same.
+fn orphans(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -> Result<Compared, Fault> {
+    let head = room.declare(&pair.head, &request.options)?;
+    let base = room.declare(&pair.base, &request.options).unwrap_or_else(|fault| {
+        let text = format!("what only base has is not known: {fault}");
+        outcome.decisions.push(Decision { text, places: Vec::new() });
+        None
+    });
+    let gone = match (&base, &head) {
+        (Some(base), Some(head)) => base.compare(&**head).gone,
+        _ => BTreeSet::new(),
     };
-    if let Some(comparison) = &comparison {
-        for (key, differences) in &comparison.shards {
-            for difference in differences.iter().take(MOST_PLACES) {
-                let path = if difference.path.is_empty() { "all of it" } else { &difference.path };
-                decide(format!("`{key}` differs at {path}"), difference.place.clone().into_iter().collect());
-            }
-        }
-    }
+    Ok(Compared { head, base, differs: None, gone })
+}
+
+/// The shards to run: those that flags and slots select, that differ, and that may be run.
+fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outcome) -> Work {
+    let Compared { head, base, differs, gone } = compared;
     let Some(declared) = &head else {
-        return Ok(Some(Work { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() }));
+        return Work { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
     };
-    for (key, faults) in declared.faults() {
-        if selected(room, request, key) {
-            let mut shard = ShardOutcome::new(ShardState::Skipped("it is declared wrongly".to_owned()));
-            shard.faults.clone_from(faults);
-            outcome.shards.insert(key.clone(), shard);
-        }
+    let mut pass_over = |key: ShardKey, why: String, faults: &[Fault]| {
+        let mut shard = ShardOutcome::new(ShardState::Skipped(why));
+        shard.faults.extend_from_slice(faults);
+        outcome.shards.insert(key, shard);
+    };
+    for (key, faults) in declared.faults().iter().filter(|(key, _)| selected(room, request, key)) {
+        pass_over(key.clone(), "it is declared wrongly".to_owned(), faults);
     }
-    let differs = comparison.as_ref().filter(|_| request.only_affected);
+    // What head changes about addresses is not used before it is merged.
+    let distrust = request.mode == Mode::DryRun && !request.trust_head;
     let trusted: Option<BTreeSet<_>> = base
         .as_ref()
-        .filter(|_| !request.trust_head)
+        .filter(|_| distrust)
         .map(|base| base.keys().iter().filter_map(|key| base.target(key)).collect());
-    let mut keys = Vec::new();
-    let mut unaffected = 0;
+    let (mut keys, mut unaffected) = (Vec::new(), 0);
     for key in declared.keys().into_iter().filter(|key| selected(room, request, key)) {
-        if differs.is_some_and(|comparison| !comparison.affects(&key)) {
+        if differs.as_ref().is_some_and(|comparison| !comparison.affects(&key)) {
             unaffected += 1;
-            continue;
+        } else if let Some(why) = skip(&**declared, &key, trusted.as_ref()) {
+            pass_over(key, why, &[]);
+        } else {
+            keys.push(key);
         }
-        let why = skip(&**declared, &key, trusted.as_ref());
-        match why {
-            Some(why) => {
-                outcome.shards.insert(key, ShardOutcome::new(ShardState::Skipped(why)));
-            }
-            None => keys.push(key),
+    }
+    let mut orphans = Vec::new();
+    let wrong = declared.faults();
+    for key in gone.into_iter().filter(|key| selected(room, request, key) && !wrong.contains_key(key)) {
+        match base.as_ref().and_then(|base| base.disabled(&key)) {
+            Some(off) => pass_over(key, format!("it is orphaned, and was switched off for {}", off.by), &[]),
+            None => orphans.push(key),
         }
     }
     if unaffected > 0 {
         let text = format!("{} not affected by the change", counted(unaffected, "shard"));
         outcome.decisions.push(Decision { text, places: Vec::new() });
     }
-    let gone = comparison.map(|comparison| comparison.gone).unwrap_or_default();
-    let faulty = declared.faults();
-    let orphans: Vec<ShardKey> =
-        gone.into_iter().filter(|key| selected(room, request, key) && !faulty.contains_key(key)).collect();
-    Ok(Some(Work { head, base, keys, orphans }))
+    Work { head, base, keys, orphans }
 }
 
 /// Why a shard is not run although it is selected.

@@ -131,6 +131,9 @@ pub fn explain(record: &Record) -> String {
             text.push_str(&format!("flag: --{flag} {}\n", shown(value)));
         }
     }
+    if record.slot != "0 of 1" {
+        text.push_str(&format!("slot: {}\n", shown(&record.slot)));
+    }
     if record.decisions.is_empty() {
         text.push_str(match base {
             Some(_) => "nothing was decided before it ended\n",
