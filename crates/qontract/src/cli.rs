@@ -49,6 +49,8 @@ pub enum Command {
     Integrations(Integrations),
     /// Work with hash slots
     Shards(Shards),
+    /// Work with Kubernetes objects
+    Inventory(Inventory),
     /// Explain a code such as Q1007 at length, or a run; without either, list all codes
     Explain(Explain),
     /// Be one of the established tools, with its arguments
@@ -349,6 +351,29 @@ pub struct ShardsOf {
     /// How many slots there are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub shards: u32,
+}
+
+/// Arguments of `inventory`.
+#[derive(Args, Debug)]
+pub struct Inventory {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: InventoryAction,
+}
+
+/// What can be done with Kubernetes objects.
+#[derive(Debug, Subcommand)]
+pub enum InventoryAction {
+    /// Print the canonical form and the hash of objects, as they are kept in `qontract.sha256sum`
+    Hash(InventoryHash),
+}
+
+/// Arguments of `inventory hash`.
+#[derive(Args, Debug)]
+pub struct InventoryHash {
+    /// YAML or JSON: one object, several documents, or a list; `-` is stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 /// Arguments of `explain`.

@@ -6,6 +6,7 @@ mod diff;
 mod explain;
 mod get;
 mod integrations;
+mod inventory;
 mod peer_bundler;
 mod peer_validator;
 mod query;
@@ -29,6 +30,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
         Command::Shards(arguments) => shards::run(arguments, printer),
+        Command::Inventory(arguments) => inventory::run(arguments, printer),
         Command::Explain(arguments) => explain::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
