@@ -6,32 +6,39 @@ use std::collections::BTreeSet;
 
 use qontract_bundle::{Bundle, Value};
 use qontract_diagnostics::{Code, Diagnostic, code};
-use serde_json::Value as Plain;
 
-use crate::failure::{Failure, Wrong};
+use crate::failure::{Allowed, Failure, Wrong};
 use crate::keywords;
 use crate::names::Names;
 use crate::schema::equality;
-use crate::suggest;
+use crate::suggest::{self, Patience};
 use crate::words::{all_of, any_of, kind, show, show_plain, type_name};
 use branches::Nearest;
 
+/// How many words are compared, at most, with those of a file that are wrong.
+const MOST_COMPARED: usize = 100_000;
+
 /// The document whose failures are explained.
 pub struct Subject<'a> {
-    /// The bundle with the schemas.
-    pub bundle: &'a Bundle,
-    /// How files are called.
-    pub names: Names<'a>,
+    bundle: &'a Bundle,
+    names: Names<'a>,
     /// The name of the document's file.
-    pub file: &'a str,
-    /// The document.
-    pub root: &'a Value,
+    file: &'a str,
+    root: &'a Value,
+    patience: Patience,
 }
 
 /// A failure that is told on its own, and what is to be noted about it.
 struct Told {
     failure: Failure,
     note: Option<String>,
+}
+
+impl<'a> Subject<'a> {
+    /// The document `root`, whose file is called `file`.
+    pub fn new(bundle: &'a Bundle, names: Names<'a>, file: &'a str, root: &'a Value) -> Self {
+        Self { bundle, names, file, root, patience: Patience::new(MOST_COMPARED) }
+    }
 }
 
 impl Subject<'_> {
@@ -53,11 +60,12 @@ impl Subject<'_> {
         let mut findings = Vec::new();
         for Told { failure, note } in &told {
             let Wrong::Unknown(fields) = &failure.wrong else { continue };
+            let known = self.known_fields(failure);
             // What bundling added is not the author's: a schema without room for it is told by itself.
             for field in fields.iter().filter(|field| !is_added(field)) {
-                let meant = self.meant_field(failure, field, &missing);
+                let meant = self.meant_field(failure, field, &known, &missing);
                 misspelt.extend(meant.iter().map(|meant| (failure.pointer.clone(), meant.clone())));
-                findings.push(noted(self.unknown(failure, field, meant), note.as_deref()));
+                findings.push(noted(self.unknown(failure, field, &known, meant), note.as_deref()));
             }
         }
         for Told { failure, note } in &told {
@@ -131,19 +139,20 @@ impl Subject<'_> {
         &self,
         failure: &Failure,
         field: &str,
+        known: &[&str],
         missing: &BTreeSet<(String, String)>,
     ) -> Option<String> {
-        let known = self.known_fields(failure);
         let is_missing = |name: &&&str| missing.contains(&(failure.pointer.clone(), (**name).to_owned()));
-        let meant = suggest::nearest(field, known.iter().filter(is_missing).copied())
-            .or_else(|| suggest::nearest(field, known.iter().copied()));
+        let meant = self.patience.lasts(known.len(), || {
+            suggest::nearest(field, known.iter().filter(is_missing).copied())
+                .or_else(|| suggest::nearest(field, known.iter().copied()))
+        });
         meant.map(str::to_owned)
     }
 
-    fn unknown(&self, failure: &Failure, field: &str, meant: Option<String>) -> Diagnostic {
+    fn unknown(&self, failure: &Failure, field: &str, known: &[&str], meant: Option<String>) -> Diagnostic {
         let pointer = keywords::below(&failure.pointer, field);
         let finding = self.finding(code::UNKNOWN_FIELD, &pointer, format!("unknown field `{field}`"));
-        let known = self.known_fields(failure);
         let finding = match self.rule(failure) {
             Some((_, file)) => finding.label(format!("not in `{file}`")),
             None => finding,
@@ -154,7 +163,7 @@ impl Subject<'_> {
             }
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
             None if known.is_empty() => finding.hint("remove it"),
-            None => finding.hint(format!("the fields are {}", all_of(&known))),
+            None => finding.hint(format!("the fields are {}", all_of(known.iter()))),
         }
     }
 
@@ -169,13 +178,13 @@ impl Subject<'_> {
             Wrong::Type(types) => self.wrong_type(pointer, value, types).label(because),
             Wrong::Enum(values) => self.not_allowed(pointer, value, values).label(because),
             Wrong::Pattern => {
+                let message = format!("`{shown}` does not match the pattern");
+                let finding = self.finding(code::PATTERN, pointer, message).label(because);
                 let pattern = failure
                     .keyword
                     .as_ref()
                     .and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
                 let pattern = pattern.and_then(Value::as_str).unwrap_or("of the schema");
-                let message = format!("`{shown}` does not match the pattern");
-                let finding = self.finding(code::PATTERN, pointer, message).label(because);
                 finding.note(format!("the pattern is `{pattern}`"))
             }
             Wrong::CostlyPattern => {
@@ -211,6 +220,11 @@ impl Subject<'_> {
                     _ => "the name of a field is not allowed",
                 };
                 self.finding(code::FIELD_NAME, pointer, message.to_owned()).label(because)
+            }
+            Wrong::TooMany => {
+                let message = "more is wrong with the file than can be told".to_owned();
+                let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
+                finding.hint("begin with the schema: it may ask for something else than was meant")
             }
             Wrong::TooComplex => {
                 let message = "whether the file keeps its schema takes too long to decide".to_owned();
@@ -279,25 +293,28 @@ impl Subject<'_> {
         }
     }
 
-    fn not_allowed(&self, pointer: &str, value: &Value, values: &[Plain]) -> Diagnostic {
-        let allowed: Vec<String> = values.iter().map(show_plain).collect();
-        let message = match allowed.as_slice() {
-            [one] => format!("`{}` is not `{one}`", show(value)),
+    fn not_allowed(&self, pointer: &str, value: &Value, Allowed(values): &Allowed) -> Diagnostic {
+        let message = match &**values {
+            [one] => format!("`{}` is not `{}`", show(value), show_plain(one)),
             _ => format!("`{}` is not one of the allowed values", show(value)),
         };
         let finding = self.finding(code::NOT_ALLOWED, pointer, message);
-        let meant =
-            value.as_str().and_then(|written| suggest::nearest(written, allowed.iter().map(String::as_str)));
+        let meant = value.as_str().and_then(|written| {
+            self.patience.lasts(values.len(), || {
+                let allowed: Vec<String> = values.iter().map(show_plain).collect();
+                suggest::nearest(written, allowed.iter().map(String::as_str)).map(str::to_owned)
+            })
+        });
         match meant {
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-            None if allowed.is_empty() => finding.hint("the schema allows no value at all"),
-            None => finding.hint(format!("write {}", any_of(&allowed))),
+            None if values.is_empty() => finding.hint("the schema allows no value at all"),
+            None => finding.hint(format!("write {}", any_of(values.iter().map(show_plain)))),
         }
     }
 
     fn no_branch(&self, pointer: &str, branches: &[Vec<Failure>]) -> Diagnostic {
         if let Nearest::OneOf(fields) = branches::nearest(pointer, branches) {
-            let message = format!("one of the fields {} is needed", any_of(&fields));
+            let message = format!("one of the fields {} is needed", any_of(fields.iter()));
             return self.finding(code::MISSING_FIELD, pointer, message);
         }
         let message = format!("the value fits none of the {} alternatives", branches.len());

@@ -37,19 +37,20 @@ fn shortened(text: &str) -> String {
 }
 
 /// `` `a`, `b` or `c` ``; long lists are cut.
-pub fn any_of<S: AsRef<str>>(words: &[S]) -> String {
+pub fn any_of<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>) -> String {
     listed(words, "or")
 }
 
 /// `` `a`, `b` and `c` ``; long lists are cut.
-pub fn all_of<S: AsRef<str>>(words: &[S]) -> String {
+pub fn all_of<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>) -> String {
     listed(words, "and")
 }
 
-fn listed<S: AsRef<str>>(words: &[S], last: &str) -> String {
-    let quoted: Vec<String> = words.iter().take(MOST).map(|word| format!("`{}`", word.as_ref())).collect();
-    if words.len() > MOST {
-        return format!("{} and {} more", quoted.join(", "), words.len() - MOST);
+fn listed<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>, last: &str) -> String {
+    let count = words.len();
+    let quoted: Vec<String> = words.take(MOST).map(|word| format!("`{}`", word.as_ref())).collect();
+    if count > MOST {
+        return format!("{} and {} more", quoted.join(", "), count - MOST);
     }
     match quoted.as_slice() {
         [] => String::new(),
@@ -91,8 +92,8 @@ mod tests {
 
     #[test]
     fn lists_read_like_sentences_and_end() {
-        assert_eq!(any_of(&["a"]), "`a`");
-        assert_eq!(all_of(&["a", "b", "c"]), "`a`, `b` and `c`");
-        assert_eq!(any_of(&["x"; 10]).matches("`x`").count(), 8);
+        assert_eq!(any_of(["a"].iter()), "`a`");
+        assert_eq!(all_of(["a", "b", "c"].iter()), "`a`, `b` and `c`");
+        assert_eq!(any_of(["x"; 10].iter()).matches("`x`").count(), 8);
     }
 }
