@@ -12,6 +12,7 @@ const MOST: usize = 8;
 pub fn show(value: &Value) -> String {
     match value {
         Value::Str(text) => shortened(text),
+        Value::BigInt(digits) => shortened(digits),
         Value::Map(map) if map.is_empty() => "{}".to_owned(),
         Value::Map(_) => "{…}".to_owned(),
         Value::List(items) if items.is_empty() => "[]".to_owned(),
@@ -28,7 +29,8 @@ pub fn show_plain(value: &Plain) -> String {
     }
 }
 
-fn shortened(text: &str) -> String {
+/// A text in a message.
+pub fn shortened(text: &str) -> String {
     let line = text.replace('\n', "\\n");
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -89,6 +91,15 @@ pub fn type_name(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_number_is_shown_by_its_digits() {
+        assert_eq!(
+            show(&Value::BigInt("123456789012345678901234567890".into())),
+            "123456789012345678901234567890"
+        );
+        assert_eq!(show(&Value::BigInt("9".repeat(400).into())), format!("{}…", "9".repeat(60)));
+    }
 
     #[test]
     fn lists_read_like_sentences_and_end() {
