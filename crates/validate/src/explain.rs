@@ -12,7 +12,7 @@ use crate::keywords;
 use crate::names::Names;
 use crate::schema::equality;
 use crate::suggest::{self, Patience};
-use crate::words::{all_of, any_of, kind, show, show_plain, type_name};
+use crate::words::{all_of, any_of, kind, shortened, show, show_plain, type_name};
 use branches::Nearest;
 
 /// How many words are compared, at most, with those of a file that are wrong.
@@ -180,12 +180,7 @@ impl Subject<'_> {
             Wrong::Pattern => {
                 let message = format!("`{shown}` does not match the pattern");
                 let finding = self.finding(code::PATTERN, pointer, message).label(because);
-                let pattern = failure
-                    .keyword
-                    .as_ref()
-                    .and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
-                let pattern = pattern.and_then(Value::as_str).unwrap_or("of the schema");
-                finding.note(format!("the pattern is `{pattern}`"))
+                finding.note(self.pattern(failure))
             }
             Wrong::CostlyPattern => {
                 let message = "the pattern takes too long to decide about this text".to_owned();
@@ -214,12 +209,16 @@ impl Subject<'_> {
                 let message = "the value fits more than one alternative, and must fit one only".to_owned();
                 self.finding(code::MANY_ALTERNATIVES, pointer, message).label(because)
             }
-            Wrong::Name(inner) => {
-                let message = match &inner.wrong {
-                    Wrong::Pattern => "the name of a field does not match the pattern",
-                    _ => "the name of a field is not allowed",
+            Wrong::Name(name, inner) => {
+                let message = match &**inner {
+                    Wrong::Pattern => format!("the name `{}` does not match the pattern", shortened(name)),
+                    _ => format!("the name `{}` is not allowed", shortened(name)),
                 };
-                self.finding(code::FIELD_NAME, pointer, message.to_owned()).label(because)
+                let finding = self.finding(code::FIELD_NAME, pointer, message).label(because);
+                match &**inner {
+                    Wrong::Pattern => finding.note(self.pattern(failure)),
+                    _ => finding,
+                }
             }
             Wrong::TooMany => {
                 let message = "more is wrong with the file than can be told".to_owned();
@@ -236,6 +235,13 @@ impl Subject<'_> {
                 .finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here"))
                 .label(because),
         }
+    }
+
+    /// The pattern that was not found.
+    fn pattern(&self, failure: &Failure) -> String {
+        let keyword = failure.keyword.as_ref();
+        let pattern = keyword.and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
+        format!("the pattern is `{}`", pattern.and_then(Value::as_str).unwrap_or("of the schema"))
     }
 
     fn missing(&self, failure: &Failure, field: &str) -> Diagnostic {
@@ -358,7 +364,7 @@ fn without_echoes(told: Vec<Told>) -> Vec<Told> {
     let mut kept: Vec<Told> = Vec::new();
     for one in told {
         let Failure { pointer, wrong, .. } = &one.failure;
-        let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_));
+        let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_) | Wrong::Name(..));
         if !echo && known.insert((pointer.clone(), format!("{wrong:?}"))) {
             kept.push(one);
         }

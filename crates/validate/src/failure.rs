@@ -45,8 +45,8 @@ pub enum Wrong {
     NoBranch(Vec<Vec<Failure>>),
     /// It is more than one of the alternatives: which.
     ManyBranches(Vec<usize>),
-    /// The name of one of its fields is wrong.
-    Name(Box<Failure>),
+    /// The name of the field is wrong: the name, and how.
+    Name(String, Box<Wrong>),
     /// It is not allowed at all.
     Forbidden,
     /// Whether it fits could not be found out in reasonable time.

@@ -234,13 +234,16 @@ impl Run<'_, '_> {
                 }
             }
             Rule::Names(node) => {
-                let mut wrongs = Vec::new();
-                for (name, _) in value.as_map().into_iter().flat_map(Map::iter) {
+                for name in value.as_map().into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str()) {
                     let mut of_name = Vec::new();
-                    self.collect(*node, &Value::str(name.as_str()), pointer, &mut of_name)?;
-                    wrongs.extend(of_name.into_iter().map(|failure| Wrong::Name(Box::new(failure))));
+                    self.collect(*node, &Value::str(name), pointer, &mut of_name)?;
+                    // A name is wrong once, whatever else is wrong with it.
+                    if let Some(Failure { keyword, wrong, .. }) = of_name.into_iter().next() {
+                        let wrong = Wrong::Name(name.to_owned(), Box::new(wrong));
+                        found.push(Failure { pointer: keywords::below(pointer, name), keyword, wrong });
+                    }
                 }
-                Ok(wrongs)
+                Ok(Vec::new())
             }
             Rule::Not(_) | Rule::Contains(_) if self.holds(&keyword.rule, value)? => Ok(Vec::new()),
             Rule::Not(_) => Ok(vec![Wrong::Forbidden]),
