@@ -61,7 +61,7 @@ impl Subject<'_> {
         for Told { failure, note } in &told {
             let Wrong::Unknown(fields) = &failure.wrong else { continue };
             let known = self.known_fields(failure);
-            // What bundling added is not the author's: a schema without room for it is told by itself.
+            // What bundling added is not the author's, and the least of what is wrong.
             for field in fields.iter().filter(|field| !is_added(field)) {
                 let meant = self.meant_field(failure, field, &known, &missing);
                 misspelt.extend(meant.iter().map(|meant| (failure.pointer.clone(), meant.clone())));
@@ -78,6 +78,9 @@ impl Subject<'_> {
                 _ => self.one(failure),
             };
             findings.push(noted(finding, note.as_deref()));
+        }
+        if findings.is_empty() {
+            findings.extend(told.iter().filter_map(|Told { failure, .. }| self.no_room(failure)));
         }
         findings
     }
@@ -165,6 +168,21 @@ impl Subject<'_> {
             None if known.is_empty() => finding.hint("remove it"),
             None => finding.hint(format!("the fields are {}", all_of(known.iter()))),
         }
+    }
+
+    /// A schema that does not allow what bundling adds. Nothing else is wrong, but the value does not fit.
+    fn no_room(&self, failure: &Failure) -> Option<Diagnostic> {
+        let Wrong::Unknown(fields) = &failure.wrong else { return None };
+        let field = fields.iter().find(|field| is_added(field))?;
+        let message = format!("the schema has no room for `{field}`, which bundling adds");
+        let finding = self.finding(code::UNKNOWN_FIELD, &failure.pointer, message);
+        let finding = match self.rule(failure) {
+            Some((_, file)) => finding.label(format!("not in `{file}`")),
+            None => finding,
+        };
+        Some(finding.hint(
+            "let the `$schema` of the schema be `/metaschema-1.json`, or name the field in its `properties`",
+        ))
     }
 
     fn one(&self, failure: &Failure) -> Diagnostic {

@@ -68,6 +68,17 @@ fn every_wrong_name_is_told_where_it_stands() {
 }
 
 #[test]
+fn a_schema_without_room_for_what_bundling_adds_takes_no_file() {
+    let closed = "$schema: http://json-schema.org/draft-06/schema\nadditionalProperties: false\nproperties: {$schema: {type: string}}\n";
+    check(
+        &[(NEW, closed), ("data/new.yml", "$schema: /tiny/new-1.yml\n")],
+        &[
+            "error Q3002 : the schema has no room for `$file_sha256sum`, which bundling adds; let the `$schema` of the schema be `/metaschema-1.json`, or name the field in its `properties`",
+        ],
+    );
+}
+
+#[test]
 fn a_schema_ref_is_a_path_or_a_schema() {
     let odd = schema(
         "  a: {$ref: \"/common-1.json#/definitions/crossref\", $schemaRef: 5}\n  b: {$ref: \"/common-1.json#/definitions/crossref\", $schemaRef: [/tiny/team-1.yml]}\n",
