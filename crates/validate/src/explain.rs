@@ -6,32 +6,39 @@ use std::collections::BTreeSet;
 
 use qontract_bundle::{Bundle, Value};
 use qontract_diagnostics::{Code, Diagnostic, code};
-use serde_json::Value as Plain;
 
-use crate::failure::{Failure, Wrong};
+use crate::failure::{Allowed, Failure, Wrong};
 use crate::keywords;
 use crate::names::Names;
 use crate::schema::equality;
-use crate::suggest;
-use crate::words::{all_of, any_of, kind, show, show_plain, type_name};
+use crate::suggest::{self, Patience};
+use crate::words::{all_of, any_of, kind, shortened, show, show_plain, type_name};
 use branches::Nearest;
+
+/// How many words are compared, at most, with those of a file that are wrong.
+const MOST_COMPARED: usize = 100_000;
 
 /// The document whose failures are explained.
 pub struct Subject<'a> {
-    /// The bundle with the schemas.
-    pub bundle: &'a Bundle,
-    /// How files are called.
-    pub names: Names<'a>,
+    bundle: &'a Bundle,
+    names: Names<'a>,
     /// The name of the document's file.
-    pub file: &'a str,
-    /// The document.
-    pub root: &'a Value,
+    file: &'a str,
+    root: &'a Value,
+    patience: Patience,
 }
 
 /// A failure that is told on its own, and what is to be noted about it.
 struct Told {
     failure: Failure,
     note: Option<String>,
+}
+
+impl<'a> Subject<'a> {
+    /// The document `root`, whose file is called `file`.
+    pub fn new(bundle: &'a Bundle, names: Names<'a>, file: &'a str, root: &'a Value) -> Self {
+        Self { bundle, names, file, root, patience: Patience::new(MOST_COMPARED) }
+    }
 }
 
 impl Subject<'_> {
@@ -53,11 +60,12 @@ impl Subject<'_> {
         let mut findings = Vec::new();
         for Told { failure, note } in &told {
             let Wrong::Unknown(fields) = &failure.wrong else { continue };
-            // What bundling added is not the author's: a schema without room for it is told by itself.
+            let known = self.known_fields(failure);
+            // What bundling added is not the author's, and the least of what is wrong.
             for field in fields.iter().filter(|field| !is_added(field)) {
-                let meant = self.meant_field(failure, field, &missing);
+                let meant = self.meant_field(failure, field, &known, &missing);
                 misspelt.extend(meant.iter().map(|meant| (failure.pointer.clone(), meant.clone())));
-                findings.push(noted(self.unknown(failure, field, meant), note.as_deref()));
+                findings.push(noted(self.unknown(failure, field, &known, meant), note.as_deref()));
             }
         }
         for Told { failure, note } in &told {
@@ -70,6 +78,9 @@ impl Subject<'_> {
                 _ => self.one(failure),
             };
             findings.push(noted(finding, note.as_deref()));
+        }
+        if findings.is_empty() {
+            findings.extend(told.iter().filter_map(|Told { failure, .. }| self.no_room(failure)));
         }
         findings
     }
@@ -131,19 +142,20 @@ impl Subject<'_> {
         &self,
         failure: &Failure,
         field: &str,
+        known: &[&str],
         missing: &BTreeSet<(String, String)>,
     ) -> Option<String> {
-        let known = self.known_fields(failure);
         let is_missing = |name: &&&str| missing.contains(&(failure.pointer.clone(), (**name).to_owned()));
-        let meant = suggest::nearest(field, known.iter().filter(is_missing).copied())
-            .or_else(|| suggest::nearest(field, known.iter().copied()));
+        let meant = self.patience.lasts(known.len(), || {
+            suggest::nearest(field, known.iter().filter(is_missing).copied())
+                .or_else(|| suggest::nearest(field, known.iter().copied()))
+        });
         meant.map(str::to_owned)
     }
 
-    fn unknown(&self, failure: &Failure, field: &str, meant: Option<String>) -> Diagnostic {
+    fn unknown(&self, failure: &Failure, field: &str, known: &[&str], meant: Option<String>) -> Diagnostic {
         let pointer = keywords::below(&failure.pointer, field);
         let finding = self.finding(code::UNKNOWN_FIELD, &pointer, format!("unknown field `{field}`"));
-        let known = self.known_fields(failure);
         let finding = match self.rule(failure) {
             Some((_, file)) => finding.label(format!("not in `{file}`")),
             None => finding,
@@ -154,8 +166,23 @@ impl Subject<'_> {
             }
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
             None if known.is_empty() => finding.hint("remove it"),
-            None => finding.hint(format!("the fields are {}", all_of(&known))),
+            None => finding.hint(format!("the fields are {}", all_of(known.iter()))),
         }
+    }
+
+    /// A schema that does not allow what bundling adds. Nothing else is wrong, but the value does not fit.
+    fn no_room(&self, failure: &Failure) -> Option<Diagnostic> {
+        let Wrong::Unknown(fields) = &failure.wrong else { return None };
+        let field = fields.iter().find(|field| is_added(field))?;
+        let message = format!("the schema has no room for `{field}`, which bundling adds");
+        let finding = self.finding(code::UNKNOWN_FIELD, &failure.pointer, message);
+        let finding = match self.rule(failure) {
+            Some((_, file)) => finding.label(format!("not in `{file}`")),
+            None => finding,
+        };
+        Some(finding.hint(
+            "let the `$schema` of the schema be `/metaschema-1.json`, or name the field in its `properties`",
+        ))
     }
 
     fn one(&self, failure: &Failure) -> Diagnostic {
@@ -169,14 +196,9 @@ impl Subject<'_> {
             Wrong::Type(types) => self.wrong_type(pointer, value, types).label(because),
             Wrong::Enum(values) => self.not_allowed(pointer, value, values).label(because),
             Wrong::Pattern => {
-                let pattern = failure
-                    .keyword
-                    .as_ref()
-                    .and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
-                let pattern = pattern.and_then(Value::as_str).unwrap_or("of the schema");
                 let message = format!("`{shown}` does not match the pattern");
                 let finding = self.finding(code::PATTERN, pointer, message).label(because);
-                finding.note(format!("the pattern is `{pattern}`"))
+                finding.note(self.pattern(failure))
             }
             Wrong::CostlyPattern => {
                 let message = "the pattern takes too long to decide about this text".to_owned();
@@ -205,12 +227,21 @@ impl Subject<'_> {
                 let message = "the value fits more than one alternative, and must fit one only".to_owned();
                 self.finding(code::MANY_ALTERNATIVES, pointer, message).label(because)
             }
-            Wrong::Name(inner) => {
-                let message = match &inner.wrong {
-                    Wrong::Pattern => "the name of a field does not match the pattern",
-                    _ => "the name of a field is not allowed",
+            Wrong::Name(name, inner) => {
+                let message = match &**inner {
+                    Wrong::Pattern => format!("the name `{}` does not match the pattern", shortened(name)),
+                    _ => format!("the name `{}` is not allowed", shortened(name)),
                 };
-                self.finding(code::FIELD_NAME, pointer, message.to_owned()).label(because)
+                let finding = self.finding(code::FIELD_NAME, pointer, message).label(because);
+                match &**inner {
+                    Wrong::Pattern => finding.note(self.pattern(failure)),
+                    _ => finding,
+                }
+            }
+            Wrong::TooMany => {
+                let message = "more is wrong with the file than can be told".to_owned();
+                let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
+                finding.hint("begin with the schema: it may ask for something else than was meant")
             }
             Wrong::TooComplex => {
                 let message = "whether the file keeps its schema takes too long to decide".to_owned();
@@ -222,6 +253,13 @@ impl Subject<'_> {
                 .finding(code::FORBIDDEN, pointer, format!("`{shown}` is not allowed here"))
                 .label(because),
         }
+    }
+
+    /// The pattern that was not found.
+    fn pattern(&self, failure: &Failure) -> String {
+        let keyword = failure.keyword.as_ref();
+        let pattern = keyword.and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
+        format!("the pattern is `{}`", pattern.and_then(Value::as_str).unwrap_or("of the schema"))
     }
 
     fn missing(&self, failure: &Failure, field: &str) -> Diagnostic {
@@ -279,25 +317,28 @@ impl Subject<'_> {
         }
     }
 
-    fn not_allowed(&self, pointer: &str, value: &Value, values: &[Plain]) -> Diagnostic {
-        let allowed: Vec<String> = values.iter().map(show_plain).collect();
-        let message = match allowed.as_slice() {
-            [one] => format!("`{}` is not `{one}`", show(value)),
+    fn not_allowed(&self, pointer: &str, value: &Value, Allowed(values): &Allowed) -> Diagnostic {
+        let message = match &**values {
+            [one] => format!("`{}` is not `{}`", show(value), show_plain(one)),
             _ => format!("`{}` is not one of the allowed values", show(value)),
         };
         let finding = self.finding(code::NOT_ALLOWED, pointer, message);
-        let meant =
-            value.as_str().and_then(|written| suggest::nearest(written, allowed.iter().map(String::as_str)));
+        let meant = value.as_str().and_then(|written| {
+            self.patience.lasts(values.len(), || {
+                let allowed: Vec<String> = values.iter().map(show_plain).collect();
+                suggest::nearest(written, allowed.iter().map(String::as_str)).map(str::to_owned)
+            })
+        });
         match meant {
             Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-            None if allowed.is_empty() => finding.hint("the schema allows no value at all"),
-            None => finding.hint(format!("write {}", any_of(&allowed))),
+            None if values.is_empty() => finding.hint("the schema allows no value at all"),
+            None => finding.hint(format!("write {}", any_of(values.iter().map(show_plain)))),
         }
     }
 
     fn no_branch(&self, pointer: &str, branches: &[Vec<Failure>]) -> Diagnostic {
         if let Nearest::OneOf(fields) = branches::nearest(pointer, branches) {
-            let message = format!("one of the fields {} is needed", any_of(&fields));
+            let message = format!("one of the fields {} is needed", any_of(fields.iter()));
             return self.finding(code::MISSING_FIELD, pointer, message);
         }
         let message = format!("the value fits none of the {} alternatives", branches.len());
@@ -341,7 +382,7 @@ fn without_echoes(told: Vec<Told>) -> Vec<Told> {
     let mut kept: Vec<Told> = Vec::new();
     for one in told {
         let Failure { pointer, wrong, .. } = &one.failure;
-        let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_));
+        let echo = typed.contains(pointer) && !matches!(wrong, Wrong::Type(_) | Wrong::Name(..));
         if !echo && known.insert((pointer.clone(), format!("{wrong:?}"))) {
             kept.push(one);
         }

@@ -1,5 +1,8 @@
 //! What a schema has against a value, before it is put into words.
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde_json::Value as Plain;
 
 /// One failure of a value.
@@ -23,7 +26,7 @@ pub enum Wrong {
     /// It is of none of these types.
     Type(Vec<String>),
     /// It is none of these values.
-    Enum(Vec<Plain>),
+    Enum(Allowed),
     /// It does not match the pattern.
     Pattern,
     /// Whether it matches the pattern could not be found out in reasonable time.
@@ -42,10 +45,23 @@ pub enum Wrong {
     NoBranch(Vec<Vec<Failure>>),
     /// It is more than one of the alternatives: which.
     ManyBranches(Vec<usize>),
-    /// The name of one of its fields is wrong.
-    Name(Box<Failure>),
+    /// The name of the field is wrong: the name, and how.
+    Name(String, Box<Wrong>),
     /// It is not allowed at all.
     Forbidden,
     /// Whether it fits could not be found out in reasonable time.
     TooComplex,
+    /// More is wrong than can be kept.
+    TooMany,
+}
+
+/// The values that a schema allows, shared by all failures for want of one of them.
+#[derive(Clone, PartialEq)]
+pub struct Allowed(pub Arc<[Plain]>);
+
+impl fmt::Debug for Allowed {
+    /// Short, however many they are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} values: {:?}", self.0.len(), &self.0[..self.0.len().min(16)])
+    }
 }

@@ -33,7 +33,7 @@ use links::Link;
 use names::Names;
 use schema::{Checker, Formats};
 
-pub use failure::{Failure, Wrong};
+pub use failure::{Allowed, Failure, Wrong};
 pub use spans::locate;
 
 /// What is asked besides the bundle.

@@ -133,7 +133,7 @@ pub fn unchecked(bundle: &Bundle) -> impl Iterator<Item = &str> {
 }
 
 fn first_message(cx: &Context<'_>, root: &Value, failures: Vec<crate::Failure>) -> Option<String> {
-    let subject = Subject { bundle: cx.bundle, names: cx.names, file: "", root };
+    let subject = Subject::new(cx.bundle, cx.names, "", root);
     subject.explain(failures).first().map(references::in_words)
 }
 

@@ -6,8 +6,8 @@ use qontract_diagnostics::{Code, Diagnostic, Place, Sources, Span, code};
 use qontract_yaml::{Document, Limits, Node, Syntax, Value as Yaml, parse_as};
 
 /// Findings about the name of a field rather than its value.
-const ABOUT_KEYS: [Code; 4] =
-    [code::UNKNOWN_FIELD, code::UNKNOWN_KEYWORD, code::MISPLACED_SCHEMA, code::SCHEMA_FORM];
+const ABOUT_KEYS: [Code; 5] =
+    [code::UNKNOWN_FIELD, code::FIELD_NAME, code::UNKNOWN_KEYWORD, code::MISPLACED_SCHEMA, code::SCHEMA_FORM];
 
 /// Gives every finding that tells a JSON pointer the bytes it is about, where the text can be had.
 pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {

@@ -1,18 +1,47 @@
 //! "Did you mean": the nearest of the words that would have been right.
 
+use std::cell::Cell;
+
+/// Longest word, in bytes, that another is suggested for.
+const LONGEST: usize = 1_000;
+
+/// How many words may still be compared. When that is used up, nothing is suggested any more: nobody reads so far.
+#[derive(Debug)]
+pub struct Patience(Cell<usize>);
+
+impl Patience {
+    /// For so many words.
+    pub fn new(words: usize) -> Self {
+        Self(Cell::new(words))
+    }
+
+    /// What is found by comparing `words`, as long as it lasts.
+    pub fn lasts<T>(&self, words: usize, find: impl FnOnce() -> Option<T>) -> Option<T> {
+        let left = self.0.get().checked_sub(words);
+        self.0.set(left.unwrap_or_default());
+        left.and_then(|_| find())
+    }
+}
+
 /// The candidate nearest to `written`, if one is near enough to be what was meant.
 pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     within((written.chars().count() / 3).clamp(1, 6), written, candidates)
 }
 
 fn within<'c>(most: usize, written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    if written.len() > LONGEST {
+        return None;
+    }
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         if candidate == written || candidate.len().abs_diff(written.len()) > most * 4 {
             continue;
         }
-        let distance = if candidate.eq_ignore_ascii_case(written) { 0 } else { distance(written, candidate) };
-        if distance <= most && best.is_none_or(|(least, _)| distance < least) {
+        let same = candidate.eq_ignore_ascii_case(written);
+        let distance = if same { Some(0) } else { distance(most, written, candidate) };
+        if let Some(distance) = distance
+            && best.is_none_or(|(least, _)| distance < least)
+        {
             best = Some((distance, candidate));
         }
     }
@@ -30,28 +59,42 @@ pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Cl
     })
 }
 
-/// How many characters are to be added, dropped, changed or swapped with their neighbour.
-fn distance(a: &str, b: &str) -> usize {
+/// How many characters are to be added, dropped, changed or swapped with their neighbour, if `most` are enough.
+fn distance(most: usize, a: &str, b: &str) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     // What two paths have in common at both ends costs nothing and is most of them.
     let start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[start..], &b[start..]);
     let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+    // More than `most` is all the same, and so is what lies further than that from the diagonal.
+    let over = most + 1;
+    if a.len().abs_diff(b.len()) > most {
+        return None;
+    }
     let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut row: Vec<usize> = (0..=b.len()).map(|column| column.min(over)).collect();
+    let mut least_before = 0;
     for (i, x) in a.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
+        let mut next = vec![over; b.len() + 1];
+        next[0] = (i + 1).min(over);
+        let mut least_here = next[0];
+        for j in i.saturating_sub(most)..(i + over).min(b.len()) {
+            let y = &b[j];
             let mut least = (row[j] + usize::from(x != y)).min(row[j + 1] + 1).min(next[j] + 1);
             if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
                 least = least.min(before[j - 1] + 1);
             }
-            next.push(least);
+            next[j + 1] = least.min(over);
+            least_here = least_here.min(least);
         }
+        if least_here > most && least_before >= most {
+            return None;
+        }
+        least_before = least_here;
         before = std::mem::replace(&mut row, next);
     }
-    row[b.len()]
+    Some(row[b.len()]).filter(|distance| *distance <= most)
 }
 
 #[cfg(test)]
@@ -69,6 +112,34 @@ mod tests {
         check("minimal", &["minimum", "maximum"], Some("minimum"));
         check("Name", &["name"], Some("name"));
         check("xyz", &["name"], None);
+    }
+
+    #[test]
+    fn a_word_of_more_than_a_thousand_letters_is_not_looked_for() {
+        let (written, other) = ("x".repeat(1_001), "x".repeat(1_002));
+        check(&written, &[&other], None);
+        check(&written[..1_000], &[&other[..999]], Some(&other[..999]));
+    }
+
+    #[test]
+    fn a_distance_is_given_up_only_where_it_is_too_long() {
+        let check = |a: &str, b: &str, expect: usize| {
+            assert_eq!(distance(expect, a, b), Some(expect), "{a} {b}");
+            assert_eq!(distance(expect - 1, a, b), None, "{a} {b}");
+            assert_eq!(distance(expect + 3, b, a), Some(expect), "{b} {a}");
+        };
+        check("abcd", "badc", 2);
+        check("kitten", "sitting", 3);
+        check("xab", "yba", 2);
+        check("abcdef", "x", 6);
+    }
+
+    #[test]
+    fn patience_ends() {
+        let patience = Patience::new(5);
+        assert_eq!(patience.lasts(3, || Some(1)), Some(1));
+        assert_eq!(patience.lasts(3, || Some(1)), None);
+        assert_eq!(patience.lasts(1, || Some(1)), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ const MOST: usize = 8;
 pub fn show(value: &Value) -> String {
     match value {
         Value::Str(text) => shortened(text),
+        Value::BigInt(digits) => shortened(digits),
         Value::Map(map) if map.is_empty() => "{}".to_owned(),
         Value::Map(_) => "{…}".to_owned(),
         Value::List(items) if items.is_empty() => "[]".to_owned(),
@@ -28,7 +29,8 @@ pub fn show_plain(value: &Plain) -> String {
     }
 }
 
-fn shortened(text: &str) -> String {
+/// A text in a message.
+pub fn shortened(text: &str) -> String {
     let line = text.replace('\n', "\\n");
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -37,19 +39,20 @@ fn shortened(text: &str) -> String {
 }
 
 /// `` `a`, `b` or `c` ``; long lists are cut.
-pub fn any_of<S: AsRef<str>>(words: &[S]) -> String {
+pub fn any_of<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>) -> String {
     listed(words, "or")
 }
 
 /// `` `a`, `b` and `c` ``; long lists are cut.
-pub fn all_of<S: AsRef<str>>(words: &[S]) -> String {
+pub fn all_of<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>) -> String {
     listed(words, "and")
 }
 
-fn listed<S: AsRef<str>>(words: &[S], last: &str) -> String {
-    let quoted: Vec<String> = words.iter().take(MOST).map(|word| format!("`{}`", word.as_ref())).collect();
-    if words.len() > MOST {
-        return format!("{} and {} more", quoted.join(", "), words.len() - MOST);
+fn listed<S: AsRef<str>>(words: impl ExactSizeIterator<Item = S>, last: &str) -> String {
+    let count = words.len();
+    let quoted: Vec<String> = words.take(MOST).map(|word| format!("`{}`", word.as_ref())).collect();
+    if count > MOST {
+        return format!("{} and {} more", quoted.join(", "), count - MOST);
     }
     match quoted.as_slice() {
         [] => String::new(),
@@ -90,9 +93,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_large_number_is_shown_by_its_digits() {
+        assert_eq!(
+            show(&Value::BigInt("123456789012345678901234567890".into())),
+            "123456789012345678901234567890"
+        );
+        assert_eq!(show(&Value::BigInt("9".repeat(400).into())), format!("{}…", "9".repeat(60)));
+    }
+
+    #[test]
     fn lists_read_like_sentences_and_end() {
-        assert_eq!(any_of(&["a"]), "`a`");
-        assert_eq!(all_of(&["a", "b", "c"]), "`a`, `b` and `c`");
-        assert_eq!(any_of(&["x"; 10]).matches("`x`").count(), 8);
+        assert_eq!(any_of(["a"].iter()), "`a`");
+        assert_eq!(all_of(["a", "b", "c"].iter()), "`a`, `b` and `c`");
+        assert_eq!(any_of(["x"; 10].iter()).matches("`x`").count(), 8);
     }
 }

@@ -146,6 +146,52 @@ fn many_maps_are_found_to_be_different_soon() {
     check(&[schema("{uniqueItems: true}"), thing(&twice)], &["Q3011"]);
 }
 
+/// So many of a text, each with its number in place of `N`.
+fn numbered(count: usize, text: &str) -> String {
+    let texts: Vec<String> = (0..count).map(|index| text.replace('N', &index.to_string())).collect();
+    texts.join(", ")
+}
+
+#[test]
+fn many_values_that_are_none_of_many_allowed_ones_are_told_and_end() {
+    let allowed = schema(&format!("{{items: {{enum: [{}]}}}}", numbered(500, "allowedN")));
+    check(&[allowed, thing(&format!("[{}]", numbered(10_000, "writtenN")))], &["Q3004"]);
+}
+
+#[test]
+fn many_fields_that_many_maps_lack_are_too_many_to_tell() {
+    let names = numbered(20_000, "fieldN");
+    check(
+        &[
+            schema(&format!("{{items: {{required: [{names}]}}}}")),
+            thing(&format!("[{}]", "{}, ".repeat(20_000))),
+        ],
+        &["Q3016"],
+    );
+}
+
+#[test]
+fn many_unknown_fields_of_many_known_ones_are_told_and_end() {
+    let known = numbered(4_000, "some-long-name-N: {}");
+    let written = numbered(4_000, "another-long-one-N: 1");
+    let closed = schema(&format!("{{additionalProperties: false, properties: {{{known}}}}}"));
+    check(&[closed, thing(&format!("{{{written}}}"))], &["Q3002"]);
+}
+
+#[test]
+fn many_patterns_for_many_names_are_given_up() {
+    let patterns = numbered(3_000, "^aN$: {}");
+    let written = numbered(20_000, "bN: 1");
+    let matching = schema(&format!("{{patternProperties: {{{patterns}}}}}"));
+    check(&[matching, thing(&format!("{{{written}}}"))], &["Q3016"]);
+}
+
+#[test]
+fn a_long_text_that_is_measured_often_is_given_up() {
+    let often = "{minLength: 1}, ".repeat(50_000);
+    check(&[schema(&format!("{{allOf: [{often}]}}")), thing(&"x".repeat(1 << 20))], &["Q3016"]);
+}
+
 #[test]
 fn many_failures_of_one_file_are_told_and_end() {
     let many = "  - {name: 1, provider: tcp, port: x}\n".repeat(20_000);

@@ -51,6 +51,34 @@ fn schema(properties: &str) -> String {
 const NEW: &str = "schemas/tiny/new-1.yml";
 
 #[test]
+fn every_wrong_name_is_told_where_it_stands() {
+    let names = schema(
+        "  ports: {propertyNames: {pattern: \"^[a-z]+$\", maxLength: 4}, additionalProperties: {type: integer}}\n",
+    );
+    let file = "$schema: /tiny/new-1.yml\nports: {HTTP: 80, http: 80, HTTPS: x, longer: 1}\n";
+    check(
+        &[(NEW, &names), ("data/new.yml", file)],
+        &[
+            "error Q3001 /ports/HTTPS: expected a whole number, found text",
+            "error Q3014 /ports/HTTP: the name `HTTP` does not match the pattern; the pattern is `^[a-z]+$`",
+            "error Q3014 /ports/HTTPS: the name `HTTPS` is not allowed",
+            "error Q3014 /ports/longer: the name `longer` is not allowed",
+        ],
+    );
+}
+
+#[test]
+fn a_schema_without_room_for_what_bundling_adds_takes_no_file() {
+    let closed = "$schema: http://json-schema.org/draft-06/schema\nadditionalProperties: false\nproperties: {$schema: {type: string}}\n";
+    check(
+        &[(NEW, closed), ("data/new.yml", "$schema: /tiny/new-1.yml\n")],
+        &[
+            "error Q3002 : the schema has no room for `$file_sha256sum`, which bundling adds; let the `$schema` of the schema be `/metaschema-1.json`, or name the field in its `properties`",
+        ],
+    );
+}
+
+#[test]
 fn a_schema_ref_is_a_path_or_a_schema() {
     let odd = schema(
         "  a: {$ref: \"/common-1.json#/definitions/crossref\", $schemaRef: 5}\n  b: {$ref: \"/common-1.json#/definitions/crossref\", $schemaRef: [/tiny/team-1.yml]}\n",

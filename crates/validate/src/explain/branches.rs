@@ -1,6 +1,8 @@
 //! A value that is none of several alternatives: which one was meant, and what is wrong by that one.
 
-use crate::failure::{Failure, Wrong};
+use std::collections::BTreeSet;
+
+use crate::failure::{Allowed, Failure, Wrong};
 
 /// What is left to say about a value that fits none of `branches`.
 pub enum Nearest {
@@ -84,32 +86,27 @@ fn united(base: &str, branches: &[Vec<Failure>]) -> Option<Failure> {
                     Wrong::Type(types) if failure.pointer == base => Some(types),
                     _ => None,
                 })?;
-                add_new(&mut all, types);
+                for name in types {
+                    if !all.contains(name) {
+                        all.push(name.clone());
+                    }
+                }
             }
             Some(Failure { wrong: Wrong::Type(all), ..candidate.clone() })
         }
         Wrong::Enum(_) if candidate.pointer == base || is_child(base, &candidate.pointer) => {
-            let mut all = Vec::new();
+            let (mut all, mut known) = (Vec::new(), BTreeSet::new());
             for failures in branches {
                 let values = failures.iter().find_map(|failure| match &failure.wrong {
-                    Wrong::Enum(values) if failure.pointer == candidate.pointer => Some(values),
+                    Wrong::Enum(Allowed(values)) if failure.pointer == candidate.pointer => Some(values),
                     _ => None,
                 })?;
-                add_new(&mut all, values);
+                all.extend(values.iter().filter(|value| known.insert(value.to_string())).cloned());
             }
-            Some(Failure { wrong: Wrong::Enum(all), ..candidate.clone() })
+            Some(Failure { wrong: Wrong::Enum(Allowed(all.into())), ..candidate.clone() })
         }
         _ => None,
     })
-}
-
-/// Adds what is not there yet.
-fn add_new<T: Clone + PartialEq>(all: &mut Vec<T>, more: &[T]) {
-    for one in more {
-        if !all.contains(one) {
-            all.push(one.clone());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -123,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_alternative_of_the_same_kind_is_meant() {
-        let other = vec![failure("/a/provider", Wrong::Enum(vec![json!("http")]))];
+        let other = vec![failure("/a/provider", Wrong::Enum(Allowed([json!("http")].into())))];
         let meant = vec![failure("/a", Wrong::Missing("x".to_owned())), failure("/a/y", Wrong::Pattern)];
         let Nearest::Meant(1, failures) = nearest("/a", &[other, meant.clone()]) else {
             panic!("the second")
@@ -133,9 +130,9 @@ mod tests {
 
     #[test]
     fn a_kind_that_no_alternative_knows_is_one_failure() {
-        let branch = |name: &str| vec![failure("/a/provider", Wrong::Enum(vec![json!(name)]))];
+        let branch = |name: &str| vec![failure("/a/provider", Wrong::Enum(Allowed([json!(name)].into())))];
         let Nearest::Same(same) = nearest("/a", &[branch("http"), branch("tcp")]) else { panic!("one") };
-        assert_eq!(same, failure("/a/provider", Wrong::Enum(vec![json!("http"), json!("tcp")])));
+        assert_eq!(same, failure("/a/provider", Wrong::Enum(Allowed([json!("http"), json!("tcp")].into()))));
     }
 
     #[test]

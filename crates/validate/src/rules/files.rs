@@ -92,7 +92,7 @@ pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
                 findings.push(finding);
             }
             if !failures.is_empty() {
-                findings.extend(Subject { bundle: cx.bundle, names: cx.names, file, root }.explain(failures));
+                findings.extend(Subject::new(cx.bundle, cx.names, file, root).explain(failures));
             }
             findings
         }

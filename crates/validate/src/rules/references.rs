@@ -3,11 +3,14 @@
 use qontract_bundle::Value;
 use qontract_diagnostics::{Diagnostic, code};
 
+use crate::explain::Subject;
 use crate::links::{Link, What};
-use crate::suggest;
+use crate::suggest::{self, Patience};
 use crate::words::show;
 use crate::{Context, FileLinks};
 
+/// How many paths are compared, at most, with those that lead to nothing.
+const MOST_COMPARED: usize = 10_000_000;
 /// How much of what is wrong with a target is told.
 const MOST_TOLD: usize = 5;
 
@@ -40,8 +43,7 @@ pub fn broken<'b>(
             if failures.is_empty() {
                 return None;
             }
-            let subject =
-                crate::explain::Subject { bundle: cx.bundle, names: cx.names, file: "", root: &target.value };
+            let subject = Subject::new(cx.bundle, cx.names, "", &target.value);
             let told = subject.explain(failures).into_iter();
             Some(Broken::Unfit(told.map(|finding| in_words(&finding)).collect()))
         }
@@ -59,12 +61,13 @@ pub fn in_words(finding: &Diagnostic) -> String {
 /// Checks all references and resources.
 pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
+    let patience = Patience::new(MOST_COMPARED);
     for FileLinks { path, links } in files {
         let file = cx.names.data(path);
         for link in links {
             let finding = match &link.what {
-                What::Reference { to, expects } => reference(cx, link, to, *expects),
-                What::Resource(resource) => missing_resource(cx, resource),
+                What::Reference { to, expects } => reference(cx, link, (to, *expects), &patience),
+                What::Resource(resource) => missing_resource(cx, resource, &patience),
                 What::Unique { .. } | What::Item(_) => None,
             };
             findings.extend(finding.map(|finding| finding.in_file(&file).about(&link.pointer)));
@@ -76,12 +79,12 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
 fn reference<'b>(
     cx: &Context<'b>,
     link: &Link<'b>,
-    to: &Value,
-    expects: Option<&'b Value>,
+    (to, expects): (&Value, Option<&'b Value>),
+    patience: &Patience,
 ) -> Option<Diagnostic> {
     let within = link.schema_path.unwrap_or_default();
     match broken(cx, to, expects, within)? {
-        Broken::NotFound => dangling(cx, to),
+        Broken::NotFound => dangling(cx, to, patience),
         Broken::OtherSchema(found, expected) => {
             // A target whose own schema is unknown is told there.
             cx.bundle.schema(found)?;
@@ -90,7 +93,8 @@ fn reference<'b>(
             let of_kind =
                 cx.bundle.datafiles().iter().filter(|file| file.document.schema() == Some(expected));
             let written = to.as_str().unwrap_or_default();
-            match suggest::nearest_path(written, of_kind.map(|file| &*file.path)) {
+            let paths = of_kind.map(|file| &*file.path);
+            match patience.lasts(cx.bundle.datafiles().len(), || suggest::nearest_path(written, paths)) {
                 Some(meant) => Some(finding.hint(format!("did you mean `{meant}`?"))),
                 None => Some(finding.hint(format!("name a file whose `$schema` is `{expected}`"))),
             }
@@ -109,7 +113,7 @@ fn reference<'b>(
     }
 }
 
-fn dangling(cx: &Context<'_>, to: &Value) -> Option<Diagnostic> {
+fn dangling(cx: &Context<'_>, to: &Value, patience: &Patience) -> Option<Diagnostic> {
     let Some(written) = to.as_str() else {
         let message = format!("`$ref` is `{}`, not the path of a datafile", show(to));
         return Some(Diagnostic::new(code::DANGLING_REFERENCE, message));
@@ -133,20 +137,20 @@ fn dangling(cx: &Context<'_>, to: &Value) -> Option<Diagnostic> {
     {
         return Some(finding.hint(format!("paths begin within `{folder}`: write `{inside}`")));
     }
-    Some(match suggest::nearest_path(written, paths) {
+    Some(match patience.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => finding.hint("name the path of a datafile, from the top of the data folder"),
     })
 }
 
-fn missing_resource(cx: &Context<'_>, written: &str) -> Option<Diagnostic> {
+fn missing_resource(cx: &Context<'_>, written: &str, patience: &Patience) -> Option<Diagnostic> {
     if cx.bundle.resource(written).is_some() || cx.unread.contains(&cx.names.resource(written)) {
         return None;
     }
     let finding = Diagnostic::new(code::MISSING_RESOURCE, format!("there is no resource `{written}`"));
     let finding = finding.label("no such file among the resources");
     let paths = cx.bundle.resources().iter().map(|resource| &*resource.path);
-    Some(match suggest::nearest_path(written, paths) {
+    Some(match patience.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
         None => finding.hint(format!("add it as `{}`", cx.names.resource(written))),
     })

@@ -162,8 +162,7 @@ impl One<'_> {
             Meta::Schema(path) if well_formed => {
                 let failures = self.cx.checker.check(path, self.root).unwrap_or_default();
                 let file = self.cx.names.schema(self.path);
-                let subject =
-                    Subject { bundle: self.cx.bundle, names: self.cx.names, file: &file, root: self.root };
+                let subject = Subject::new(self.cx.bundle, self.cx.names, &file, self.root);
                 subject.explain(failures)
             }
             Meta::Schema(_) | Meta::Draft => Vec::new(),

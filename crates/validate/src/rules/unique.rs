@@ -100,7 +100,7 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
             fields.find(|field| item.is_some_and(|item| item.get(field).is_some())).copied()
         };
         let at = |at: &str| present(at).map_or_else(|| at.to_owned(), |field| keywords::below(at, field));
-        let message = format!("two items of the list have the same {}", all_of(&item.fields));
+        let message = format!("two items of the list have the same {}", all_of(item.fields.iter()));
         let mut finding = Diagnostic::new(code::NOT_UNIQUE_IN_LIST, message)
             .in_file(cx.names.data(path))
             .about(at(second))

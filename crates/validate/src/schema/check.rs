@@ -7,7 +7,7 @@ use qontract_bundle::{Map, Value};
 
 use super::compile::Compiled;
 use super::own;
-use super::parts::{Step, each};
+use super::parts::{self, Step, each};
 use super::rule::{Keyword, Node, NodeId, Own, Rule};
 use crate::failure::{Failure, Wrong};
 use crate::keywords;
@@ -19,41 +19,47 @@ const STEPS: u64 = 2_000_000;
 const STEPS_PER_VALUE: u64 = 256;
 /// How many schemas may be within each other at a time; Python gives up before.
 const DEEPEST: usize = 500;
+/// How many failures of a document are kept, those by alternatives included.
+const FAILURES: usize = 1_000_000;
 
 /// Everything that `node` has against `value`.
 pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value) -> Vec<Failure> {
-    let mut run = Run { compiled, left: STEPS, root: Some(value), depth: 0 };
+    let mut run = Run { compiled, left: STEPS, root: Some(value), depth: 0, kept: 0 };
     let mut found = Vec::new();
-    let outcome = match run.fits(node, value) {
+    let stop = match run.fits(node, value) {
         Ok(true) => return found,
-        Err(Stop::TooComplex) => Err(Stop::TooComplex),
-        Ok(false) | Err(Stop::TooCostly) => {
+        Ok(false) | Err(Stop::Costly) => {
             run.depth = 0;
-            run.collect(node, value, &mut String::new(), &mut found)
+            match run.collect(node, value, &mut String::new(), &mut found) {
+                Ok(()) => return found,
+                Err(stop) => stop,
+            }
         }
+        Err(stop) => stop,
     };
-    match outcome {
-        Ok(()) => found,
-        Err(Stop::TooComplex | Stop::TooCostly) => {
-            let Node { file, pointer, .. } = &compiled.nodes[node];
-            let keyword = Some(((*file).to_owned(), format!("{pointer}/")));
-            vec![Failure { pointer: String::new(), keyword, wrong: Wrong::TooComplex }]
-        }
-    }
+    let wrong = match stop {
+        Stop::Many => Wrong::TooMany,
+        Stop::Complex | Stop::Costly => Wrong::TooComplex,
+    };
+    let Node { file, pointer, .. } = &compiled.nodes[node];
+    let keyword = Some(((*file).to_owned(), format!("{pointer}/")));
+    vec![Failure { pointer: String::new(), keyword, wrong }]
 }
 
 /// Why there is no verdict.
 #[derive(Debug)]
 pub enum Stop {
     /// A pattern was given up.
-    TooCostly,
+    Costly,
     /// There are too many steps, or too many schemas within each other.
-    TooComplex,
+    Complex,
+    /// There are too many failures.
+    Many,
 }
 
 impl From<TooCostly> for Stop {
     fn from(_: TooCostly) -> Self {
-        Stop::TooCostly
+        Stop::Costly
     }
 }
 
@@ -64,6 +70,8 @@ struct Run<'c, 'v> {
     /// The document, until the steps for its size are counted in.
     root: Option<&'v Value>,
     depth: usize,
+    /// How many failures there are so far.
+    kept: usize,
 }
 
 impl Run<'_, '_> {
@@ -74,8 +82,8 @@ impl Run<'_, '_> {
     fn spend(&mut self, cost: u64) -> Result<(), Stop> {
         if cost > self.left {
             // Large documents may take longer; that one is large is found out when it matters.
-            let root = self.root.take().ok_or(Stop::TooComplex)?;
-            self.left += STEPS_PER_VALUE * count(root);
+            let root = self.root.take().ok_or(Stop::Complex)?;
+            self.left += STEPS_PER_VALUE * own::count(root) as u64;
             return self.spend(cost);
         }
         self.left -= cost;
@@ -84,7 +92,7 @@ impl Run<'_, '_> {
 
     fn enter(&mut self) -> Result<(), Stop> {
         self.depth += 1;
-        if self.depth > DEEPEST { Err(Stop::TooComplex) } else { self.step(1) }
+        if self.depth > DEEPEST { Err(Stop::Complex) } else { self.step(1) }
     }
 
     /// Whether `value` is as `node` demands.
@@ -95,7 +103,10 @@ impl Run<'_, '_> {
         for Keyword { rule, .. } in &compiled.nodes[node].rules {
             fits = match rule {
                 Rule::Own(own) => self.keeps(own, value)?,
-                Rule::Parts(parts) => each(parts, value, &mut |_, part, node| self.fits(node, part))?,
+                Rule::Parts(parts) => {
+                    self.step(parts::cost(parts, value))?;
+                    each(parts, value, &mut |_, part, node| self.fits(node, part))?
+                }
                 other => self.holds(other, value)?,
             };
             if !fits {
@@ -167,16 +178,17 @@ impl Run<'_, '_> {
             let (before, length) = (found.len(), pointer.len());
             match self.wrongs(keyword, value, pointer, found) {
                 Ok(wrongs) => {
+                    self.keep(wrongs.iter().map(size).sum())?;
                     found.extend(wrongs.into_iter().map(|wrong| failure(node, keyword, pointer, wrong)));
                 }
                 // A pattern is given up at the value that it was looked for in, as far as that is known.
-                Err(Stop::TooCostly) => {
+                Err(Stop::Costly) => {
                     self.depth = depth;
                     found.truncate(before);
                     pointer.truncate(length);
                     found.push(failure(node, keyword, pointer, Wrong::CostlyPattern));
                 }
-                Err(Stop::TooComplex) => return Err(Stop::TooComplex),
+                Err(stop @ (Stop::Complex | Stop::Many)) => return Err(stop),
             }
         }
         self.depth -= 1;
@@ -194,6 +206,7 @@ impl Run<'_, '_> {
         match &keyword.rule {
             Rule::Own(own) => Ok(if self.keeps(own, value)? { Vec::new() } else { own::wrong(own, value)? }),
             Rule::Parts(parts) => {
+                self.step(parts::cost(parts, value))?;
                 each(parts, value, &mut |step, part, node| {
                     let length = pointer.len();
                     match step {
@@ -221,13 +234,16 @@ impl Run<'_, '_> {
                 }
             }
             Rule::Names(node) => {
-                let mut wrongs = Vec::new();
-                for (name, _) in value.as_map().into_iter().flat_map(Map::iter) {
+                for name in value.as_map().into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str()) {
                     let mut of_name = Vec::new();
-                    self.collect(*node, &Value::str(name.as_str()), pointer, &mut of_name)?;
-                    wrongs.extend(of_name.into_iter().map(|failure| Wrong::Name(Box::new(failure))));
+                    self.collect(*node, &Value::str(name), pointer, &mut of_name)?;
+                    // A name is wrong once, whatever else is wrong with it.
+                    if let Some(Failure { keyword, wrong, .. }) = of_name.into_iter().next() {
+                        let wrong = Wrong::Name(name.to_owned(), Box::new(wrong));
+                        found.push(Failure { pointer: keywords::below(pointer, name), keyword, wrong });
+                    }
                 }
-                Ok(wrongs)
+                Ok(Vec::new())
             }
             Rule::Not(_) | Rule::Contains(_) if self.holds(&keyword.rule, value)? => Ok(Vec::new()),
             Rule::Not(_) => Ok(vec![Wrong::Forbidden]),
@@ -243,6 +259,12 @@ impl Run<'_, '_> {
             branches.push(of_branch);
         }
         Ok(Wrong::NoBranch(branches))
+    }
+
+    /// Counts failures.
+    fn keep(&mut self, failures: usize) -> Result<(), Stop> {
+        self.kept += failures;
+        if self.kept > FAILURES { Err(Stop::Many) } else { Ok(()) }
     }
 
     /// Whether `value` itself is as a keyword demands.
@@ -261,10 +283,10 @@ fn failure(node: &Node<'_>, keyword: &Keyword<'_>, pointer: &str, wrong: Wrong) 
     Failure { pointer: pointer.to_owned(), keyword: Some((node.file.to_owned(), at)), wrong }
 }
 
-fn count(value: &Value) -> u64 {
-    match value {
-        Value::List(items) => 1 + items.iter().map(count).sum::<u64>(),
-        Value::Map(map) => 1 + map.iter().map(|(_, value)| count(value)).sum::<u64>(),
+/// How many failures a failure counts for.
+fn size(wrong: &Wrong) -> usize {
+    match wrong {
+        Wrong::Unknown(names) => names.len(),
         _ => 1,
     }
 }

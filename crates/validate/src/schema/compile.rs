@@ -3,7 +3,7 @@
 //! Left out is what is reported elsewhere: keywords of the wrong form, references to nothing or back to themselves,
 //! patterns that are none. The siblings of a `$ref` are left out too: draft 6 ignores them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jsonschema::{Draft, Validator};
@@ -15,8 +15,10 @@ use super::loops::{self, Loop};
 use super::numbers;
 use super::reference::{self, Place, Target};
 use super::rule::{Counted, Keyword, Node, NodeId, Others, Own, Parts, Rule};
+use crate::failure::Allowed;
 use crate::keywords::{self, below};
 use crate::pattern::{BadPattern, Pattern};
+use crate::tree;
 
 use super::Formats;
 
@@ -182,8 +184,8 @@ impl<'b> Compiler<'b> {
         match (key, value) {
             ("type", Value::Str(name)) => Some(Own::Type(vec![name])),
             ("type", Value::List(names)) => Some(Own::Type(texts(names))),
-            ("enum", Value::List(values)) => Some(Own::Enum(values)),
-            ("const", value) => Some(Own::Const(value)),
+            ("enum", Value::List(values)) => Some(Own::Enum(values, allowed(values))),
+            ("const", value) => Some(Own::Const(value, allowed(std::slice::from_ref(value)))),
             ("pattern", Value::Str(written)) => self.pattern(written).map(Own::Pattern),
             ("format", Value::Str(name)) => self.format(name),
             ("minimum", limit) => Some(Own::Minimum(limit)),
@@ -284,6 +286,12 @@ impl<'b> At<'b> {
     fn below(&self, step: &str, value: &'b Value) -> Place<'b> {
         Place { file: self.file, pointer: below(&self.pointer, step), value }
     }
+}
+
+/// Each of the values once.
+fn allowed(values: &[Value]) -> Allowed {
+    let mut known = BTreeSet::new();
+    Allowed(values.iter().filter(|value| known.insert(tree::text(value))).map(tree::plain).collect())
 }
 
 fn texts(values: &[Value]) -> Vec<&str> {

@@ -9,21 +9,54 @@ use super::rule::{Counted, Others, Own};
 use super::{equality, numbers};
 use crate::failure::Wrong;
 use crate::pattern::TooCostly;
-use crate::tree::plain;
 use crate::words::show;
 
 /// How much text a pattern looks through in one step.
 const TEXT_PER_STEP: usize = 64;
-/// How many values are compared in one step.
+/// How many values are compared, or names looked up, in one step.
 const VALUES_PER_STEP: usize = 16;
 
 /// How many steps more than the others it takes to find out whether `value` is as a keyword demands.
 pub fn cost(own: &Own<'_>, value: &Value) -> usize {
     match own {
-        Own::Enum(values) => values.len() / VALUES_PER_STEP,
-        Own::Pattern(_) => value.as_str().map_or(0, |text| text.len() / TEXT_PER_STEP),
-        Own::Unique => value.as_list().map_or(0, <[Value]>::len),
+        Own::Enum(values, _) => count(value).saturating_mul(values.len()) / VALUES_PER_STEP,
+        Own::Const(..) => count(value) / VALUES_PER_STEP,
+        Own::Pattern(_)
+        | Own::Format(..)
+        | Own::Least(Counted::Characters, _)
+        | Own::Most(Counted::Characters, _) => value.as_str().map_or(0, |text| text.len() / TEXT_PER_STEP),
+        Own::Unique => value.as_list().map_or(0, |_| count(value)),
+        Own::Required(names) => value.as_map().map_or(0, |_| names.len() / VALUES_PER_STEP),
+        Own::Needs(needs) => value.as_map().map_or(0, |map| {
+            let given = needs.iter().filter(|(name, _)| map.get(name).is_some());
+            (needs.len() + given.map(|(_, needed)| needed.len()).sum::<usize>()) / VALUES_PER_STEP
+        }),
+        Own::Closed(others) => cost_of_others(others, value),
         _ => 0,
+    }
+}
+
+/// How many steps it takes to find the fields that a schema does not name.
+pub fn cost_of_others(others: &Others<'_>, value: &Value) -> usize {
+    cost_of_names(others.patterns.len(), value)
+}
+
+/// How many steps it takes to look for so many patterns in the names of all fields.
+pub fn cost_of_names(patterns: usize, value: &Value) -> usize {
+    let names = value
+        .as_map()
+        .into_iter()
+        .flat_map(Map::iter)
+        .map(|(name, _)| 1 + name.as_str().len() / TEXT_PER_STEP);
+    if patterns == 0 { 0 } else { names.sum::<usize>().saturating_mul(patterns) }
+}
+
+/// How many values there are in `value`, itself included.
+pub fn count(value: &Value) -> usize {
+    match value {
+        Value::List(items) => 1 + items.iter().map(count).sum::<usize>(),
+        Value::Map(map) => 1 + map.iter().map(|(_, value)| count(value)).sum::<usize>(),
+        _ => 1,
     }
 }
 
@@ -35,8 +68,8 @@ pub fn keeps(own: &Own<'_>, value: &Value) -> Result<bool, TooCostly> {
     Ok(match own {
         Own::Forbidden => false,
         Own::Type(types) => types.iter().any(|name| is_type(value, name)),
-        Own::Enum(values) => values.iter().any(|allowed| equality::equal(value, allowed)),
-        Own::Const(allowed) => equality::equal(value, allowed),
+        Own::Enum(values, _) => values.iter().any(|allowed| equality::equal(value, allowed)),
+        Own::Const(allowed, _) => equality::equal(value, allowed),
         Own::Pattern(pattern) => match value.as_str() {
             None => true,
             Some(text) => pattern.finds(text)?,
@@ -86,16 +119,7 @@ pub fn wrong(own: &Own<'_>, value: &Value) -> Result<Vec<Wrong>, TooCostly> {
     Ok(vec![match own {
         Own::Forbidden => Wrong::Forbidden,
         Own::Type(types) => Wrong::Type(types.iter().map(|name| (*name).to_owned()).collect()),
-        Own::Enum(values) => {
-            let mut different: Vec<Plain> = Vec::new();
-            for value in values.iter().map(plain) {
-                if !different.contains(&value) {
-                    different.push(value);
-                }
-            }
-            Wrong::Enum(different)
-        }
-        Own::Const(value) => Wrong::Enum(vec![plain(value)]),
+        Own::Enum(_, allowed) | Own::Const(_, allowed) => Wrong::Enum(allowed.clone()),
         Own::Pattern(_) => Wrong::Pattern,
         Own::Format(name, _) => Wrong::Format((*name).to_owned()),
         Own::Minimum(limit) => Wrong::Range(format!("less than {}, the least allowed", show(limit))),
@@ -165,4 +189,25 @@ fn size(counted: Counted, value: &Value) -> Option<f64> {
         Counted::Fields => value.as_map()?.len(),
     };
     Some(size as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Allowed;
+
+    #[test]
+    fn what_is_compared_is_counted() {
+        let text = Value::Str("x".repeat(6_400).into());
+        let list = Value::List(vec![Value::Int(1); 99].into());
+        let values = vec![Value::Null; 160];
+        let allowed = Allowed(Vec::new().into());
+        let check = |own: Own<'_>, value: &Value, expect| assert_eq!(cost(&own, value), expect, "{own:?}");
+        check(Own::Enum(&values, allowed.clone()), &Value::Null, 10);
+        check(Own::Enum(&values, allowed.clone()), &list, 1_000);
+        check(Own::Const(&list, allowed), &list, 6);
+        check(Own::Least(Counted::Characters, 1.0), &text, 100);
+        check(Own::Least(Counted::Items, 1.0), &list, 0);
+        check(Own::Unique, &list, 100);
+    }
 }

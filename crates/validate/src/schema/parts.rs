@@ -7,9 +7,12 @@ use std::sync::Arc;
 use qontract_bundle::{Map, Value};
 
 use super::check::Stop;
-use super::own::is_other;
+use super::own::{cost_of_names, cost_of_others, is_other};
 use super::rule::{NodeId, Others, Parts};
 use crate::pattern::Pattern;
+
+/// How many names are compared in one step.
+const NAMES_PER_STEP: usize = 16;
 
 /// How to get to a part.
 pub enum Step<'v> {
@@ -36,6 +39,17 @@ pub fn each<'v>(parts: &Parts<'_>, value: &'v Value, visit: &mut Visit<'_, 'v>) 
         Parts::Items(node) => items(0, *node, value, visit),
         Parts::Rest(from, node) => items(*from, *node, value, visit),
         Parts::Each(nodes) => one_by_one(nodes, value, visit),
+    }
+}
+
+/// How many steps more than the others it takes to find the parts.
+pub fn cost(parts: &Parts<'_>, value: &Value) -> usize {
+    match parts {
+        Parts::Matching(nodes) => cost_of_names(nodes.len(), value),
+        Parts::Others(others, _) => cost_of_others(others, value),
+        Parts::Dependent(nodes) => value.as_map().map_or(0, |_| nodes.len() / NAMES_PER_STEP),
+        Parts::Fields(nodes) => value.as_map().map_or(0, |_| nodes.len() / NAMES_PER_STEP),
+        Parts::Whole(_) | Parts::All(_) | Parts::Items(_) | Parts::Rest(..) | Parts::Each(_) => 0,
     }
 }
 

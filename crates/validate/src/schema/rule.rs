@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use qontract_bundle::{Map, Value};
 
+use crate::failure::Allowed;
 use crate::pattern::Pattern;
 
 /// A compiled schema, by its place among all of them.
@@ -57,9 +58,9 @@ pub enum Own<'b> {
     /// One of these types.
     Type(Vec<&'b str>),
     /// One of these values.
-    Enum(&'b [Value]),
+    Enum(&'b [Value], Allowed),
     /// This value.
-    Const(&'b Value),
+    Const(&'b Value, Allowed),
     /// That a pattern is found in a text.
     Pattern(Arc<Pattern>),
     /// That a text is of a format.
