@@ -16,6 +16,8 @@ use fancy_regex::{Regex, RegexBuilder};
 
 /// How often an expression may turn back before it is given up: long enough for honest patterns, short for bombs.
 const MOST_BACKTRACKS: usize = 100_000;
+/// The longest pattern, in bytes: a longer one is refused before it is compiled.
+const LONGEST: usize = 64 << 10;
 /// Most bytes that a compiled expression may take.
 const MOST_BYTES: usize = 4 << 20;
 
@@ -39,6 +41,9 @@ pub struct TooCostly;
 impl Pattern {
     /// Compiles a Python pattern.
     pub fn new(python: &str) -> Result<Self, BadPattern> {
+        if python.len() > LONGEST {
+            return Err(BadPattern::TooLarge);
+        }
         let parsed = parse::parse(python).map_err(BadPattern::Invalid)?;
         let mut builder = RegexBuilder::new(&write::write(&parsed));
         builder.backtrack_limit(MOST_BACKTRACKS).delegate_size_limit(MOST_BYTES);

@@ -20,7 +20,8 @@ fn codes(files: &[(&str, String)]) -> BTreeSet<String> {
     let bundle = outcome.built.as_ref().map(|built| &built.bundle).or(outcome.partial.as_ref());
     let mut found = validate(bundle.expect("the rest"), &Options::default());
     found.extend(outcome.findings);
-    assert!(started.elapsed() < Duration::from_secs(20), "bounded time");
+    // Whatever the machine is doing: what is not bounded takes hours.
+    assert!(started.elapsed() < Duration::from_mins(5), "bounded time");
     found
         .iter()
         .filter(|finding| finding.is_error())
@@ -135,6 +136,12 @@ fn alternatives_that_double_with_every_level_are_given_up() {
     check(&[schema(&format!("{{oneOf: [{branch}, {branch}]}}")), nested(150)], &["Q3016"]);
     check(&[schema(&format!("{{not: {{allOf: [{branch}, {branch}]}}}}")), nested(100)], &[]);
     check(&[schema(&format!("{{anyOf: [{branch}, {branch}, {{type: object}}]}}")), nested(3)], &[]);
+}
+
+#[test]
+fn a_pattern_of_a_megabyte_is_refused() {
+    let pattern = "(a|b)".repeat(200_000);
+    check(&[schema(&format!("{{type: string, pattern: '{pattern}'}}")), thing("x")], &["Q3105"]);
 }
 
 #[test]
