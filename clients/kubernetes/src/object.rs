@@ -113,10 +113,11 @@ impl Object {
     }
 }
 
-/// A name that can be part of a path: what Kubernetes allows anyway.
+/// A name that can be part of a path: what Kubernetes allows anyway, and not longer than file names may be.
 pub(crate) fn checked(name: &str) -> Result<&str, KubernetesError> {
     let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '.' | '_' | ':');
-    if name.is_empty() || name.starts_with('.') || name.len() > 253 || !name.chars().all(fine) {
+    let begins = name.starts_with(|one: char| one.is_ascii_alphanumeric());
+    if !begins || name.len() > 200 || !name.chars().all(fine) {
         return Err(KubernetesError::Name { name: name.to_owned() });
     }
     Ok(name)

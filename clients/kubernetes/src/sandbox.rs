@@ -31,7 +31,9 @@ impl Sandbox {
     }
 
     fn cluster(&self, cluster: &Cluster) -> Result<PathBuf, KubernetesError> {
-        Ok(self.root.join("clusters").join(checked(&cluster.name)?))
+        let folder = self.root.join("clusters").join(checked(&cluster.name)?);
+        self.own(&folder)?;
+        Ok(folder)
     }
 
     fn folder(
@@ -45,7 +47,21 @@ impl Sandbox {
             (true, None) => return Err(KubernetesError::Name { name: String::new() }),
             (false, _) => OF_CLUSTER,
         };
-        Ok(self.cluster(cluster)?.join(part).join(kind.as_str()))
+        let folder = self.cluster(cluster)?.join(part).join(kind.as_str());
+        self.own(&folder)?;
+        Ok(folder)
+    }
+
+    /// Refuses a folder that is reached through a link: it is not of the sandbox.
+    fn own(&self, folder: &Path) -> Result<(), KubernetesError> {
+        let below = folder.ancestors().take_while(|part| *part != self.root);
+        for part in below {
+            if part.is_symlink() {
+                let why = io::Error::other("it is a link");
+                return Err(failed("use", part, why));
+            }
+        }
+        Ok(())
     }
 
     fn file(&self, cluster: &Cluster, address: &Address) -> Result<PathBuf, KubernetesError> {
@@ -117,6 +133,7 @@ impl Sandbox {
         let content = match address.kind {
             Kind::Namespace => self.cluster(cluster)?.join(checked(&address.name)?),
         };
+        self.own(&content)?;
         gone(fs::remove_dir_all(&content)).map_err(|error| failed("remove", &content, error))?;
         let file = self.file(cluster, address)?;
         gone(fs::remove_file(&file)).map_err(|error| failed("remove", &file, error))

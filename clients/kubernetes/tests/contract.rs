@@ -57,7 +57,9 @@ async fn no_name_leads_out_of_the_sandbox() {
     let sandbox = Sandbox::new(scratch.path().join("sandbox"));
     let permits = permits(Mode::Real);
     let write = permits.write.as_ref().unwrap();
-    for name in ["..", ".", "", "a/b", "../../x", "/etc", "a\0b", ".hidden", &"x".repeat(300)] {
+    for name in
+        ["..", ".", "", "a/b", "../../x", "/etc", "a\0b", ".hidden", "_cluster", "-a", &"x".repeat(300)]
+    {
         let named = sandbox.create(write, &cluster("c1"), &Object::bare(namespace(name))).await.unwrap_err();
         assert!(matches!(named, KubernetesError::Name { .. }), "{name:?}: {named}");
         let clustered = sandbox.get(&permits.read, &cluster(name), &namespace("a")).await.unwrap_err();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, know};
+pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, know, variable};
 
 /// Makes the world match one Git repository.
 #[derive(Debug, Parser)]
@@ -286,8 +286,8 @@ pub struct Affected {
     /// Only this integration; may be given several times
     #[arg(long, value_name = "NAME")]
     pub integration: Vec<String>,
-    /// The configuration, for integrations of the process form
-    #[arg(long, value_name = "FILE", env = "QONTRACT_CONFIG")]
+    /// The configuration, for integrations of the process form; by default `$QONTRACT_CONFIG`
+    #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Folder of the data repo that Git revisions are of
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -306,8 +306,8 @@ pub struct Integrations {
     /// What to show; all of them by default.
     #[command(subcommand)]
     pub action: Option<IntegrationsAction>,
-    /// The configuration, for integrations of the process form
-    #[arg(long, value_name = "FILE", global = true, env = "QONTRACT_CONFIG")]
+    /// The configuration, for integrations of the process form; by default `$QONTRACT_CONFIG`
+    #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
 
@@ -385,8 +385,8 @@ pub struct Explain {
     /// The name of a run, behind the word `run`
     #[arg(value_name = "ID")]
     pub run: Option<String>,
-    /// Folder of the records of runs
-    #[arg(long, value_name = "DIR", env = "QONTRACT_RUNS")]
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
 }
 

@@ -9,6 +9,8 @@ use qontract_runtime::guard::{Budget, Budgets};
 use qontract_runtime::process::Program;
 use serde::Deserialize;
 
+use crate::cli::variable;
+
 /// The configuration. Tables that are not named here belong to others.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Config {
@@ -110,9 +112,10 @@ impl Guards {
 }
 
 impl Config {
-    /// Reads the file, if one is named.
+    /// Reads the file that is named, here or by `QONTRACT_CONFIG`.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(file) = file else { return Ok(Self::default()) };
+        let named = variable("QONTRACT_CONFIG").map(PathBuf::from);
+        let Some(file) = file.or(named.as_deref()) else { return Ok(Self::default()) };
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
         toml::from_str(&text).with_context(|| format!("`{}` is not a configuration", file.display()))

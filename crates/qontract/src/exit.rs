@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use qontract_client_server::ServerError;
+
 /// The exit codes of the command line, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -30,7 +32,12 @@ impl std::error::Error for UsageError {}
 impl Exit {
     /// The code of an error that ended a command.
     pub fn of(error: &anyhow::Error) -> Self {
-        if error.is::<UsageError>() { Exit::Usage } else { Exit::Failure }
+        let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
+        match server {
+            Some(server) if server.is_transient() => Exit::Run(75),
+            _ if error.is::<UsageError>() => Exit::Usage,
+            _ => Exit::Failure,
+        }
     }
 }
 

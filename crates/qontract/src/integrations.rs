@@ -11,6 +11,7 @@ use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room};
 
 use crate::config::Config;
+use crate::printer::Printer;
 use crate::targets::Targets;
 
 /// An integration that is compiled in.
@@ -43,7 +44,6 @@ pub fn known(arguments: &[OsString]) -> Vec<About> {
     let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
     let given = words.iter().find_map(|word| word.strip_prefix("--config="));
     let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
-    let file = file.or_else(|| std::env::var_os("QONTRACT_CONFIG").map(PathBuf::from));
     // What is wrong with the configuration is told by the command that reads it.
     let config = Config::read(file.as_deref()).unwrap_or_default();
     let mut abouts: Vec<About> = ALL.iter().map(|entry| (entry.about)()).collect();
@@ -73,13 +73,24 @@ pub fn room(name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Ro
     }
 }
 
-/// All integrations, on targets that are only needed once they run.
-pub fn rooms(config: &Config, targets: &Targets) -> anyhow::Result<Vec<Room>> {
+/// All integrations, on targets that are only needed once they run. One that cannot be started is told about, and the
+/// others go on.
+pub fn rooms(config: &Config, targets: &Targets, printer: &Printer) -> anyhow::Result<Vec<Room>> {
     let mut names: Vec<String> = ALL.iter().map(|entry| (entry.about)().name).collect();
     names.extend(config.integrations.keys().cloned());
     names.sort();
     names.dedup();
-    names.iter().map(|name| room(name, config, targets)).collect()
+    let mut rooms = Vec::new();
+    for name in &names {
+        match room(name, config, targets) {
+            Ok(room) => rooms.push(room),
+            Err(error) if config.integrations.contains_key(name) => {
+                printer.note(&format!("warning: {error:#}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(rooms)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Where the records of runs are kept: one JSON file each, and what was removed for which bundle.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::store;
 use qontract_runtime::Record;
+use qontract_runtime::guard::{Ledger, Removed};
 
 use crate::exit::UsageError;
 
@@ -15,13 +15,10 @@ use crate::exit::UsageError;
 const BUNDLES: usize = 50;
 
 /// The folder of records.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Runs {
     folder: PathBuf,
 }
-
-/// How much was removed, per shard.
-type Removed = BTreeMap<String, usize>;
 
 impl Runs {
     /// The records in `folder`, by default below the user's state folder.
@@ -30,21 +27,9 @@ impl Runs {
         Ok(Self { folder })
     }
 
-    /// Keeps a record, and what it says about removals.
+    /// Keeps a record.
     pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
-        write(&self.file(&record.run)?, record)?;
-        let removed: Removed = record
-            .shards
-            .iter()
-            .filter(|(_, shard)| shard.removed > 0 && shard.applied > 0)
-            .map(|(key, shard)| (key.clone(), shard.removed))
-            .collect();
-        if removed.is_empty() {
-            return Ok(());
-        }
-        let bundle = self.bundle(&record.integration, &record.head.sha);
-        write(&bundle.join(format!("{}.json", record.run)), &removed)?;
-        self.forget(&record.integration)
+        write(&self.file(&record.run)?, record)
     }
 
     /// The record of a run.
@@ -55,18 +40,6 @@ impl Runs {
             return Err(UsageError(text).into());
         }
         read(&file)
-    }
-
-    /// What an integration removed before for a bundle, per shard. Each run has a file of its own, so that runs do not
-    /// get in each other's way.
-    pub fn spent(&self, integration: &str, sha: &str) -> anyhow::Result<Removed> {
-        let mut spent = Removed::new();
-        for file in entries(&self.bundle(integration, sha))? {
-            for (shard, count) in read::<Removed>(&file)? {
-                *spent.entry(shard).or_default() += count;
-            }
-        }
-        Ok(spent)
     }
 
     /// Forgets the removals of bundles that are long gone.
@@ -88,11 +61,31 @@ impl Runs {
     }
 
     fn file(&self, run: &str) -> Result<PathBuf, UsageError> {
-        let fine = |one: char| one.is_ascii_alphanumeric() || one == '-';
-        if run.is_empty() || !run.chars().all(fine) {
+        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+        if run.is_empty() || run.starts_with('.') || !run.chars().all(fine) {
             return Err(UsageError(format!("`{run}` is not the name of a run")));
         }
         Ok(self.folder.join(format!("{run}.json")))
+    }
+}
+
+/// Each run has a file of its own, so that runs do not get in each other's way.
+impl Ledger for Runs {
+    fn spent(&self, integration: &str, sha: &str) -> Result<Removed, String> {
+        let mut spent = Removed::new();
+        let files = entries(&self.bundle(integration, sha)).map_err(|error| format!("{error:#}"))?;
+        for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "json")) {
+            for (shard, count) in read::<Removed>(file).map_err(|error| format!("{error:#}"))? {
+                *spent.entry(shard).or_default() += count;
+            }
+        }
+        Ok(spent)
+    }
+
+    fn spend(&self, integration: &str, sha: &str, run: &str, removed: &Removed) -> Result<(), String> {
+        let file = self.bundle(integration, sha).join(format!("{run}.json"));
+        let written = write(&file, removed).and_then(|()| self.forget(integration));
+        written.map_err(|error| format!("{error:#}"))
     }
 }
 
@@ -126,4 +119,34 @@ fn usual() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
     Some(state.join("qontract/runs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removals_of_all_runs_on_a_bundle_add_up_and_what_cannot_be_read_is_an_error() {
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+        assert_eq!(runs.spent("x", "sha"), Ok(Removed::new()));
+        let removed = |count| Removed::from([("a".to_owned(), count)]);
+        runs.spend("x", "sha", "one", &removed(2)).unwrap();
+        runs.spend("x", "sha", "two", &removed(3)).unwrap();
+        // A later round of the same run replaces what it wrote down.
+        runs.spend("x", "sha", "two", &removed(4)).unwrap();
+        runs.spend("x", "other", "three", &removed(9)).unwrap();
+        assert_eq!(runs.spent("x", "sha"), Ok(removed(6)));
+        scratch.write("removals/x/sha/two.json", "not JSON");
+        assert!(runs.spent("x", "sha").is_err());
+    }
+
+    #[test]
+    fn names_of_runs_lead_nowhere_else() {
+        let runs = Runs::new(Some(PathBuf::from("/nowhere"))).unwrap();
+        for name in ["", "../x", "a/b", ".x"] {
+            assert!(runs.file(name).is_err(), "{name}");
+        }
+        assert!(runs.file("20260101T000000Z-my_proc-1").is_ok());
+    }
 }

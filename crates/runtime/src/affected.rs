@@ -34,6 +34,8 @@ pub enum Rule {
     NoState,
     /// Its own file or its approvals differ.
     OwnFile,
+    /// It looks things up while it runs, and what those are is not known before.
+    LooksUp,
 }
 
 impl Rule {
@@ -45,6 +47,7 @@ impl Rule {
             Rule::Declared => "declared state",
             Rule::NoState => "answers differ, and it declares no state",
             Rule::OwnFile => "its own file or an approval",
+            Rule::LooksUp => "it looks things up while it runs",
         }
     }
 }
@@ -65,8 +68,10 @@ pub struct Affected {
     pub rule: Rule,
     /// The files that brought it about, as far as they are known.
     pub causes: Vec<Cause>,
-    /// What differs, if the integration has declared states; else everything does.
+    /// What differs, if the integration has declared states.
     pub comparison: Option<Comparison>,
+    /// Whether all of its work is affected, whatever differs.
+    pub all: bool,
     /// The declared states of base and head.
     pub states: Option<(Box<dyn AnyDeclared>, Box<dyn AnyDeclared>)>,
 }
@@ -111,18 +116,21 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     let causes: Vec<Cause> = own.iter().cloned().chain(found.unwrap_or_default()).collect();
     let (base, head) = (room.declare(&pair.base, options)?, room.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
-        let whole = Affected { rule: Rule::NoState, causes, comparison: None, states: None };
+        let whole = Affected { rule: Rule::NoState, causes, comparison: None, all: true, states: None };
         return Ok(Verdict::Affected(Box::new(whole)));
     };
     let comparison = base.compare(&*head);
-    let rule = if comparison.is_empty() { Rule::OwnFile } else { Rule::Declared };
-    if comparison.is_empty() && own.is_empty() {
-        return Ok(Verdict::Unaffected(Rule::Declared));
-    }
-    let states = Some((base, head));
-    // A change of what it may do concerns all of its work.
-    let comparison = own.is_empty().then_some(comparison);
-    Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, states })))
+    // A change of what it may do concerns all of its work; so does one of what it looks up after declaring.
+    let looks_up = about.looks_up && matches!(room, Room::Staged(_)) && pair.base.sha() != pair.head.sha();
+    let all = looks_up || !own.is_empty() || comparison.common;
+    let rule = match (comparison.is_empty(), looks_up) {
+        (false, _) => Rule::Declared,
+        (true, true) => Rule::LooksUp,
+        (true, false) if own.is_empty() => return Ok(Verdict::Unaffected(Rule::Declared)),
+        (true, false) => Rule::OwnFile,
+    };
+    let (comparison, states) = (Some(comparison), Some((base, head)));
+    Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
 }
 
 fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {
@@ -135,12 +143,14 @@ fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// The integrations that the data of head defines, of those in `rooms`.
+/// The integrations that the data of base or head defines, of those in `rooms`.
 pub fn defined<'r>(
     rooms: impl IntoIterator<Item = &'r Room>,
+    base: &dyn Source,
     head: &dyn Source,
 ) -> Result<Vec<&'r Room>, Fault> {
-    let known = listing::all(head)?;
+    let mut known = listing::all(head)?;
+    known.extend(listing::all(base)?);
     let defined = |room: &&Room| known.iter().any(|(name, _)| *name == room.about().name);
     Ok(rooms.into_iter().filter(defined).collect())
 }

@@ -92,3 +92,10 @@ impl Fault {
         self.whose == Whose::Remote
     }
 }
+
+/// The fault of something of a room's own that panicked.
+pub(crate) fn panicked(what: &str, panic: &(dyn std::any::Any + Send)) -> Fault {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Fault::us(format!("`{what}` panicked: {text}"))
+}

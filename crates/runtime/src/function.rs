@@ -1,5 +1,6 @@
 //! The function form, for validators and small jobs: one `run`, in which every effect goes through [`Cx::act`].
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,9 +12,11 @@ use crate::about::About;
 use crate::contract::Write;
 use crate::data::Data;
 use crate::fault::Fault;
-use crate::guard::Judge;
+use crate::guard::{Judge, Removed};
+use crate::key::ShardKey;
 use crate::options::Options;
 use crate::plan::{Change, Held};
+use crate::run::Request;
 use crate::state::Declared;
 
 /// The early-exit state of a function: one shard, or several.
@@ -42,6 +45,8 @@ pub struct Did {
     pub faults: Vec<Fault>,
     /// How many changes were made.
     pub applied: usize,
+    /// How many things were removed without an approval.
+    pub removed: usize,
 }
 
 /// What a function works with.
@@ -52,19 +57,20 @@ pub struct Cx<'r> {
     pub options: &'r Options,
     permits: &'r Permits,
     judge: &'r Judge,
-    run: &'r str,
+    request: &'r Request,
     did: Mutex<Did>,
 }
 
 impl<'r> Cx<'r> {
-    pub(crate) fn new(
-        data: &'r Data,
-        options: &'r Options,
-        permits: &'r Permits,
-        judge: &'r Judge,
-        run: &'r str,
-    ) -> Self {
-        Self { data, options, permits, judge, run, did: Mutex::default() }
+    pub(crate) fn new(data: &'r Data, request: &'r Request, permits: &'r Permits, judge: &'r Judge) -> Self {
+        Self { data, options: &request.options, permits, judge, request, did: Mutex::default() }
+    }
+
+    /// Writes down what is removed, before it is.
+    fn write_down(&self, removed: usize) -> Result<(), String> {
+        let removed = Removed::from([(ShardKey::default().to_string(), removed)]);
+        let Request { ledger, run, head, .. } = self.request;
+        ledger.spend(&self.judge.integration, head.sha(), run, &removed)
     }
 
     /// The permit to read the world.
@@ -77,14 +83,23 @@ impl<'r> Cx<'r> {
     where
         F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
     {
-        let removed = self.lock().changes.iter().filter(|change| change.kind.removes()).count();
-        if let Some(why) = self.judge.single(&change, removed) {
+        let counts = self.judge.counts(&BTreeSet::new(), &change);
+        let removed = self.lock().removed;
+        let why = self.judge.single(&change, removed).or_else(|| {
+            let writes_down = counts && self.permits.write.is_some();
+            if writes_down { self.write_down(removed + 1).err() } else { None }
+        });
+        if let Some(why) = why {
             self.lock().held.push(Held { change, why, approvable: true });
             return Ok(());
         }
-        self.lock().changes.push(change);
+        {
+            let mut did = self.lock();
+            did.removed += usize::from(counts);
+            did.changes.push(change);
+        }
         let Some(permit) = &self.permits.write else { return Ok(()) };
-        effect(&Write { permit, read: &self.permits.read, run: self.run }).await?;
+        effect(&Write { permit, read: &self.permits.read, run: &self.request.run }).await?;
         self.lock().applied += 1;
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 mod approval;
 mod budget;
+mod ledger;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +14,7 @@ use crate::plan::{Change, ChangeKind, Thing};
 
 pub use approval::{Approval, Approvals, Date};
 pub use budget::{Budget, Budgets};
+pub use ledger::{Ledger, NoLedger, Removed};
 
 /// Kinds whose removal always needs an approval: namespaces, volumes, databases.
 const PRECIOUS: [&str; 12] = [
@@ -50,6 +52,8 @@ pub struct Proposal<'p> {
     pub facts: &'p Facts,
     /// Its steps.
     pub steps: Vec<&'p [Change]>,
+    /// How many of them each group has, in order.
+    pub groups: Vec<usize>,
 }
 
 /// Why a step is held.
@@ -79,37 +83,50 @@ pub struct Judge {
     pub budgets: Budgets,
     /// What the data approves.
     pub approvals: Approvals,
-    /// How many things were removed from each shard before, for the same bundle.
-    pub spent: BTreeMap<String, usize>,
+    /// How many things were removed from each shard before, for the same bundle, and in earlier rounds.
+    pub spent: Removed,
+    /// Why that is not known, if it is not: nothing goes without an approval then.
+    pub unknown: Option<String>,
 }
 
 impl Judge {
     /// What is held, per shard and step.
     pub fn judge(&self, proposals: &[Proposal<'_>]) -> Vec<Vec<Option<Refusal>>> {
-        let mut verdicts: Vec<Vec<Option<Refusal>>> = proposals.iter().map(|one| self.shard(one)).collect();
-        // What is left of removals without approval counts against the budget of the run.
-        let open = |verdicts: &[Vec<Option<Refusal>>]| -> usize {
-            let pairs = proposals.iter().zip(verdicts);
-            pairs.map(|(one, verdict)| self.removals(one, verdict).len()).sum()
-        };
-        let spent: usize = self.spent.values().sum();
-        let objects: usize = proposals.iter().map(|one| one.facts.counts.values().sum::<usize>()).sum();
-        let (open, allowed) = (open(&verdicts), self.budgets.run.of(objects));
-        if open > 0 && open + spent > allowed {
-            let why = exceeded("run", open, spent, allowed);
-            for (one, verdict) in proposals.iter().zip(&mut verdicts) {
-                for step in self.removals(one, verdict) {
-                    verdict[step] = Some(Refusal::Unapproved(why.clone()));
-                }
+        let whole = Whole::of(proposals);
+        let mut verdicts: Vec<Vec<Option<Refusal>>> = proposals
+            .iter()
+            .map(|one| one.steps.iter().map(|step| self.step(&whole, step)).collect())
+            .collect();
+        self.emptied(proposals, &whole, &mut verdicts);
+        for (one, verdict) in proposals.iter().zip(&mut verdicts) {
+            let open = self.open(&whole, one, verdict);
+            let spent = self.spent.get(&one.key.to_string()).copied().unwrap_or_default();
+            let allowed = self.budgets.shard.of(one.facts.counts.values().sum());
+            if open > 0 && open + spent > allowed {
+                self.hold(&whole, one, verdict, &exceeded("shard", open, spent, allowed));
             }
+        }
+        let open: usize =
+            proposals.iter().zip(&verdicts).map(|(one, verdict)| self.open(&whole, one, verdict)).sum();
+        let (spent, allowed) = (self.spent.values().sum(), self.budgets.run.of(whole.counts.values().sum()));
+        if open > 0 && open + spent > allowed {
+            for (one, verdict) in proposals.iter().zip(&mut verdicts) {
+                self.hold(&whole, one, verdict, &exceeded("run", open, spent, allowed));
+            }
+        }
+        for (one, verdict) in proposals.iter().zip(&mut verdicts) {
+            follow(one, verdict);
         }
         verdicts
     }
 
-    /// Whether a single change, made after `removed` others, is held.
+    /// Whether a single change, made after `removed` others without approval, is held.
     pub fn single(&self, change: &Change, removed: usize) -> Option<String> {
         if !change.kind.removes() || self.approvals.allow(&self.integration, &change.thing) {
             return None;
+        }
+        if let Some(why) = &self.unknown {
+            return Some(why.clone());
         }
         if precious(change) {
             return Some(needs_approval(change));
@@ -118,69 +135,112 @@ impl Judge {
         (open + spent > allowed).then(|| exceeded("run", open, spent, allowed))
     }
 
-    fn shard(&self, proposal: &Proposal<'_>) -> Vec<Option<Refusal>> {
-        let Proposal { key, facts, steps } = proposal;
-        let mut verdict: Vec<Option<Refusal>> = steps.iter().map(|step| self.step(facts, step)).collect();
-        for scope in facts.counts.keys() {
-            if !empties(scope, proposal, &verdict) {
-                continue;
-            }
-            for step in self.removals(proposal, &verdict) {
-                if steps[step].iter().any(|change| change.thing.scope == *scope) {
-                    let why = format!("it would empty `{scope}`, which needs an approval");
-                    verdict[step] = Some(Refusal::Unapproved(why));
-                }
-            }
-        }
-        let open = self.removals(proposal, &verdict);
-        let spent = self.spent.get(&key.to_string()).copied().unwrap_or_default();
-        let allowed = self.budgets.shard.of(facts.counts.values().sum());
-        if !open.is_empty() && open.len() + spent > allowed {
-            let why = exceeded("shard", open.len(), spent, allowed);
-            for step in open {
-                verdict[step] = Some(Refusal::Unapproved(why.clone()));
-            }
-        }
-        verdict
+    /// Whether a change counts against the budgets.
+    pub fn counts(&self, deletes: &BTreeSet<Thing>, change: &Change) -> bool {
+        change.kind.removes()
+            && !deletes.contains(&change.thing)
+            && !self.approvals.allow(&self.integration, &change.thing)
     }
 
-    fn step(&self, facts: &Facts, changes: &[Change]) -> Option<Refusal> {
+    fn step(&self, whole: &Whole, changes: &[Change]) -> Option<Refusal> {
         changes.iter().filter(|change| change.kind.removes()).find_map(|change| {
-            if let Some(why) = facts.blocked.get(&change.thing.scope) {
+            let scope = &change.thing.scope;
+            if let Some(why) = whole.blocked.get(scope) {
                 return Some(Refusal::Blocked(why.clone()));
             }
-            (precious(change) && !self.approved(facts, change))
-                .then(|| Refusal::Unapproved(needs_approval(change)))
+            if !whole.counts.contains_key(scope) {
+                return Some(Refusal::Blocked(format!("`{scope}` was not read")));
+            }
+            if !self.counts(&whole.deletes, change) {
+                return None;
+            }
+            if let Some(why) = &self.unknown {
+                return Some(Refusal::Unapproved(why.clone()));
+            }
+            precious(change).then(|| Refusal::Unapproved(needs_approval(change)))
         })
     }
 
-    /// Steps that remove something without an approval and are not held yet.
-    fn removals(&self, proposal: &Proposal<'_>, verdict: &[Option<Refusal>]) -> Vec<usize> {
-        let open = |changes: &[Change]| {
-            changes.iter().any(|change| change.kind.removes() && !self.approved(proposal.facts, change))
-        };
-        let steps = proposal.steps.iter().zip(verdict).enumerate();
-        steps.filter(|(_, (step, held))| held.is_none() && open(step)).map(|(index, _)| index).collect()
+    /// Holds what would leave a scope empty, whichever shards it is in.
+    fn emptied(&self, proposals: &[Proposal<'_>], whole: &Whole, verdicts: &mut [Vec<Option<Refusal>>]) {
+        for (scope, there) in &whole.counts {
+            let going =
+                proposals.iter().zip(&*verdicts).flat_map(|(one, verdict)| one.steps.iter().zip(verdict));
+            let changes = going.filter(|(_, held)| held.is_none()).flat_map(|(step, _)| step.iter());
+            let (mut removed, mut added) = (0, 0);
+            for change in changes.filter(|change| change.thing.scope == *scope) {
+                match change.kind {
+                    ChangeKind::Remove => removed += 1,
+                    ChangeKind::Add => added += 1,
+                    ChangeKind::Change | ChangeKind::Replace => {}
+                }
+            }
+            if removed == 0 || removed < there + added {
+                continue;
+            }
+            let why = format!("it would empty `{scope}`, which needs an approval");
+            for (one, verdict) in proposals.iter().zip(&mut *verdicts) {
+                for (step, held) in one.steps.iter().zip(verdict) {
+                    let here =
+                        |change: &Change| change.thing.scope == *scope && self.counts(&whole.deletes, change);
+                    if held.is_none() && step.iter().any(here) {
+                        *held = Some(Refusal::Unapproved(why.clone()));
+                    }
+                }
+            }
+        }
     }
 
-    fn approved(&self, facts: &Facts, change: &Change) -> bool {
-        facts.deletes.contains(&change.thing) || self.approvals.allow(&self.integration, &change.thing)
+    /// How many things would go without an approval.
+    fn open(&self, whole: &Whole, proposal: &Proposal<'_>, verdict: &[Option<Refusal>]) -> usize {
+        let steps = proposal.steps.iter().zip(verdict).filter(|(_, held)| held.is_none());
+        steps.flat_map(|(step, _)| step.iter()).filter(|change| self.counts(&whole.deletes, change)).count()
+    }
+
+    /// Holds every step that removes something without an approval.
+    fn hold(&self, whole: &Whole, proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>], why: &str) {
+        for (step, held) in proposal.steps.iter().zip(verdict) {
+            if held.is_none() && step.iter().any(|change| self.counts(&whole.deletes, change)) {
+                *held = Some(Refusal::Unapproved(why.to_owned()));
+            }
+        }
     }
 }
 
-/// Whether nothing would be left in a scope.
-fn empties(scope: &Scope, proposal: &Proposal<'_>, verdict: &[Option<Refusal>]) -> bool {
-    let going = proposal.steps.iter().zip(verdict).filter(|(_, held)| held.is_none());
-    let (mut removed, mut added) = (0, 0);
-    for change in going.flat_map(|(step, _)| step.iter()).filter(|change| change.thing.scope == *scope) {
-        match change.kind {
-            ChangeKind::Remove => removed += 1,
-            ChangeKind::Add => added += 1,
-            ChangeKind::Change | ChangeKind::Replace => {}
+/// What is known of all shards together: a scope may belong to several of them.
+#[derive(Default)]
+struct Whole {
+    deletes: BTreeSet<Thing>,
+    blocked: BTreeMap<Scope, String>,
+    counts: BTreeMap<Scope, usize>,
+}
+
+impl Whole {
+    fn of(proposals: &[Proposal<'_>]) -> Self {
+        let mut whole = Self::default();
+        for Facts { deletes, blocked, counts } in proposals.iter().map(|one| one.facts) {
+            whole.deletes.extend(deletes.iter().cloned());
+            whole.blocked.extend(blocked.iter().map(|(scope, why)| (scope.clone(), why.clone())));
+            for (scope, count) in counts {
+                *whole.counts.entry(scope.clone()).or_default() += count;
+            }
         }
+        whole
     }
-    let there = proposal.facts.counts.get(scope).copied().unwrap_or_default();
-    removed > 0 && removed >= there + added
+}
+
+/// What follows a held step in its group is held with it: it was planned to come after.
+fn follow(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
+    let mut rest = verdict;
+    for length in &proposal.groups {
+        let (group, others) = rest.split_at_mut((*length).min(rest.len()));
+        if let Some(first) = group.iter().position(Option::is_some) {
+            for held in group[first..].iter_mut().filter(|held| held.is_none()) {
+                *held = Some(Refusal::Blocked("it comes after a step that is held".to_owned()));
+            }
+        }
+        rest = others;
+    }
 }
 
 fn precious(change: &Change) -> bool {

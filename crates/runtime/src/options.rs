@@ -30,6 +30,20 @@ impl Options {
         self.0.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
     }
 
+    /// Values of selecting flags that no key has: a slip of the pen, most likely.
+    pub fn idle(&self, flags: &[Flag], keys: &[ShardKey]) -> Vec<String> {
+        let mut idle = Vec::new();
+        for flag in flags {
+            let (FlagKind::Selects(dimension) | FlagKind::Excludes(dimension)) = flag.kind else { continue };
+            for value in self.values(flag.name) {
+                if keys.iter().all(|key| key.get(dimension) != Some(value.as_str())) {
+                    idle.push(format!("`--{} {value}` names nothing that the data declares", flag.name));
+                }
+            }
+        }
+        idle
+    }
+
     /// Whether a shard is selected by the flags.
     pub fn select(&self, flags: &[Flag], key: &ShardKey) -> bool {
         flags.iter().all(|flag| {

@@ -170,9 +170,9 @@ impl Outcome {
         let failed = self.all_faults().next().is_some();
         let transient = self.all_faults().all(Fault::is_transient);
         self.ended = match self.ended {
-            Ended::Ok if !self.asked.forbidden.is_empty() => Ended::Forbidden,
-            Ended::Ok if held || (failed && !transient) => Ended::Failed,
-            Ended::Ok if failed => Ended::Transient,
+            Ended::Ok | Ended::EarlyExit if !self.asked.forbidden.is_empty() => Ended::Forbidden,
+            Ended::Ok | Ended::EarlyExit if held || (failed && !transient) => Ended::Failed,
+            Ended::Ok | Ended::EarlyExit if failed => Ended::Transient,
             other => other,
         };
     }

@@ -44,7 +44,56 @@ pub struct Program {
     pub deadline: Duration,
 }
 
+/// Names that flags of an integration cannot have: they are the runner's own.
+const RESERVED: [&str; 24] = [
+    "all-shards",
+    "base",
+    "check-only-affected-shards",
+    "config",
+    "data",
+    "dry-run",
+    "dump-schemas",
+    "early-exit-compare-sha",
+    "gql-sha-url",
+    "gql-url-print",
+    "help",
+    "log-level",
+    "no-dry-run",
+    "no-gql-sha-url",
+    "no-gql-url-print",
+    "no-validate-schemas",
+    "output",
+    "repo",
+    "runs",
+    "sandbox",
+    "shard-id",
+    "shards",
+    "trust-head",
+    "validate-schemas",
+];
+
+/// Why a flag cannot have a name.
+fn unfit(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
+    let fine = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
+    let begins = name.starts_with(|one: char| one.is_ascii_lowercase());
+    if !begins || !name.chars().all(fine) {
+        return Some("is not a word of small letters, digits and dashes");
+    }
+    if RESERVED.contains(&name) {
+        return Some("is one of the runner's own");
+    }
+    (others.iter().filter(|flag| flag.name == name).count() > 1).then_some("is there twice")
+}
+
 impl Program {
+    /// A text without the values of what the executable was given: they may be secrets.
+    fn redacted(&self, text: &str) -> String {
+        let values = self.environment.values().chain(self.write_environment.values());
+        values
+            .filter(|value| value.len() > 3)
+            .fold(text.to_owned(), |text, value| text.replace(value.as_str(), "…"))
+    }
+
     /// The executable, for messages.
     fn name(&self) -> String {
         format!("`{}`", self.command.first().map_or("", String::as_str))
@@ -66,6 +115,11 @@ impl Process {
         if answer.name != name {
             let text = format!("the program registered as `{name}` calls itself `{}`", answer.name);
             return Err(Fault::operator(text));
+        }
+        for flag in &answer.flags {
+            if let Some(why) = unfit(&flag.name, &answer.flags) {
+                return Err(Fault::operator(format!("the flag `{}` of `{name}` {why}", flag.name)));
+            }
         }
         let mut about = About::new(answer.name, answer.about);
         about.queries =

@@ -1,10 +1,12 @@
 //! A room: an integration of any form, as it stands in the list of the binary.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::about::About;
 use crate::contract::Staged;
 use crate::data::Data;
 use crate::erased::{AnyDeclared, Dynamic, Erased};
-use crate::fault::Fault;
+use crate::fault::{Fault, panicked};
 use crate::function::{DynamicFunction, Function};
 use crate::options::Options;
 use crate::process::Process;
@@ -43,13 +45,14 @@ impl Room {
 
     /// Its declared state, if it has one.
     pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<Box<dyn AnyDeclared>>, Fault> {
-        match self {
+        let declare = || match self {
             Self::Staged(room) => room.declare(data, options).map(Some),
             Self::Function(room) => {
                 let state = room.state(data, options)?;
                 Ok(state.map(|state| Box::new(state) as Box<dyn AnyDeclared>))
             }
-        }
+        };
+        catch_unwind(AssertUnwindSafe(declare)).unwrap_or_else(|panic| Err(panicked("declare", &*panic)))
     }
 }
 

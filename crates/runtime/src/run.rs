@@ -19,7 +19,7 @@ use crate::contract::Read;
 use crate::data::{Data, Source, Terms};
 use crate::fault::Fault;
 use crate::function::Cx;
-use crate::guard::{Budgets, Date};
+use crate::guard::{Budgets, Date, Ledger, NoLedger};
 use crate::key::ShardKey;
 use crate::options::Options;
 use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
@@ -64,8 +64,8 @@ pub struct Request {
     pub trust_head: bool,
     /// How much may be removed.
     pub budgets: Budgets,
-    /// How much was removed from each shard before, for the same bundle.
-    pub spent: BTreeMap<String, usize>,
+    /// Where removals are written down.
+    pub ledger: Arc<dyn Ledger>,
     /// Today, for approvals.
     pub today: Date,
     /// How long and how wide the run may be.
@@ -86,7 +86,7 @@ impl Request {
             validate_schemas: true,
             trust_head: false,
             budgets: Budgets::default(),
-            spent: BTreeMap::new(),
+            ledger: Arc::new(NoLedger),
             today,
             limits: Limits::default(),
         }
@@ -160,12 +160,12 @@ async fn perform(
             crew.work(work, outcome).await;
         }
         Room::Function(function) => {
-            let cx = Cx::new(data, &request.options, permits, &judge, &request.run);
+            let cx = Cx::new(data, request, permits, &judge);
             let ran = round::guarded(request.limits.phase, "run", function.run(&cx)).await;
             let did = cx.finish();
             let mut shard = ShardOutcome::new(ShardState::Ran);
             shard.rounds = 1;
-            shard.removed = did.changes.iter().filter(|change| change.kind.removes()).count();
+            shard.removed = did.removed;
             (shard.changes, shard.held) = (did.changes, did.held);
             (shard.faults, shard.applied) = (did.faults, did.applied);
             shard.faults.extend(ran.err());

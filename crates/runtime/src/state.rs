@@ -6,7 +6,7 @@
 mod compare;
 mod digest;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use qontract_bundle::Sha256;
 use serde::Serialize;
@@ -86,6 +86,14 @@ impl<C, T, S> Declared<C, T, S> {
     }
 }
 
+impl<C, T, S> Declared<C, T, S> {
+    /// Tells what is wrong with a shard, which is not processed then.
+    pub fn fault(&mut self, key: ShardKey, fault: Fault) {
+        self.shards.remove(&key);
+        self.faults.entry(key).or_default().push(fault);
+    }
+}
+
 /// The digests of declared state, without the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digests {
@@ -98,7 +106,9 @@ pub struct Digests {
 impl<C: Serialize, T: Serialize, S: Serialize> Declared<C, T, S> {
     /// The digests of the state, made as it is written out: the text of it is never held.
     pub fn digests(&self) -> Digests {
-        let faulty: BTreeSet<&ShardKey> = self.faults.keys().collect();
+        let texts = |faults: &[Fault]| faults.iter().map(|fault| fault.text.clone()).collect::<Vec<_>>();
+        let faulty: Vec<(&ShardKey, Vec<String>)> =
+            self.faults.iter().map(|(key, faults)| (key, texts(faults))).collect();
         let common = digest(&(&self.common, faulty));
         let of = |shard: &Shard<T, S>| {
             let disabled = shard.disabled.as_ref().map(|disabled| &disabled.by);

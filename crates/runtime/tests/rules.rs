@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use qontract_access::Mode;
+use qontract_runtime::guard::{Ledger, Removed};
 use qontract_runtime::{Ended, Outcome, Request, Room, ShardState, Source, run, slot};
 use serde_json::json;
 use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source, source_with};
@@ -84,6 +85,34 @@ impl Play {
             boxes.keys().map(|name| format!(" {name}")).collect::<Vec<_>>()
         };
         world.boxes.iter().map(|(shelf, boxes)| format!("{shelf}:{}", names(boxes).concat())).collect()
+    }
+}
+
+/// A ledger that says this.
+#[derive(Debug)]
+struct Spent(Result<Removed, String>);
+
+impl Ledger for Spent {
+    fn spent(&self, _: &str, _: &str) -> Result<Removed, String> {
+        self.0.clone()
+    }
+
+    fn spend(&self, _: &str, _: &str, _: &str, _: &Removed) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A ledger that takes nothing.
+#[derive(Debug)]
+struct Unwritable;
+
+impl Ledger for Unwritable {
+    fn spent(&self, _: &str, _: &str) -> Result<Removed, String> {
+        Ok(Removed::new())
+    }
+
+    fn spend(&self, _: &str, _: &str, _: &str, _: &Removed) -> Result<(), String> {
+        Err("the disk is full".to_owned())
     }
 }
 
@@ -268,8 +297,19 @@ fn an_approval_in_the_data_lets_it_through() {
 #[test]
 fn removals_are_summed_per_bundle() {
     let mut play = Play::real(&["a: x"], &["a: x one two"]);
-    play.request.spent = [("shelf=a".to_owned(), 9)].into();
+    play.request.ledger = Arc::new(Spent(Ok([("shelf=a".to_owned(), 9)].into())));
     assert_eq!(held(&play.run()), ["one", "two"]);
+    let mut play = Play::real(&["a: x"], &["a: x one"]);
+    play.request.ledger = Arc::new(Spent(Err("no ledger".to_owned())));
+    assert_eq!(held(&play.run()), ["one"], "what was removed before is not known");
+    let mut play = Play::real(&["a: x new"], &["a: x one"]);
+    play.request.ledger = Arc::new(Unwritable);
+    let outcome = play.run();
+    assert_eq!(
+        (held(&outcome), changes(&outcome).len()),
+        (vec!["one".to_owned()], 1),
+        "it cannot be written down"
+    );
 }
 
 #[test]

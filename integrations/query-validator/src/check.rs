@@ -1,5 +1,7 @@
 //! Whether each query and each resource still works.
 
+use std::collections::BTreeSet;
+
 use qontract_runtime::{Data, DataError, Fault, Place};
 use serde::Serialize;
 
@@ -26,6 +28,8 @@ pub struct Item {
     /// The text, for queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// The schemas that its answer read.
+    pub reads: BTreeSet<String>,
     /// Why it does not work.
     pub problem: Option<String>,
 }
@@ -51,17 +55,25 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
 fn ask(data: &Data, path: String, pointer: String) -> Result<Item, Fault> {
     let Some(text) = data.resource(&path)? else {
         let problem = Some("there is no such resource".to_owned());
-        return Ok(Item { path, pointer, text: None, problem });
+        return Ok(Item { path, pointer, text: None, reads: BTreeSet::new(), problem });
     };
+    let mut reads = BTreeSet::new();
     let problem = match data.ad_hoc(&text, None) {
+        Ok(answered) => {
+            reads = answered.schemas;
+            None
+        }
         // What it may not read is told by the runner, with what to add.
-        Ok(_) | Err(DataError::Forbidden { .. }) => None,
+        Err(DataError::Forbidden { schemas, .. }) => {
+            reads = schemas;
+            None
+        }
         Err(DataError::Refused { why, .. }) => Some(format!("the query cannot be answered: {why}")),
         Err(other @ (DataError::Unreachable { .. } | DataError::Undeclared { .. })) => {
             return Err(other.into());
         }
     };
-    Ok(Item { path, pointer, text: Some(text), problem })
+    Ok(Item { path, pointer, text: Some(text), reads, problem })
 }
 
 fn named(resource: &NamespaceOpenshiftResource, pointer: String) -> Item {
@@ -73,9 +85,9 @@ fn named(resource: &NamespaceOpenshiftResource, pointer: String) -> Item {
         Kind::PrometheusRule(one) => one.resource.as_ref().map(|resource| &resource.path),
         // A secret's path is one of the secret store.
         Kind::VaultSecret(_) | Kind::Other => {
-            return Item { path: String::new(), pointer, text: None, problem: None };
+            return Item { path: String::new(), pointer, text: None, reads: BTreeSet::new(), problem: None };
         }
     };
     let problem = found.is_none().then(|| "there is no such resource".to_owned());
-    Item { path: found.cloned().unwrap_or_default(), pointer, text: None, problem }
+    Item { path: found.cloned().unwrap_or_default(), pointer, text: None, reads: BTreeSet::new(), problem }
 }

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use qontract_runtime::{About, FlagKind, Options};
 
+use crate::exit::UsageError;
+
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
 pub struct Reconcile {
@@ -21,8 +23,8 @@ pub struct Reconcile {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct RunOptions {
-    /// The configuration
-    #[arg(long, value_name = "FILE", global = true, env = "QONTRACT_CONFIG")]
+    /// The configuration; by default `$QONTRACT_CONFIG`
+    #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
     /// Show what would change, and change nothing
     #[arg(long, global = true, overrides_with = "no_dry_run")]
@@ -39,11 +41,11 @@ pub struct RunOptions {
     /// Folder of the data repo that Git revisions are of
     #[arg(long, value_name = "DIR", default_value = ".", global = true)]
     pub repo: PathBuf,
-    /// The bundle on the server to compare with, by its SHA-256
-    #[arg(long, value_name = "SHA", global = true, env = "EARLY_EXIT_COMPARE_SHA", conflicts_with = "base")]
+    /// The bundle on the server to compare with, by its SHA-256; by default `$EARLY_EXIT_COMPARE_SHA`
+    #[arg(long, value_name = "SHA", global = true, conflicts_with = "base")]
     pub early_exit_compare_sha: Option<String>,
-    /// Run only the shards that the change affects
-    #[arg(long, global = true, env = "CHECK_ONLY_AFFECTED_SHARDS")]
+    /// Run only the shards that the change affects; also if `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
+    #[arg(long, global = true)]
     pub check_only_affected_shards: bool,
     /// Run all shards, even those that the change does not affect
     #[arg(long, global = true, conflicts_with = "check_only_affected_shards")]
@@ -72,24 +74,60 @@ pub struct RunOptions {
     /// Do not say which address is asked
     #[arg(long, global = true)]
     pub no_gql_url_print: bool,
-    /// How much is said
-    #[arg(long, global = true, value_enum, ignore_case = true, default_value_t, env = "QONTRACT_LOG_LEVEL")]
-    pub log_level: LogLevel,
+    /// How much is said; by default `$QONTRACT_LOG_LEVEL`, else INFO
+    #[arg(long, global = true, value_enum, ignore_case = true)]
+    pub log_level: Option<LogLevel>,
     /// A folder in place of every target system
     #[arg(long, value_name = "DIR", global = true)]
     pub sandbox: Option<PathBuf>,
-    /// Folder of the records of runs
-    #[arg(long, value_name = "DIR", global = true, env = "QONTRACT_RUNS")]
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR", global = true)]
     pub runs: Option<PathBuf>,
-    /// How many processes share the work
-    #[arg(long, value_name = "N", global = true, default_value_t = 1, env = "SHARDS")]
-    pub shards: u32,
-    /// Which of them this one is, counted from 0
-    #[arg(long, value_name = "I", global = true, default_value_t = 0, env = "SHARD_ID")]
-    pub shard_id: u32,
+    /// How many processes share the work; by default `$SHARDS`, else 1
+    #[arg(long, value_name = "N", global = true)]
+    pub shards: Option<u32>,
+    /// Which of them this one is, counted from 0; by default `$SHARD_ID`, else 0
+    #[arg(long, value_name = "I", global = true)]
+    pub shard_id: Option<u32>,
     /// Form of the result
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RunFormat,
+}
+
+/// The value of an environment variable; an empty one is none.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+impl RunOptions {
+    /// The options with what the environment says where the command line says nothing. It means what it means to the
+    /// established runtime; what concerns a server does not get in the way of `--data`.
+    pub fn with_environment(mut self) -> Result<Self, UsageError> {
+        let path = |name| variable(name).map(PathBuf::from);
+        self.config = self.config.or_else(|| path("QONTRACT_CONFIG"));
+        self.runs = self.runs.or_else(|| path("QONTRACT_RUNS"));
+        let number = |name: &str| match variable(name).map(|value| value.parse::<u32>()) {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => Err(UsageError(format!("`{name}` is set to something that is no number"))),
+        };
+        self.shards = if self.shards.is_some() { self.shards } else { number("SHARDS")? };
+        self.shard_id = if self.shard_id.is_some() { self.shard_id } else { number("SHARD_ID")? };
+        if self.data.is_none() && self.base.is_none() {
+            self.early_exit_compare_sha =
+                self.early_exit_compare_sha.or_else(|| variable("EARLY_EXIT_COMPARE_SHA"));
+        }
+        self.check_only_affected_shards |=
+            !self.all_shards && variable("CHECK_ONLY_AFFECTED_SHARDS").as_deref() == Some("true");
+        let level = || variable("QONTRACT_LOG_LEVEL").and_then(|level| LogLevel::from_str(&level, true).ok());
+        self.log_level = self.log_level.or_else(level);
+        Ok(self)
+    }
+
+    /// How much is said.
+    pub fn level(&self) -> LogLevel {
+        self.log_level.unwrap_or_default()
+    }
 }
 
 /// How much is said.

@@ -46,7 +46,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
     };
     let (base, head) = (open(&base)?, open(&head)?);
-    let rooms = integrations::rooms(&config, &Targets::none())?;
+    let rooms = integrations::rooms(&config, &Targets::none(), printer)?;
     if let Some(unknown) =
         integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))
     {
@@ -54,7 +54,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     }
     let chosen =
         rooms.iter().filter(|room| integration.is_empty() || integration.contains(&room.about().name));
-    let defined = affected::defined(chosen, &*head.source)?;
+    let defined = affected::defined(chosen, &*base.source, &*head.source)?;
     let rows: Vec<Row> = head.with_lines(|head_line| {
         base.with_lines(|base_line| {
             let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
@@ -93,20 +93,19 @@ fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
                 let gone = if cause.gone { " (gone)" } else { "" };
                 format!("{what}{place}{gone}")
             });
-            let shards =
-                found.comparison.as_ref().filter(|comparison| !comparison.common).map(|comparison| {
-                    let differing = comparison.shards.iter().map(|(key, differences)| ShardRow {
-                        shard: key.to_string(),
-                        differs: differences.iter().filter_map(|one| one.place.as_ref()).map(line).collect(),
-                        gone: false,
-                    });
-                    let gone = comparison.gone.iter().map(|key| ShardRow {
-                        shard: key.to_string(),
-                        differs: Vec::new(),
-                        gone: true,
-                    });
-                    differing.chain(gone).collect()
+            let shards = found.comparison.as_ref().filter(|_| !found.all).map(|comparison| {
+                let differing = comparison.shards.iter().map(|(key, differences)| ShardRow {
+                    shard: key.to_string(),
+                    differs: differences.iter().filter_map(|one| one.place.as_ref()).map(line).collect(),
+                    gone: false,
                 });
+                let gone = comparison.gone.iter().map(|key| ShardRow {
+                    shard: key.to_string(),
+                    differs: Vec::new(),
+                    gone: true,
+                });
+                differing.chain(gone).collect()
+            });
             let rule = found.rule.as_str().to_owned();
             Row { integration, affected: true, rule, causes: causes.collect(), shards }
         }

@@ -1,8 +1,10 @@
 //! `qontract explain`: what a code means at length, and what a run decided and did.
 
+use std::path::PathBuf;
+
 use qontract_diagnostics::{Code, code};
 
-use crate::cli::Explain;
+use crate::cli::{Explain, variable};
 use crate::commands::reconcile::explain;
 use crate::exit::{Exit, UsageError};
 use crate::printer::Printer;
@@ -12,7 +14,9 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
     let Explain { code, run, runs } = arguments;
     match (code.as_deref(), run) {
         (Some("run"), Some(run)) => {
-            printer.text(&explain(&Runs::new(runs)?.read(&run)?))?;
+            printer.text(&explain(
+                &Runs::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?.read(&run)?,
+            ))?;
             return Ok(Exit::Ok);
         }
         (Some("run"), None) => {

@@ -22,7 +22,7 @@ pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
-    let rooms = integrations::rooms(config, &Targets::none())?;
+    let rooms = integrations::rooms(config, &Targets::none(), printer)?;
     let width = rooms.iter().map(|room| room.about().name.len()).max().unwrap_or_default();
     for room in &rooms {
         let about = room.about();

@@ -2,7 +2,7 @@
 
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Pool};
+use qontract_runtime::guard::Ledger;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Clock, Outcome, Place, Record, Request};
 
@@ -18,7 +19,7 @@ use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
-use crate::printer::Printer;
+use crate::printer::{Printer, is_broken_pipe};
 use crate::runs::Runs;
 use crate::targets::Targets;
 
@@ -36,6 +37,7 @@ pub enum Manner {
 
 pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
+    let options = options.with_environment()?;
     let config = Config::read(options.config.as_deref())?;
     let sandbox = options.sandbox.as_deref();
     let sandbox = sandbox.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
@@ -43,7 +45,7 @@ pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::R
     let room = integrations::room(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let runs = Runs::new(options.runs.clone())?;
+    let runs = Arc::new(Runs::new(options.runs.clone())?);
     let job = Job { options: &options, config: &config, runs: &runs, printer };
     let (head, base) = job.sides(runtime.handle())?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -68,7 +70,7 @@ pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::R
 struct Job<'a> {
     options: &'a RunOptions,
     config: &'a Config,
-    runs: &'a Runs,
+    runs: &'a Arc<Runs>,
     printer: &'a Printer,
 }
 
@@ -83,7 +85,7 @@ impl Job<'_> {
                 return Err(UsageError(text.to_owned()).into());
             }
             let connection = Connection::new(graphql, runtime.clone())?;
-            let head = connection.head(!options.no_gql_sha_url)?;
+            let head = connection.head(options.gql_sha_url || !options.no_gql_sha_url)?;
             if options.gql_url_print || (!options.dry_run && !options.no_gql_url_print) {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));
             }
@@ -103,7 +105,7 @@ impl Job<'_> {
     }
 
     fn request(&self, integration: &Chosen, began: Duration, head: &Side) -> anyhow::Result<Request> {
-        let Self { options, config, runs, printer } = self;
+        let Self { options, config, runs, .. } = self;
         let now = jiff::Timestamp::try_from(began_time(began)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let now = now.to_zoned(jiff::tz::TimeZone::UTC);
         let name = format!(
@@ -115,34 +117,36 @@ impl Job<'_> {
         let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
         let mut request = Request::new(name, mode, Arc::clone(&head.source), now.date());
         request.options = integration.options.clone();
-        request.slot =
-            Slot::new(options.shard_id, options.shards).map_err(|error| UsageError(error.to_string()))?;
-        request.validate_schemas = !options.no_validate_schemas;
+        request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
+            .map_err(|error| UsageError(error.to_string()))?;
+        // Of two that contradict each other, the safe one counts.
+        request.validate_schemas = options.validate_schemas || !options.no_validate_schemas;
         request.trust_head = options.trust_head;
         request.budgets = config.guards.budgets();
-        request.spent = runs.spent(&integration.name, head.source.sha()).unwrap_or_else(|error| {
-            printer.note(&format!("warning: earlier removals are not known: {error:#}"));
-            BTreeMap::new()
-        });
+        request.ledger = Arc::clone(runs) as Arc<dyn Ledger>;
         Ok(request)
     }
 
     /// Shows what came of it, and keeps the record.
     fn tell(&self, outcome: &Outcome, record: &Record) -> anyhow::Result<()> {
         let Self { options, runs, printer, .. } = self;
+        // The record first: what was done is kept, whoever listens.
+        let kept = runs.keep(record);
         if let Some(file) = &options.dump_schemas {
             dump(outcome, file)?;
         }
-        let talk = text::talk(record, options.log_level);
+        let talk = text::talk(record, options.level());
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
-        match options.output {
-            RunFormat::Text => printer.text(&plan(record))?,
-            RunFormat::Json => printer.data(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
-        }
-        match runs.keep(record) {
-            Ok(()) if options.log_level <= LogLevel::Info => {
+        let shown = match options.output {
+            RunFormat::Text => printer.text(&plan(record)),
+            RunFormat::Json => printer.data(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat()),
+        };
+        // A reader that went away does not change how the run ended.
+        shown.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })?;
+        match kept {
+            Ok(()) if options.level() <= LogLevel::Info => {
                 printer.note(&format!("`qontract explain run {}` tells more", record.run));
             }
             Ok(()) => {}

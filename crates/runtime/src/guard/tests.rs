@@ -31,7 +31,8 @@ fn facts(there: usize) -> Facts {
 /// The names whose removal is held, with the reason's first words.
 fn held(judge: &Judge, facts: &Facts, words: &str) -> Vec<String> {
     let (key, steps) = (ShardKey::default(), changes(words));
-    let proposal = Proposal { key: &key, facts, steps: steps.iter().map(Vec::as_slice).collect() };
+    let groups = vec![1; steps.len()];
+    let proposal = Proposal { key: &key, facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
     let verdict = judge.judge(&[proposal]).remove(0);
     let held = steps.iter().zip(verdict).filter_map(|(step, why)| Some((step, why?)));
     held.map(|(step, why)| format!("{}: {}", step[0].thing.name, why.why())).collect()
@@ -60,11 +61,16 @@ fn a_run_has_a_budget_too() {
     let steps: Vec<Vec<Vec<Change>>> = (0..4)
         .map(|shard| changes(&(0..9).map(|name| format!("-{shard}{name}")).collect::<Vec<_>>().join(" ")))
         .collect();
-    let (keys, facts) = (["a", "b", "c", "d"].map(|name| ShardKey::new([("name", name)])), facts(20));
+    let (keys, facts) = (["a", "b", "c", "d"].map(|name| ShardKey::new([("name", name)])), facts(30));
     let proposals: Vec<Proposal<'_>> = keys
         .iter()
         .zip(&steps)
-        .map(|(key, steps)| Proposal { key, facts: &facts, steps: steps.iter().map(Vec::as_slice).collect() })
+        .map(|(key, steps)| Proposal {
+            key,
+            facts: &facts,
+            steps: steps.iter().map(Vec::as_slice).collect(),
+            groups: vec![1; steps.len()],
+        })
         .collect();
     let all = judge().judge(&proposals);
     assert!(
@@ -119,4 +125,46 @@ fn nothing_goes_from_a_scope_that_is_not_known_even_if_it_is_approved() {
     facts.blocked.insert(Scope::new([("cluster", "c")]), "it could not be read".to_owned());
     facts.deletes.insert(thing("ConfigMap", "a"));
     assert_eq!(held(&judge(), &facts, "-a +b"), ["a: it could not be read"]);
+}
+
+#[test]
+fn things_are_counted_not_steps() {
+    let (key, facts) = (ShardKey::default(), facts(50));
+    let one: Vec<Change> =
+        changes(&(0..11).map(|name| format!("-{name}")).collect::<Vec<_>>().join(" ")).concat();
+    let proposal = Proposal { key: &key, facts: &facts, steps: vec![&one], groups: vec![1] };
+    assert!(judge().judge(&[proposal])[0][0].is_some());
+}
+
+#[test]
+fn nothing_goes_from_a_scope_that_was_not_read() {
+    assert_eq!(held(&judge(), &Facts::default(), "-a +b"), ["a: `cluster=c` was not read"]);
+}
+
+#[test]
+fn what_one_shard_does_not_know_of_a_scope_counts_for_the_others() {
+    let (keys, mut blind) = (["a", "b"].map(|name| ShardKey::new([("name", name)])), Facts::default());
+    blind.blocked.insert(Scope::new([("cluster", "c")]), "it could not be read".to_owned());
+    let (seeing, steps) = (facts(5), changes("-x"));
+    let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
+    let proposals = [
+        Proposal { key: &keys[0], facts: &blind, steps: Vec::new(), groups: Vec::new() },
+        Proposal { key: &keys[1], facts: &seeing, steps, groups: vec![1] },
+    ];
+    assert!(judge().judge(&proposals)[1][0].is_some());
+}
+
+#[test]
+fn what_follows_a_held_step_in_its_group_is_held_too() {
+    let (key, facts, steps) = (ShardKey::default(), facts(5), changes("+before -Namespace:n +after +other"));
+    let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
+    let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![3, 1] };
+    let held: Vec<bool> = judge().judge(&[proposal])[0].iter().map(Option::is_some).collect();
+    assert_eq!(held, [false, true, true, false]);
+}
+
+#[test]
+fn without_the_ledger_nothing_goes_unapproved() {
+    let blind = Judge { unknown: Some("earlier removals are not known".to_owned()), ..judge() };
+    assert_eq!(held(&blind, &facts(5), "-a +b"), ["a: earlier removals are not known"]);
 }

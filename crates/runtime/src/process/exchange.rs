@@ -22,6 +22,8 @@ const LONGEST: u64 = 64 << 20;
 const TOLD: usize = 2000;
 /// How often it is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);
+/// How long the last words of an executable that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What an executable gets of our own environment.
 const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
 
@@ -32,8 +34,9 @@ pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) 
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
     // An executable that does not read to the end has its reasons; its answer decides.
-    let feeder = thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
-    let talk = thread::spawn(move || stderr.map(limited));
+    thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
+    let (talked, talk) = mpsc::channel();
+    thread::spawn(move || talked.send(stderr.map(limited)));
     thread::spawn(move || done.send(stdout.map(limited)));
     let name = program.name();
     let began = Instant::now();
@@ -44,10 +47,10 @@ pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) 
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("`{phase}` of {name} took longer than {within} s")));
     };
-    let _ = feeder.join();
-    let said = talk.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
+    // What still holds stderr is none of ours any more: it is not waited for.
+    let said = talk.recv_timeout(LAST_WORDS).ok().flatten().and_then(Result::ok).unwrap_or_default();
     if !status.success() {
-        let said = String::from_utf8_lossy(&said);
+        let said = program.redacted(&String::from_utf8_lossy(&said));
         let said = said.trim();
         let start = said.len().saturating_sub(TOLD);
         let start = (start..=said.len()).find(|place| said.is_char_boundary(*place)).unwrap_or_default();

@@ -157,7 +157,7 @@ impl Declaration {
         }
         for wrong in self.faults {
             let fault = wrong.fault(wrong.place.as_ref().and_then(find));
-            declared.faults.entry(wrong.key.key()).or_default().push(fault);
+            declared.fault(wrong.key.key(), fault);
         }
         declared
     }

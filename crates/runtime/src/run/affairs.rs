@@ -10,7 +10,7 @@ use crate::allowed;
 use crate::data::Data;
 use crate::erased::AnyDeclared;
 use crate::fault::Fault;
-use crate::guard::{Approvals, Judge};
+use crate::guard::{Approvals, Judge, Removed};
 use crate::key::ShardKey;
 use crate::listing;
 use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState};
@@ -78,10 +78,12 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
         }
         Verdict::Unknown(fault) => {
             decide(format!("everything runs: base and head could not be compared: {fault}"), Vec::new());
-            Some(Compared::default())
+            // If base can be read for itself, its addresses are those that may be dialled.
+            let base = room.declare(&pair.base, &request.options).ok().flatten();
+            Some(Compared { base, ..Compared::default() })
         }
         Verdict::Affected(found) => {
-            let Affected { rule, causes, comparison, states } = *found;
+            let Affected { rule, causes, comparison, all, states } = *found;
             let mut places: Vec<Place> = causes.iter().filter_map(|cause| cause.place.clone()).collect();
             let more = if places.len() > MOST_PLACES { ", the first of them:" } else { "" };
             places.truncate(MOST_PLACES);
@@ -101,7 +103,8 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
             }
             let (base, head) = states.unzip();
             let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
-            Some(Compared { head, base, differs: comparison.filter(|_| request.only_affected), gone })
+            let differs = comparison.filter(|_| request.only_affected && !all);
+            Some(Compared { head, base, differs, gone })
         }
     }
 }
@@ -127,12 +130,17 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     let Some(declared) = &head else {
         return Work { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
     };
+    let mut known = declared.keys();
+    known.extend(gone.iter().cloned().chain(declared.faults().keys().cloned()));
+    outcome.warnings.extend(request.options.idle(&room.about().flags, &known));
     let mut pass_over = |key: ShardKey, why: String, faults: &[Fault]| {
         let mut shard = ShardOutcome::new(ShardState::Skipped(why));
         shard.faults.extend_from_slice(faults);
         outcome.shards.insert(key, shard);
     };
-    for (key, faults) in declared.faults().iter().filter(|(key, _)| selected(room, request, key)) {
+    // What is wrong with no shard in particular is wrong whatever is selected.
+    let concerns = |key: &ShardKey| key.is_whole() || selected(room, request, key);
+    for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
         pass_over(key.clone(), "it is declared wrongly".to_owned(), faults);
     }
     // What head changes about addresses is not used before it is merged.
@@ -187,12 +195,13 @@ fn selected(room: &Room, request: &Request, key: &ShardKey) -> bool {
 
 /// What decides about removals in this run.
 pub fn judge(room: &Room, request: &Request) -> Result<Judge, Fault> {
-    Ok(Judge {
-        integration: room.about().name.clone(),
-        budgets: request.budgets,
-        approvals: Approvals::on(request.today, listing::approvals(&*request.head)?),
-        spent: request.spent.clone(),
-    })
+    let integration = room.about().name.clone();
+    let (spent, unknown) = match request.ledger.spent(&integration, request.head.sha()) {
+        Ok(spent) => (spent, None),
+        Err(why) => (Removed::new(), Some(format!("earlier removals are not known: {why}"))),
+    };
+    let approvals = Approvals::on(request.today, listing::approvals(&*request.head)?);
+    Ok(Judge { integration, budgets: request.budgets, approvals, spent, unknown })
 }
 
 /// Writes down the datafile that would approve what the guards hold.

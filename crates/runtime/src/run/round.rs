@@ -15,8 +15,8 @@ use super::apply::{self, Done};
 use crate::about::MOST_ROUNDS;
 use crate::contract::Read;
 use crate::erased::{AnyDeclared, Dynamic, Kind, Opaque, Wants};
-use crate::fault::Fault;
-use crate::guard::{Facts, Judge, Proposal, Refusal};
+use crate::fault::{Fault, panicked};
+use crate::guard::{Facts, Judge, Proposal, Refusal, Removed};
 use crate::key::ShardKey;
 use crate::outcome::{Outcome, ShardOutcome, ShardState};
 use crate::plan::{Change, Held, Plan};
@@ -106,10 +106,13 @@ impl Crew<'_> {
                 Err(fault) => shard.faults.push(fault),
             }
         }
-        let verdicts = self.verdicts(&ready);
+        let mut verdicts = self.verdicts(&ready, outcome);
+        if self.permits.write.is_some() {
+            self.write_down(&ready, &mut verdicts, outcome);
+        }
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
             let Some(shard) = outcome.shards.get_mut(key) else { continue };
-            note(shard, planned, verdict, |change| self.counts(&planned.facts, change));
+            note(shard, planned, verdict, |change| self.judge.counts(&planned.facts.deletes, change));
         }
         let Some(permit) = &self.permits.write else { return BTreeMap::new() };
         let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
@@ -170,28 +173,68 @@ impl Crew<'_> {
         }
         let mut plan = self.room.plan(&wants, &found);
         faults.append(&mut plan.faults);
+        for group in &mut plan.groups {
+            // What changes nothing cannot be shown, and what cannot be shown is not done.
+            let before = group.steps.len();
+            group.steps.retain(|step| !step.changes.is_empty());
+            if group.steps.len() < before {
+                faults.push(Fault::us(format!("a step of `{}` does not say what it changes", group.name)));
+            }
+        }
         shard.wants = Some(wants);
         Ok(Planned { plan, facts, faults })
     }
 
-    fn verdicts(&self, ready: &[(ShardKey, Planned)]) -> Vec<Vec<Option<Refusal>>> {
+    fn verdicts(&self, ready: &[(ShardKey, Planned)], outcome: &Outcome) -> Vec<Vec<Option<Refusal>>> {
         let proposals: Vec<Proposal<'_>> = ready
             .iter()
             .map(|(key, planned)| {
                 let steps = planned.plan.groups.iter().flat_map(|group| &group.steps);
                 let steps = steps.map(|step| step.changes.as_slice()).collect();
-                Proposal { key, facts: &planned.facts, steps }
+                let groups = planned.plan.groups.iter().map(|group| group.steps.len()).collect();
+                Proposal { key, facts: &planned.facts, steps, groups }
             })
             .collect();
-        self.judge.judge(&proposals)
+        // What earlier rounds of this run removed counts like what earlier runs did.
+        let mut judge = self.judge.clone();
+        for (key, shard) in outcome.shards.iter().filter(|(_, shard)| shard.removed > 0) {
+            *judge.spent.entry(key.to_string()).or_default() += shard.removed;
+        }
+        judge.judge(&proposals)
     }
 
-    /// Whether a change counts against the budgets.
-    fn counts(&self, facts: &Facts, change: &Change) -> bool {
-        let approvals = &self.judge.approvals;
-        change.kind.removes()
-            && !facts.deletes.contains(&change.thing)
-            && !approvals.allow(&self.judge.integration, &change.thing)
+    /// Writes down what is about to be removed; what cannot be written down is held.
+    fn write_down(
+        &self,
+        ready: &[(ShardKey, Planned)],
+        verdicts: &mut [Vec<Option<Refusal>>],
+        outcome: &Outcome,
+    ) {
+        let mut removed: Removed =
+            outcome.shards.iter().map(|(key, shard)| (key.to_string(), shard.removed)).collect();
+        let mut any = false;
+        for ((key, planned), verdict) in ready.iter().zip(&*verdicts) {
+            let steps = planned.plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
+            let open = steps.filter(|(_, held)| held.is_none()).flat_map(|(step, _)| &step.changes);
+            let count = open.filter(|change| self.judge.counts(&planned.facts.deletes, change)).count();
+            *removed.entry(key.to_string()).or_default() += count;
+            any |= count > 0;
+        }
+        removed.retain(|_, count| *count > 0);
+        if !any {
+            return;
+        }
+        let Request { ledger, run, head, .. } = self.request;
+        let Err(why) = ledger.spend(&self.judge.integration, head.sha(), run, &removed) else { return };
+        let why = format!("removals cannot be written down: {why}");
+        for ((_, planned), verdict) in ready.iter().zip(verdicts) {
+            let steps = planned.plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
+            for (step, held) in steps.filter(|(_, held)| held.is_none()) {
+                if step.changes.iter().any(|change| self.judge.counts(&planned.facts.deletes, change)) {
+                    *held = Some(Refusal::Unapproved(why.clone()));
+                }
+            }
+        }
     }
 }
 
@@ -211,7 +254,10 @@ fn note(
         for change in &step.changes {
             let Some(refusal) = refusal else {
                 shard.removed += usize::from(counts(change));
-                shard.changes.push(change.clone());
+                // Planned again after it was stale, it is still one change.
+                if !shard.changes.contains(change) {
+                    shard.changes.push(change.clone());
+                }
                 continue;
             };
             let approvable = matches!(refusal, Refusal::Unapproved(_));
@@ -228,11 +274,7 @@ pub async fn guarded<T>(
 ) -> Result<T, Fault> {
     match tokio::time::timeout(deadline, AssertUnwindSafe(future).catch_unwind()).await {
         Ok(Ok(result)) => result,
-        Ok(Err(panic)) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Err(Fault::us(format!("`{what}` panicked: {text}")))
-        }
+        Ok(Err(panic)) => Err(panicked(what, &*panic)),
         Err(_) => Err(Fault::remote(format!("`{what}` took longer than {} s", deadline.as_secs()))),
     }
 }

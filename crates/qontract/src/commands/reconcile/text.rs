@@ -71,7 +71,7 @@ fn line(change: &Planned) -> String {
         text.push_str(&format!("    {}\n", shown(line)));
     }
     if let Some(place) = &change.place {
-        text.push_str(&format!("    --> {place}\n"));
+        text.push_str(&format!("    --> {}\n", shown(place)));
     }
     text
 }
@@ -79,7 +79,7 @@ fn line(change: &Planned) -> String {
 fn told(word: &str, told: &Told) -> String {
     let mut text = format!("{word}: {}\n", shown(&told.text));
     for place in &told.places {
-        text.push_str(&format!("    --> {place}\n"));
+        text.push_str(&format!("    --> {}\n", shown(place)));
     }
     if let Some(hint) = &told.hint {
         let lines: Vec<_> = hint.lines().map(shown).collect();
