@@ -18,7 +18,9 @@ use serde_json::Value;
 use support::command;
 
 fn rooms() -> Vec<PathBuf> {
-    folders(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations")))
+    let mut rooms = folders(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations")));
+    rooms.retain(|path| path.is_dir());
+    rooms
 }
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
