@@ -1,4 +1,4 @@
-//! The integrations of this binary. To add a room, add a line.
+//! The integrations of this binary. `cargo xtask new-integration` makes a room and adds its entry here.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -82,5 +82,7 @@ pub fn rooms(config: &Config, targets: &Targets) -> anyhow::Result<Vec<Room>> {
     names.iter().map(|name| room(name, config, targets)).collect()
 }
 
+#[cfg(test)]
+mod folders;
 #[cfg(test)]
 mod tests;
