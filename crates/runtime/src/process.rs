@@ -8,6 +8,7 @@ mod exchange;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,6 +140,9 @@ impl Dynamic for Process {
                 "state": state,
             });
             let answer: wire::Planned = self.ask("plan", request, Writing::No).await?;
+            if let Some(problem) = answer.problem() {
+                return Err(unfit("plan", &self.program, problem));
+            }
             let answer = answer.at(shard.places.get(""));
             Ok(Found { scopes: answer.scopes(), facts: answer.facts(), inner: Box::new(answer) })
         }
@@ -200,7 +204,9 @@ fn ask<T: DeserializeOwned>(
     let mut request = request.clone();
     request["protocol"] = PROTOCOL.into();
     let bytes = exchange(program, phase, &request, writing == Writing::Yes)?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        Fault::operator(format!("`{phase}` of {} did not answer as it should: {error}", program.name()))
-    })
+    serde_json::from_slice(&bytes).map_err(|error| unfit(phase, program, error))
+}
+
+fn unfit(phase: &str, program: &Program, why: impl Display) -> Fault {
+    Fault::operator(format!("`{phase}` of {} did not answer as it should: {why}", program.name()))
 }

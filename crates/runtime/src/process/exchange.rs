@@ -46,6 +46,10 @@ pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) 
     };
     let _ = feeder.join();
     let said = talk.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
+    if let Some(Err(error)) = &answer {
+        // What is too long is not read to its end, so that the executable fails as well: this is why.
+        return Err(Fault::operator(format!("`{phase}` of {name}: {error}")));
+    }
     if !status.success() {
         let said = String::from_utf8_lossy(&said);
         let said = said.trim();
