@@ -25,6 +25,10 @@ pub enum Command {
     Tidy,
     /// Make the Rust types of every `query.graphql`
     Generate(GenerateArgs),
+    /// Make a room that builds and passes its first case
+    ///
+    /// Writes `integrations/NAME/`, adds it to the lists, and defines it in the example data.
+    NewIntegration(NewIntegrationArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
     /// Run the fuzz targets for a while; a crash is a failure
@@ -75,6 +79,26 @@ pub struct GenerateArgs {
     /// Write nothing; fail if something would change
     #[arg(long)]
     pub check: bool,
+}
+
+/// What `new-integration` takes.
+#[derive(Debug, Args)]
+pub struct NewIntegrationArgs {
+    /// Its name: on the command line, in the data, of its folder
+    pub name: String,
+    /// Which form it has
+    #[arg(long, value_enum, default_value_t)]
+    pub form: Form,
+}
+
+/// The form of an integration that is compiled in.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// It answers the five questions: declare, resolve, observe, plan, apply
+    #[default]
+    Staged,
+    /// One function, for validators and small jobs
+    Function,
 }
 
 /// What `bench` takes.

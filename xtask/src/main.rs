@@ -7,6 +7,7 @@ mod command;
 mod fuzz;
 mod generate;
 mod house;
+mod new_integration;
 mod setup;
 mod talk;
 mod test;
@@ -32,6 +33,7 @@ fn run(command: &cli::Command) -> anyhow::Result<()> {
         cli::Command::Test(arguments) => test::run(&house, arguments),
         cli::Command::Tidy => tidy::run(&house),
         cli::Command::Generate(arguments) => generate::run(&house, arguments),
+        cli::Command::NewIntegration(arguments) => new_integration::run(&house, arguments),
         cli::Command::Bench(arguments) => bench::run(&house, arguments),
         cli::Command::Fuzz(arguments) => fuzz::run(&house, arguments),
         cli::Command::Chaos(arguments) => chaos::run(&house, arguments),

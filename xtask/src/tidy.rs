@@ -12,6 +12,7 @@ mod reasons;
 mod rooms;
 mod size;
 mod tree;
+mod walls;
 mod words;
 
 pub use packages::{Kind, Packages};
@@ -45,7 +46,7 @@ impl fmt::Display for Violation {
 pub type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// Every rule.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     headers::check,
     layers::check,
     links::check,
@@ -54,6 +55,7 @@ const RULES: [Rule; 9] = [
     reasons::check,
     rooms::check,
     size::check,
+    walls::check,
     words::check,
 ];
 

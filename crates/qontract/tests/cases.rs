@@ -18,7 +18,9 @@ use serde_json::Value;
 use support::command;
 
 fn rooms() -> Vec<PathBuf> {
-    folders(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations")))
+    let mut rooms = folders(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations")));
+    rooms.retain(|path| path.is_dir());
+    rooms
 }
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
@@ -32,7 +34,7 @@ fn name(path: &Path) -> &str {
 }
 
 #[test]
-fn every_case_of_every_room() {
+fn the_cases_of_all_rooms_hold() {
     let mut problems = Vec::new();
     let mut count = 0;
     for room in rooms() {

@@ -8,6 +8,7 @@ mod exchange;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ const RESERVED: [&str; 24] = [
 ];
 
 /// Why a flag cannot have a name.
-fn unfit(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
+fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
     let fine = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
     let begins = name.starts_with(|one: char| one.is_ascii_lowercase());
     if !begins || !name.chars().all(fine) {
@@ -117,7 +118,7 @@ impl Process {
             return Err(Fault::operator(text));
         }
         for flag in &answer.flags {
-            if let Some(why) = unfit(&flag.name, &answer.flags) {
+            if let Some(why) = bad_name(&flag.name, &answer.flags) {
                 return Err(Fault::operator(format!("the flag `{}` of `{name}` {why}", flag.name)));
             }
         }
@@ -193,6 +194,9 @@ impl Dynamic for Process {
                 "state": state,
             });
             let answer: wire::Planned = self.ask("plan", request, Writing::No).await?;
+            if let Some(problem) = answer.problem() {
+                return Err(unfit("plan", &self.program, problem));
+            }
             let answer = answer.at(shard.places.get(""));
             Ok(Found { scopes: answer.scopes(), facts: answer.facts(), inner: Box::new(answer) })
         }
@@ -254,7 +258,9 @@ fn ask<T: DeserializeOwned>(
     let mut request = request.clone();
     request["protocol"] = PROTOCOL.into();
     let bytes = exchange(program, phase, &request, writing == Writing::Yes)?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        Fault::operator(format!("`{phase}` of {} did not answer as it should: {error}", program.name()))
-    })
+    serde_json::from_slice(&bytes).map_err(|error| unfit(phase, program, error))
+}
+
+fn unfit(phase: &str, program: &Program, why: impl Display) -> Fault {
+    Fault::operator(format!("`{phase}` of {} did not answer as it should: {why}", program.name()))
 }

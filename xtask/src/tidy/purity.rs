@@ -9,7 +9,7 @@ const RULE: &str = "purity";
 const PURE: [&str; 7] = ["bundle", "diagnostics", "graphql", "inventory", "saas", "validate", "yaml"];
 
 /// Async runtimes, and what talks to the network.
-const IMPURE: [&str; 17] = [
+pub(super) const IMPURE: [&str; 17] = [
     "actix-rt",
     "async-executor",
     "async-global-executor",

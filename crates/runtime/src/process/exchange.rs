@@ -49,6 +49,10 @@ pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) 
     };
     // What still holds stderr is none of ours any more: it is not waited for.
     let said = talk.recv_timeout(LAST_WORDS).ok().flatten().and_then(Result::ok).unwrap_or_default();
+    if let Some(Err(error)) = &answer {
+        // What is too long is not read to its end, so that the executable fails as well: this is why.
+        return Err(Fault::operator(format!("`{phase}` of {name}: {error}")));
+    }
     if !status.success() {
         let said = program.redacted(&String::from_utf8_lossy(&said));
         let said = said.trim();

@@ -1,6 +1,6 @@
 //! What goes over stdin and stdout, one JSON document each way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -230,6 +230,17 @@ enum WireKind {
     Remove,
 }
 
+impl WireKind {
+    fn kind(self) -> ChangeKind {
+        match self {
+            WireKind::Add => ChangeKind::Add,
+            WireKind::Change => ChangeKind::Change,
+            WireKind::Replace => ChangeKind::Replace,
+            WireKind::Remove => ChangeKind::Remove,
+        }
+    }
+}
+
 /// The answer to `plan`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -249,6 +260,24 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Why it is not a plan, if so: the guards see every step, and know the scope of all that is removed.
+    pub fn problem(&self) -> Option<String> {
+        let steps = self.groups.iter().flat_map(|group| &group.steps);
+        let known: BTreeSet<Scope> = self.scopes.iter().map(|scope| scope.scope.scope()).collect();
+        for step in steps {
+            if step.changes.is_empty() {
+                return Some("a step tells no change".to_owned());
+            }
+            for change in &step.changes {
+                let scope = change.thing.scope.scope();
+                if change.kind.kind().removes() && !known.contains(&scope) {
+                    return Some(format!("something is removed in `{scope}`, which is not among `scopes`"));
+                }
+            }
+        }
+        None
+    }
+
     /// The answer for a shard that comes from `place`.
     pub fn at(mut self, place: Option<&Place>) -> Self {
         self.place = place.cloned();
@@ -280,13 +309,7 @@ impl Planned {
     /// The plan.
     pub fn plan(&self) -> Plan<Value> {
         let change = |change: &WireChange| {
-            let kind = match change.kind {
-                WireKind::Add => ChangeKind::Add,
-                WireKind::Change => ChangeKind::Change,
-                WireKind::Replace => ChangeKind::Replace,
-                WireKind::Remove => ChangeKind::Remove,
-            };
-            Change::new(kind, change.thing.thing(), change.what.clone())
+            Change::new(change.kind.kind(), change.thing.thing(), change.what.clone())
                 .with_diff(change.diff.clone())
                 .at(self.place.clone())
         };

@@ -1,0 +1,311 @@
+//! The process form, with small programs in `sh`: what they are given, what they may answer, and how they are ended.
+//! The page is `docs/specs/process-integration.md`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use qontract_access::Mode;
+use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
+use qontract_graphql::Engine;
+use qontract_runtime::guard::Date;
+use qontract_runtime::process::{Process, Program};
+use qontract_runtime::{Ended, Fault, Loaded, Outcome, Place, Request, Room, ShardKey, Source, Whose, run};
+use qontract_testkit::{Scratch, example};
+use rustix::process::{Pid, test_kill_process};
+
+/// Longer than any program here takes, unless it never ends.
+const AMPLE: Duration = Duration::from_mins(1);
+
+/// The day of every run.
+const TODAY: Date = Date::constant(2026, 1, 1);
+
+/// What a program that does nothing answers; what is special about one comes first.
+const USUAL: &str = r#"
+case $1 in
+describe) echo '{"name": "try", "description": "tries", "queries": [{"name": "Apps", "text": "query Apps { apps_v1 { name } }"}]}' ;;
+declare) case $(cat) in
+    *'"name":"b"'*) echo '{"shards": [{"key": [["app", "a"]], "state": 1}, {"key": [["app", "b"]], "state": 2}]}' ;;
+    *) echo '{"shards": [{"key": [["app", "a"]], "state": 1}]}' ;;
+    esac ;;
+*) echo '{}' ;;
+esac
+"#;
+
+/// A plan with one step.
+const ONE_STEP: &str = r#"echo '{"scopes": [{"scope": [["app", "a"]], "count": 0}], "groups": [{"steps": [{"action": 7,
+    "changes": [{"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "thing", "name": "t"}, "what": "create thing"}]}]}]}'"#;
+
+/// A folder with a program in it, which finds the folder in `$OUT`.
+struct Stage(Scratch);
+
+impl Stage {
+    /// A program that does `special` first; what does not exit there answers as usual.
+    fn new(special: &str) -> Self {
+        let scratch = Scratch::new();
+        scratch.write("program.sh", format!("{special}\n{USUAL}"));
+        Self(scratch)
+    }
+
+    fn program(&self) -> Program {
+        let path = |name: &str| self.0.path().join(name).to_str().expect("a path").to_owned();
+        Program {
+            command: vec!["sh".to_owned(), path("program.sh")],
+            environment: BTreeMap::from([("OUT".to_owned(), path(""))]),
+            write_environment: BTreeMap::from([("TOKEN".to_owned(), "secret".to_owned())]),
+            deadline: AMPLE,
+        }
+    }
+
+    fn fault(&self) -> Fault {
+        self.fault_within(AMPLE)
+    }
+
+    /// Why it cannot be described.
+    fn fault_within(&self, deadline: Duration) -> Fault {
+        let program = Program { deadline, ..self.program() };
+        Process::describe("try", program).err().expect("it cannot be described")
+    }
+
+    async fn run(&self, mode: Mode) -> Outcome {
+        self.perform(&Request::new("r1", mode, data(&["a"]), TODAY)).await
+    }
+
+    async fn perform(&self, request: &Request) -> Outcome {
+        let process = Process::describe("try", self.program()).expect("it describes itself");
+        let request = Request { validate_schemas: false, ..request.clone() };
+        run(&Room::process(process), &request).await
+    }
+
+    /// What the program wrote into a file, if it did.
+    fn wrote(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.0.path().join(name)).ok()
+    }
+
+    /// A request that the program wrote into a file.
+    fn request(&self, name: &str) -> serde_json::Value {
+        serde_json::from_str(&self.wrote(name).expect("it was asked, and once")).expect("a request is JSON")
+    }
+}
+
+/// A bundle with these apps.
+fn data(apps: &[&str]) -> Arc<dyn Source> {
+    let scratch = Scratch::copy_of(&example());
+    for folder in ["data", "resources"] {
+        fs::remove_dir_all(scratch.path().join(folder)).expect("the example has it");
+        fs::create_dir_all(scratch.path().join(folder)).expect("a folder can be made");
+    }
+    for app in apps {
+        scratch.write(&format!("data/{app}.yml"), format!("$schema: /app-sre/app-1.yml\nname: {app}\n"));
+    }
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let built = build(&repo, Stamp::default(), &Pool::default()).expect("it can be read").built;
+    let bundle = Arc::new(built.expect("it can be bundled").bundle);
+    Arc::new(Loaded::new(Arc::new(Engine::new(bundle).expect("its types are good"))))
+}
+
+/// Waits until a process is gone, or is only kept by whoever has not reaped it.
+fn expect_gone(pid: &str) {
+    let pid: i32 = pid.trim().parse().expect("a process id");
+    let began = Instant::now();
+    let gone = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(") Z ") || test_kill_process(Pid::from_raw(pid).expect("a process id")).is_err()
+    };
+    while !gone() {
+        assert!(began.elapsed() < AMPLE, "the process {pid} is still there");
+        std::thread::yield_now();
+    }
+}
+
+fn check(fault: &Fault, whose: Whose, text: &str) {
+    assert_eq!(fault.whose, whose, "{fault}");
+    assert!(fault.text.contains(text), "`{text}` is not in: {fault}");
+}
+
+#[test]
+fn at_the_deadline_the_whole_group_is_ended() {
+    let stage = Stage::new("sleep 1000 & echo $! > $OUT/child; echo $$ > $OUT/self; wait");
+    let fault = stage.fault_within(Duration::from_secs(2));
+    check(&fault, Whose::Remote, "`describe` of `sh` took longer than 2 s");
+    for file in ["child", "self"] {
+        expect_gone(&stage.wrote(file).expect("it started in time"));
+    }
+}
+
+#[test]
+fn a_program_that_answers_and_does_not_end_has_not_answered() {
+    let stage = Stage::new("echo '{}'; exec >&- 2>&-; echo $$ > $OUT/self; sleep 1000");
+    check(&stage.fault_within(Duration::from_secs(2)), Whose::Remote, "took longer than 2 s");
+    expect_gone(&stage.wrote("self").expect("it started in time"));
+}
+
+#[test]
+fn what_a_program_leaves_behind_ends_with_it() {
+    let stage = Stage::new("sleep 1000 > /dev/null 2>&1 & echo $! > $OUT/child");
+    let fault = Process::describe("try", stage.program()).err();
+    assert_eq!(fault, None);
+    expect_gone(&stage.wrote("child").expect("it wrote its id"));
+}
+
+#[test]
+fn a_failure_is_told_with_the_end_of_what_it_said() {
+    let stage = Stage::new("head -c 5000 /dev/zero | tr '\\0' x >&2; echo ' no such host' >&2; exit 3");
+    let fault = stage.fault();
+    check(&fault, Whose::Operator, "`describe` of `sh` failed (exit status: 3): xxx");
+    assert!(fault.text.ends_with("xxx no such host") && fault.text.len() < 2100, "{fault}");
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_told() {
+    for (command, text) in [
+        (vec!["no-such-program".to_owned()], "`no-such-program` cannot be started"),
+        (vec![], "has no `command`"),
+    ] {
+        let program = Program { command, ..Stage::new("").program() };
+        let fault = Process::describe("try", program).err().expect("it cannot be started");
+        check(&fault, Whose::Operator, text);
+    }
+}
+
+#[test]
+fn an_answer_has_the_form_that_is_asked_for() {
+    for (answer, text) in [
+        (r#"{"name": "try""#, "did not answer as it should: EOF"),
+        ("", "did not answer as it should"),
+        (r#"{"name": "try"}"#, "missing field `description`"),
+        (r#"{"name": "try", "description": "", "queris": []}"#, "unknown field `queris`"),
+        (r#"{"name": "try", "description": ""} and more"#, "trailing characters"),
+    ] {
+        check(&Stage::new(&format!("echo '{answer}'; exit")).fault(), Whose::Operator, text);
+    }
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_refused() {
+    check(
+        &Stage::new("head -c 70000000 /dev/zero").fault(),
+        Whose::Operator,
+        "the answer is longer than 64 MiB",
+    );
+}
+
+#[test]
+fn a_program_has_the_name_it_is_registered_under() {
+    let fault = Process::describe("other", Stage::new("").program()).err().expect("it is called otherwise");
+    check(&fault, Whose::Operator, "the program registered as `other` calls itself `try`");
+}
+
+#[tokio::test]
+async fn the_environment_is_scrubbed_and_what_writing_takes_comes_with_apply() {
+    let stage =
+        Stage::new(&format!("env | cut -d= -f1 > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "a variable that must not be seen");
+    let outcome = stage.run(Mode::Real).await;
+    assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1), "{outcome:?}");
+    for (phase, expected) in
+        [("describe", "OUT PATH"), ("declare", "OUT PATH"), ("plan", "OUT PATH"), ("apply", "OUT PATH TOKEN")]
+    {
+        let text = stage.wrote(&format!("{phase}.env")).expect("it was asked");
+        // These are ours to pass on if they are set, or the shell's own.
+        let may_be = ["LANG", "TZ", "OLDPWD", "PWD", "SHLVL", "_"];
+        let mut names: Vec<&str> = text.lines().filter(|name| !may_be.contains(name)).collect();
+        names.sort_unstable();
+        assert_eq!(names.join(" "), expected, "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn the_requests_are_as_the_page_says() {
+    let stage = Stage::new(&format!(
+        "cat > $OUT/$1.json; exec < $OUT/$1.json; case $1 in plan) {ONE_STEP}; exit ;; esac"
+    ));
+    let outcome = stage.run(Mode::Real).await;
+    assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");
+    for (phase, expected) in [
+        ("describe", r#"{"protocol": 1}"#),
+        ("declare", r#"{"protocol": 1, "answers": {"Apps": {"apps_v1": [{"name": "a"}]}}, "options": {}}"#),
+        ("plan", r#"{"protocol": 1, "key": [["app", "a"]], "common": null, "target": null, "state": 1}"#),
+        ("apply", r#"{"protocol": 1, "run": "r1", "action": 7}"#),
+    ] {
+        let expected: serde_json::Value = serde_json::from_str(expected).expect("it is JSON");
+        assert_eq!(stage.request(&format!("{phase}.json")), expected, "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn apply_is_never_asked_in_a_dry_run() {
+    let stage =
+        Stage::new(&format!("case $1 in plan) {ONE_STEP}; exit ;; apply) touch $OUT/applied ;; esac"));
+    let dry = stage.run(Mode::DryRun).await;
+    let planned: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
+    assert_eq!((dry.ended, planned, stage.wrote("applied")), (Ended::Ok, 1, None), "{dry:?}");
+    let real = stage.run(Mode::Real).await;
+    assert_eq!((real.ended, stage.wrote("applied").as_deref()), (Ended::Ok, Some("")), "{real:?}");
+}
+
+#[tokio::test]
+async fn what_is_stale_is_planned_again() {
+    let stage = Stage::new(&format!(
+        "case $1 in
+         plan) echo >> $OUT/plans; {ONE_STEP}; exit ;;
+         apply) if mkdir $OUT/once; then echo '{{\"stale\": true}}'; exit; fi ;;
+         esac"
+    ));
+    let outcome = stage.run(Mode::Real).await;
+    let shard = &outcome.shards[&ShardKey::new([("app", "a")])];
+    assert_eq!((outcome.ended, shard.rounds, shard.applied), (Ended::Ok, 2, 1), "{outcome:?}");
+    assert_eq!(stage.wrote("plans").as_deref(), Some("\n\n"));
+}
+
+#[tokio::test]
+async fn a_shard_that_only_base_has_is_planned_with_nothing_wanted() {
+    let stage = Stage::new("case $1 in plan) cat >> $OUT/asked ;; esac");
+    let head = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY);
+    let outcome = stage.perform(&Request { base: Some(data(&["a", "b"])), ..head }).await;
+    assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");
+    let asked = stage.request("asked");
+    assert_eq!((asked["key"].to_string().as_str(), asked["state"].is_null()), (r#"[["app","b"]]"#, true));
+}
+
+#[tokio::test]
+async fn a_failing_plan_harms_its_own_shard_alone() {
+    let stage = Stage::new(&format!(
+        "case $1 in plan) case $(cat) in *'\"b\"'*) echo 'b is broken' >&2; exit 1 ;; *) {ONE_STEP}; exit ;; esac ;; esac"
+    ));
+    let outcome = stage.perform(&Request::new("r1", Mode::Real, data(&["a", "b"]), TODAY)).await;
+    let shard = |app: &str| &outcome.shards[&ShardKey::new([("app", app)])];
+    assert_eq!((outcome.ended, shard("a").applied, shard("b").applied), (Ended::Failed, 1, 0), "{outcome:?}");
+    check(&shard("b").faults[0], Whose::Operator, "b is broken");
+}
+
+#[tokio::test]
+async fn what_is_declared_wrongly_is_told_and_left_out() {
+    let stage = Stage::new(
+        r#"case $1 in declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}],
+           "faults": [{"key": [["app", "a"]], "text": "no", "hint": "do", "place": {"query": "Apps", "at": "/apps_v1/0"}}]}'; exit ;;
+           plan) touch $OUT/planned ;; esac"#,
+    );
+    let outcome = stage.run(Mode::DryRun).await;
+    let faults: Vec<&Fault> = outcome.all_faults().collect();
+    let fault = Fault::author("no").hint("do").at(Place::datafile("/a.yml", ""));
+    assert_eq!((outcome.ended, faults, stage.wrote("planned")), (Ended::Failed, vec![&fault], None));
+}
+
+#[tokio::test]
+async fn a_plan_hides_nothing_from_the_guards() {
+    let thing = r#"{"scope": [["app", "a"]], "kind": "thing", "name": "t"}"#;
+    let remove = format!(r#"{{"kind": "remove", "thing": {thing}, "what": "remove thing"}}"#);
+    for (changes, text) in [
+        (String::new(), "a step tells no change"),
+        (remove, "something is removed in `app=a`, which is not among `scopes`"),
+    ] {
+        let plan = format!(r#"{{"groups": [{{"steps": [{{"changes": [{changes}]}}]}}]}}"#);
+        let stage =
+            Stage::new(&format!("case $1 in plan) echo '{plan}'; exit ;; apply) touch $OUT/applied ;; esac"));
+        let outcome = stage.run(Mode::Real).await;
+        check(outcome.all_faults().next().expect("it is told"), Whose::Operator, text);
+        assert_eq!((outcome.ended, stage.wrote("applied")), (Ended::Failed, None));
+    }
+}

@@ -1,0 +1,66 @@
+//! Makes a room: its files, its lines in the lists, and its definition in the example data.
+//!
+//! What is written is worked out first, from values; nothing is written if any of it cannot be.
+
+mod lists;
+mod name;
+mod room;
+
+use crate::cli::{Form, GenerateArgs, NewIntegrationArgs};
+use crate::house::House;
+use crate::{generate, talk};
+use anyhow::{Context as _, Result, bail};
+use name::RoomName;
+use std::fs;
+
+/// The schema that the queries of new rooms read.
+const READS: &str = "/app-sre/app-1.yml";
+
+/// Makes a room in this checkout.
+pub fn run(house: &House, arguments: &NewIntegrationArgs) -> Result<()> {
+    let name: RoomName = arguments.name.parse()?;
+    let folder = format!("integrations/{name}");
+    if house.root.join(&folder).exists() {
+        bail!("`{folder}` exists");
+    }
+    let read = |path: &str| {
+        fs::read_to_string(house.root.join(path)).with_context(|| format!("cannot read `{path}`"))
+    };
+    let mut files = room::files(&name, arguments.form);
+    for (path, edit) in lists::EDITS {
+        let text = edit(&read(path)?, &name, arguments.form).with_context(|| format!("`{path}`"))?;
+        files.push((path.to_owned(), text));
+    }
+    let defined = format!("examples/app-interface/data/integrations/{name}.yml");
+    let is_defined = house.root.join(&defined).exists();
+    let definition =
+        if is_defined { lists::allow(&read(&defined)?, READS)? } else { room::definition(&name) };
+    files.push((defined, definition));
+    for (path, text) in &files {
+        let full = house.root.join(path);
+        if let Some(folder) = full.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+        }
+        fs::write(&full, text).with_context(|| format!("cannot write `{path}`"))?;
+        talk::say(format_args!("wrote {path}"));
+    }
+    generate::run(house, &GenerateArgs::default())?;
+    let package = format!("qontract-integration-{name}");
+    house.cargo("fmt --package qontract --package").args([&package]).run()?;
+    talk::say(next(&name, arguments.form));
+    Ok(())
+}
+
+/// What to do next.
+fn next(name: &RoomName, form: Form) -> String {
+    let begin = match form {
+        Form::Staged => "src/query.graphql and src/declare.rs",
+        Form::Function => "src/query.graphql and src/check.rs",
+    };
+    format!(
+        "\nbegin with {begin} in integrations/{name}; docs/how-to/add-an-integration.md leads on\n\n    \
+         cargo xtask test cases\n        plays its first case\n    \
+         UPDATE=1 cargo test --package qontract --test query --test reconcile\n        \
+         rewrites the snapshots that list all integrations"
+    )
+}

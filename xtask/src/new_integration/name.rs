@@ -1,0 +1,77 @@
+//! The name of a room, and the names in code that follow from it.
+
+use anyhow::{Error, bail};
+use std::fmt;
+use std::str::FromStr;
+
+/// Words that cannot name a module.
+const TAKEN: [&str; 45] = [
+    "abstract", "alloc", "as", "async", "await", "become", "box", "break", "const", "continue", "core",
+    "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "if", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self",
+    "static", "std", "struct", "super", "trait", "true", "try", "type",
+];
+
+/// Words in small letters and digits with hyphens between them: `openshift-namespaces`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoomName(String);
+
+impl RoomName {
+    /// Its name as a module: `openshift_namespaces`.
+    pub fn module(&self) -> String {
+        self.0.replace('-', "_")
+    }
+
+    /// Its name as a type: `OpenshiftNamespaces`.
+    pub fn type_name(&self) -> String {
+        let capital = |word: &str| {
+            let (first, rest) = word.split_at(1);
+            first.to_ascii_uppercase() + rest
+        };
+        self.0.split('-').map(capital).collect()
+    }
+}
+
+impl FromStr for RoomName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let is_word = |word: &str| {
+            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
+        if !begins || !text.split('-').all(is_word) {
+            bail!(
+                "`{text}` is not a name for a room: words in small letters and digits with hyphens between"
+            );
+        }
+        if TAKEN.contains(&text) {
+            bail!("`{text}` is a word of Rust: say more");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for RoomName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RoomName;
+
+    #[test]
+    fn names_in_code_follow_from_the_name() {
+        let name: RoomName = "aws-s3-buckets2".parse().expect("a name");
+        assert_eq!((name.module().as_str(), name.type_name().as_str()), ("aws_s3_buckets2", "AwsS3Buckets2"));
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        for text in ["", "-a", "a-", "a--b", "A", "a_b", "1a", "a b", "../a", "ä", "match", "std"] {
+            assert!(text.parse::<RoomName>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The files of a new room. The templates are in `xtask/templates`, one folder for each form.
+
+use super::name::RoomName;
+use crate::cli::Form;
+
+/// Paths in the room's folder with their templates.
+type Templates = [(&'static str, &'static str)];
+
+const STAGED: &Templates = &[
+    ("Cargo.toml", include_str!("../../templates/staged/Cargo.toml")),
+    ("README.md", include_str!("../../templates/staged/README.md")),
+    ("cases/first.md", include_str!("../../templates/staged/cases/first.md")),
+    ("src/apply.rs", include_str!("../../templates/staged/src/apply.rs")),
+    ("src/declare.rs", include_str!("../../templates/staged/src/declare.rs")),
+    ("src/lib.rs", include_str!("../../templates/staged/src/lib.rs")),
+    ("src/observe.rs", include_str!("../../templates/staged/src/observe.rs")),
+    ("src/plan.rs", include_str!("../../templates/staged/src/plan.rs")),
+    ("src/query.graphql", include_str!("../../templates/staged/src/query.graphql")),
+];
+
+const FUNCTION: &Templates = &[
+    ("Cargo.toml", include_str!("../../templates/function/Cargo.toml")),
+    ("README.md", include_str!("../../templates/function/README.md")),
+    ("cases/first.md", include_str!("../../templates/function/cases/first.md")),
+    ("src/check.rs", include_str!("../../templates/function/src/check.rs")),
+    ("src/lib.rs", include_str!("../../templates/function/src/lib.rs")),
+    ("src/query.graphql", include_str!("../../templates/function/src/query.graphql")),
+];
+
+const DEFINITION: &str = include_str!("../../templates/definition.yml");
+
+/// The files of a room: path from the top of the checkout, and text.
+pub fn files(name: &RoomName, form: Form) -> Vec<(String, String)> {
+    let templates = match form {
+        Form::Staged => STAGED,
+        Form::Function => FUNCTION,
+    };
+    templates.iter().map(|(path, text)| (format!("integrations/{name}/{path}"), filled(text, name))).collect()
+}
+
+/// The datafile that defines the integration.
+pub fn definition(name: &RoomName) -> String {
+    filled(DEFINITION, name)
+}
+
+fn filled(template: &str, name: &RoomName) -> String {
+    template.replace("{{name}}", &name.to_string()).replace("{{Type}}", &name.type_name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{definition, files};
+    use crate::cli::Form;
+
+    #[test]
+    fn every_blank_is_filled() {
+        let name = "a-room".parse().expect("a name");
+        let all = [Form::Staged, Form::Function].map(|form| files(&name, form)).concat();
+        for (path, text) in all.iter().chain([&("the definition".to_owned(), definition(&name))]) {
+            assert!(!text.contains("{{"), "{path}: {text}");
+        }
+        let text = |path: &str| all.iter().find(|(known, _)| known == path).map(|(_, text)| text.as_str());
+        let lib = text("integrations/a-room/src/lib.rs").expect("a room has a `lib.rs`");
+        assert!(lib.contains("pub struct ARoom {") && lib.contains("\"a-room\""), "{lib}");
+        assert!(text("integrations/a-room/cases/first.md").is_some());
+    }
+}

@@ -1,0 +1,31 @@
+//! What is right and what is not. Pure: the same data, the same answer.
+
+use qontract_runtime::{Data, Fault, Place};
+
+use crate::query::Apps;
+
+/// An app.
+pub struct App {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub place: Option<Place>,
+}
+
+/// All apps.
+pub fn apps(data: &Data) -> Result<Vec<App>, Fault> {
+    let answer = data.query::<Apps>()?;
+    let apps = answer.data.apps_v1.into_iter().flatten().enumerate();
+    let place = |index| answer.places.of(&format!("/apps_v1/{index}"));
+    Ok(apps.map(|(index, app)| App { name: app.name, place: place(index) }).collect())
+}
+
+/// What is wrong with an app. Here goes the check.
+pub fn problem(app: &App) -> Option<Fault> {
+    let small = app.name.to_lowercase();
+    if app.name == small {
+        return None;
+    }
+    let fault = Fault::author(format!("the name `{}` is not written in small letters", app.name));
+    Some(fault.hint(format!("write `{small}`")).at(app.place.as_ref().map(|place| place.below("/name"))))
+}
