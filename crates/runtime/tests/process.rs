@@ -158,6 +158,21 @@ fn a_failure_is_told_with_the_end_of_what_it_said() {
 }
 
 #[test]
+fn what_a_program_was_given_is_not_told() {
+    let fault = Stage::new("echo \"no such user: $OUT\" >&2; exit 1").fault();
+    assert!(fault.text.ends_with(": no such user: …"), "{fault}");
+}
+
+#[test]
+fn flags_have_names_of_their_own() {
+    for (name, text) in [("dry-run", "is one of the runner's own"), ("App", "is not a word of small letters")]
+    {
+        let answer = format!(r#"{{"name": "try", "description": "", "flags": [{{"name": "{name}"}}]}}"#);
+        check(&Stage::new(&format!("echo '{answer}'; exit")).fault(), Whose::Operator, text);
+    }
+}
+
+#[test]
 fn a_program_that_cannot_be_started_is_told() {
     for (command, text) in [
         (vec!["no-such-program".to_owned()], "`no-such-program` cannot be started"),

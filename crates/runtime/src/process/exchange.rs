@@ -49,10 +49,12 @@ pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) 
     };
     // What still holds stderr is none of ours any more: it is not waited for.
     let said = talk.recv_timeout(LAST_WORDS).ok().flatten().and_then(Result::ok).unwrap_or_default();
-    if let Some(Err(error)) = &answer {
+    let answer = match answer {
+        Some(Ok(answer)) => answer,
         // What is too long is not read to its end, so that the executable fails as well: this is why.
-        return Err(Fault::operator(format!("`{phase}` of {name}: {error}")));
-    }
+        Some(Err(error)) => return Err(Fault::operator(format!("`{phase}` of {name}: {error}"))),
+        None => return Err(Fault::us(format!("`{phase}` of {name} has no stdout"))),
+    };
     if !status.success() {
         let said = program.redacted(&String::from_utf8_lossy(&said));
         let said = said.trim();
@@ -60,11 +62,7 @@ pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) 
         let start = (start..=said.len()).find(|place| said.is_char_boundary(*place)).unwrap_or_default();
         return Err(Fault::operator(format!("`{phase}` of {name} failed ({status}): {}", &said[start..])));
     }
-    match answer {
-        Some(Ok(answer)) => Ok(answer),
-        Some(Err(error)) => Err(Fault::operator(format!("`{phase}` of {name}: {error}"))),
-        None => Err(Fault::us(format!("`{phase}` of {name} has no stdout"))),
-    }
+    Ok(answer)
 }
 
 fn start(program: &Program, phase: &str, writing: bool) -> Result<Child, Fault> {
