@@ -22,7 +22,7 @@ use crate::function::Cx;
 use crate::guard::{Budgets, Date, Ledger, NoLedger};
 use crate::key::ShardKey;
 use crate::options::Options;
-use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
+use crate::outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
 use crate::room::Room;
 use crate::slot::Slot;
 
@@ -158,6 +158,10 @@ async fn perform(
             let read = Read { permit: permits.read.clone(), data: data.clone() };
             let crew = round::Crew { room: &**staged, request, read: &read, permits, judge: &judge };
             crew.work(work, outcome).await;
+        }
+        Room::Function(_) if !request.slot.has(&ShardKey::default().slot_value()) => {
+            let text = "another slot runs it: it is not split".to_owned();
+            outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         Room::Function(function) => {
             let cx = Cx::new(data, request, permits, &judge);

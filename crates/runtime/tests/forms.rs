@@ -200,6 +200,24 @@ impl Function for Job {
 }
 
 #[test]
+fn a_function_runs_in_one_of_all_slots() {
+    let runs: usize = (0..3)
+        .map(|index| {
+            let (done, about) = (Log::default(), About::new("job", ""));
+            let room = Room::function(Job { about, done: Arc::clone(&done), removals: 0 });
+            let mut request =
+                Request::new("run", Mode::Real, source(&Stock::new()), jiff::civil::date(2026, 1, 1));
+            request.validate_schemas = false;
+            request.slot = qontract_runtime::slot::Slot::new(index, 3).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(run(&room, &request));
+            done.lock().unwrap().len()
+        })
+        .sum();
+    assert_eq!(runs, 1);
+}
+
+#[test]
 fn a_function_records_its_effects_always_and_makes_them_in_a_real_run() {
     let job = |removals| {
         let done = Log::default();
