@@ -17,15 +17,6 @@ pub enum KubernetesError {
         /// The object.
         object: String,
     },
-    /// The cluster cannot be reached, for now.
-    #[error("the cluster `{cluster}` cannot be reached")]
-    Unreachable {
-        /// Its name.
-        cluster: String,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
     /// A name that cannot be one.
     #[error("`{name}` cannot be a name")]
     Name {
@@ -55,7 +46,7 @@ impl KubernetesError {
     /// Whether it may work the next time without anybody's doing.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Stale { .. } | Self::Unreachable { .. } | Self::File { .. } => true,
+            Self::Stale { .. } | Self::File { .. } => true,
             Self::Unsupported { .. } | Self::Name { .. } | Self::Malformed { .. } => false,
         }
     }

@@ -275,3 +275,89 @@ fn a_program_of_another_name_is_the_established_runtime() {
         .unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 to add"), "{output:?}");
 }
+
+/// The exit code of a command line in an environment, and all that it says.
+fn run(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_qontract"));
+    let output =
+        command.current_dir(folder).args(arguments).envs(environment.iter().copied()).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn an_inherited_environment_does_not_get_in_the_way() {
+    let scratch = repo();
+    let dry = reconcile(&["openshift-namespaces", "--dry-run"]);
+    let empty = [
+        "EARLY_EXIT_COMPARE_SHA",
+        "SHARDS",
+        "SHARD_ID",
+        "QONTRACT_CONFIG",
+        "CHECK_ONLY_AFFECTED_SHARDS",
+        "QONTRACT_LOG_LEVEL",
+    ];
+    let (code, said) = run(scratch.path(), &empty.map(|name| (name, "")), &dry);
+    assert!(code == Some(0) && said.contains("10 to add"), "{said}");
+    let based = [&dry[..], &["--base", "HEAD", "--all-shards"]].concat();
+    let inherited = [("EARLY_EXIT_COMPARE_SHA", "abc"), ("CHECK_ONLY_AFFECTED_SHARDS", "true")];
+    let (code, said) = run(scratch.path(), &inherited, &based);
+    assert!(code == Some(0) && said.contains("no change between"), "{said}");
+    let (code, said) = run(scratch.path(), &[("SHARDS", "many")], &dry);
+    assert!(code == Some(2) && said.contains("`SHARDS`"), "{said}");
+    let halves: usize = ["0", "1"]
+        .map(|slot| {
+            run(scratch.path(), &[("SHARDS", "2"), ("SHARD_ID", slot)], &dry).1.matches("+ create").count()
+        })
+        .iter()
+        .sum();
+    assert_eq!(halves, 10);
+}
+
+#[test]
+fn of_two_flags_that_contradict_each_other_the_safe_one_counts() {
+    let scratch = repo();
+    let file = "data/integrations/openshift-namespaces.yml";
+    scratch.write(file, scratch.read(file).replace("- /openshift/cluster-1.yml\n", ""));
+    let words = ["reconcile", "--no-validate-schemas", "openshift-namespaces", "--validate-schemas"];
+    assert_eq!(run(scratch.path(), &[], &[&words[..], &HERE].concat()).0, Some(5));
+    // A reader that goes away does not make it a success.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_qontract"));
+    let piped = command
+        .current_dir(scratch.path())
+        .args(reconcile(&["openshift-namespaces"]))
+        .stdout(std::process::Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn an_integration_that_goes_away_and_one_that_cannot_start_are_told() {
+    let scratch = repo();
+    scratch.remove("data/integrations/openshift-namespaces.yml");
+    let (code, said) = run(scratch.path(), &[], &["affected", "HEAD", "."]);
+    assert!(code == Some(1) && said.contains("openshift-namespaces: affected"), "{said}");
+    scratch.write("config.toml", "[integrations.broken]\ncommand = [\"/nowhere/at-all\"]\n");
+    let (code, said) = run(scratch.path(), &[], &["integrations", "--config", "config.toml"]);
+    assert!(
+        code == Some(0) && said.contains("query-validator") && said.contains("`broken` cannot be started"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_server_that_is_down_may_come_back() {
+    let scratch = Scratch::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    scratch.write(
+        "config.toml",
+        format!("[graphql]\nserver = \"http://{free}/graphql\"\n[sandbox]\ndirectory = \"sandbox\"\n"),
+    );
+    let (code, said) = run(
+        scratch.path(),
+        &[],
+        &["peer", "reconcile", "--config", "config.toml", "--dry-run", "openshift-namespaces"],
+    );
+    assert_eq!(code, Some(75), "{said}");
+}

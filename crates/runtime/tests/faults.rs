@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
-    pub mod chance;
     pub mod shelves;
 }
 
@@ -12,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use qontract_access::Mode;
 use qontract_runtime::{Ended, Outcome, Request, Room, Source, run};
-use support::chance::Chance;
+use qontract_testkit::Chance;
 use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source};
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 1, 1);

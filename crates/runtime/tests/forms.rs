@@ -3,8 +3,6 @@
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod chance;
-    #[allow(dead_code, reason = "each test file uses its part of this module")]
     pub mod shelves;
 }
 

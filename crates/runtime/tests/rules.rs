@@ -3,8 +3,6 @@
 
 mod support {
     #[allow(dead_code, reason = "each test file uses its part of this module")]
-    pub mod chance;
-    #[allow(dead_code, reason = "each test file uses its part of this module")]
     pub mod shelves;
 }
 
@@ -259,6 +257,64 @@ fn a_real_run_cleans_up_what_only_base_has_and_runs_all_of_head() {
         (Ended::Ok, vec!["shelf=a".to_owned(), "shelf=gone".into(), "shelf=new".into()])
     );
     assert_eq!(play.there(), ["a: one", "gone: theirs", "new: x"]);
+}
+
+#[test]
+fn what_looks_things_up_while_it_runs_is_never_said_to_be_unaffected() {
+    let mut play = Play::dry(&["a: one"], &["a: one"], &[]);
+    let mut room = ShelvesRoom::new(Arc::clone(&play.world));
+    room.about = room.about.looks_up();
+    play.room = Room::staged(room);
+    assert_eq!(play.run().ended, Ended::EarlyExit, "the same bundle is the same");
+    let other = json!({"/integration.yml":
+        {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]},
+        "/else.yml": {"$schema": "/other"}});
+    play.request.base = Some(source_with(&stock(&["a: one"]), other));
+    assert_eq!((play.run().ended, changes(&play.run()).len()), (Ended::Ok, 1));
+}
+
+#[test]
+fn an_approval_that_comes_with_the_removal_of_a_shard_does_not_hide_it() {
+    let mut approved = json!({"/integration.yml":
+        {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]}});
+    approved["/approval.yml"] = json!({"$schema": "/approval", "integration": "shelves", "expiration": "2026-12-31",
+        "removals": [{"target": "shelf=gone", "kind": "Box", "name": "two"}]});
+    let mut play = Play::dry(&["a: one", "gone: two"], &["a: one"], &["a: one", "gone: two"]);
+    play.request.head = source_with(&stock(&["a: one"]), approved);
+    let outcome = play.run();
+    assert_eq!(
+        (outcome.ended, changes(&outcome)),
+        (Ended::Ok, vec!["- remove box `two` (shelf=gone)".to_owned()])
+    );
+}
+
+#[test]
+fn a_flag_that_names_nothing_is_a_warning() {
+    let mut play = Play::real(&["a: one"], &[]);
+    let mut room = ShelvesRoom::new(Arc::clone(&play.world));
+    room.about = room.about.selects("shelf-name", "shelf");
+    play.room = Room::staged(room);
+    play.request.options.add("shelf-name", "aa");
+    let outcome = play.run();
+    assert_eq!(outcome.warnings, ["`--shelf-name aa` names nothing that the data declares"]);
+    assert_eq!(keys(&outcome), [""; 0]);
+}
+
+#[test]
+fn shards_are_worked_on_at_once_but_not_too_many() {
+    let mut play = Play::real(&["a: x", "b: x", "c: x", "d: x", "e: x"], &[]);
+    play.request.limits.shards = 2;
+    assert_eq!(keys(&play.run()).len(), 5);
+    assert_eq!(play.world.lock().unwrap().reading.1, 2);
+}
+
+#[test]
+fn a_failure_that_will_not_pass_outweighs_those_that_may() {
+    let play = Play::real(&["a: +secret", "b:"], &["b: one"]);
+    play.world.lock().unwrap().faults = Faults { no_secret: 100, ..Faults::default() };
+    let outcome = play.run();
+    assert_eq!(held(&outcome), ["one"], "it would empty the shelf");
+    assert_eq!((outcome.ended.code(), outcome.all_faults().count()), (1, 1));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What tests share: recorded vectors, scratch folders, Git repositories, permits. Only ever a dev-dependency.
 
 mod case;
+mod chance;
 mod scratch;
 
 use std::path::PathBuf;
 
 pub use case::Case;
+pub use chance::Chance;
 use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;
 

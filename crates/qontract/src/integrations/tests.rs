@@ -11,7 +11,7 @@ use qontract_client_kubernetes::{Address, Cluster, Kind, KubernetesError, Object
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{Pair, Verdict, affected};
 use qontract_runtime::{Data, Ended, Loaded, Options, Request, Source, run};
-use qontract_testkit::{Scratch, example};
+use qontract_testkit::{Chance, Scratch, example};
 use serde_json::Value;
 
 use super::*;
@@ -110,18 +110,6 @@ async fn no_integration_writes_in_a_dry_run() {
     }
 }
 
-/// A stream of numbers from a seed.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit.max(1) as u64).unwrap()
-    }
-}
-
 /// Changes something somewhere in a bundle.
 fn mutate(bundle: &mut Value, chance: &mut Chance) {
     let part = ["data", "data", "data", "resources"][chance.below(4)];
@@ -183,7 +171,7 @@ fn what_is_said_to_be_unaffected_has_the_same_declared_state() {
     let rooms: Vec<Room> = ALL.iter().map(|entry| (entry.make)(&Targets::none()).unwrap()).collect();
     let (mut unaffected, mut hit) = (0, 0);
     for seed in 1..=seeds {
-        let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut chance = Chance::new(seed);
         let mut changed = parsed.clone();
         for _ in 0..=chance.below(3) {
             mutate(&mut changed, &mut chance);

@@ -61,7 +61,7 @@ fn a_run_has_a_budget_too() {
     let steps: Vec<Vec<Vec<Change>>> = (0..4)
         .map(|shard| changes(&(0..9).map(|name| format!("-{shard}{name}")).collect::<Vec<_>>().join(" ")))
         .collect();
-    let (keys, facts) = (["a", "b", "c", "d"].map(|name| ShardKey::new([("name", name)])), facts(30));
+    let (keys, facts) = (["a", "b", "c", "d"].map(|name| ShardKey::new([("name", name)])), facts(20));
     let proposals: Vec<Proposal<'_>> = keys
         .iter()
         .zip(&steps)

@@ -14,7 +14,7 @@ use qontract_runtime::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::chance::Chance;
+use qontract_testkit::Chance;
 
 /// A box that is declared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +90,8 @@ pub struct Shelves {
     pub chance: Chance,
     pub writes: usize,
     pub problems: Vec<String>,
+    /// How many reads are under way, and how many were at most.
+    pub reading: (usize, usize),
     /// Told when the process of this run ends.
     pub crash: Arc<tokio::sync::Notify>,
     known: BTreeSet<String>,
@@ -105,6 +107,7 @@ impl Shelves {
             chance: Chance::new(seed),
             writes: 0,
             problems: Vec::new(),
+            reading: (0, 0),
             crash: Arc::default(),
             known: BTreeSet::new(),
             unresolved: BTreeSet::new(),
@@ -228,8 +231,15 @@ impl Staged for ShelvesRoom {
         shelf: &String,
         _: &[Want<String>],
     ) -> Result<World<(String, Thingy)>, Fault> {
+        {
+            let mut world = self.world.lock().unwrap();
+            let now = world.reading.0 + 1;
+            world.reading = (now, world.reading.1.max(now));
+        }
+        tokio::task::yield_now().await;
         let answered = {
             let mut world = self.world.lock().unwrap();
+            world.reading.0 -= 1;
             let (silent, failed) = (world.faults.silent_read, world.faults.failed_read);
             world.known.remove(shelf);
             if world.chance.percent(silent) {

@@ -1,9 +1,11 @@
 //! Chance from a seed: the same seed, the same events.
 
 /// A stream of numbers.
+#[derive(Debug)]
 pub struct Chance(u64);
 
 impl Chance {
+    /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xd1b5_4a32_d192_ed03)
     }
@@ -18,7 +20,8 @@ impl Chance {
 
     /// A number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit.max(1) as u64).unwrap()
+        usize::try_from(self.next() % limit.max(1) as u64)
+            .expect("a rest is smaller than what it is a rest of")
     }
 
     /// True so many times of a hundred.
