@@ -11,6 +11,7 @@ use crate::about::About;
 use crate::data::Data;
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
+use crate::memo::Memo;
 use crate::options::Options;
 use crate::place::Place;
 use crate::plan::{Plan, Thing};
@@ -59,6 +60,19 @@ pub enum Applied {
     Stale,
 }
 
+/// What came of rehearsing a step, which a dry run does where a target can: nothing is changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rehearsed {
+    /// The target would do it.
+    Taken,
+    /// The target would not, and why.
+    Refused(Fault),
+    /// It could not be found out, and why: what it needs is not there yet.
+    NotValidated(String),
+    /// Nobody wants it to be found out.
+    NotAsked,
+}
+
 /// What reading takes.
 #[derive(Clone, Debug)]
 pub struct Read {
@@ -66,6 +80,8 @@ pub struct Read {
     pub permit: ReadPermit,
     /// The data, for what is looked up on the way.
     pub data: Data,
+    /// What was read in this round already, by whichever shard.
+    pub memo: Memo,
 }
 
 /// What writing takes. It exists only in a real run.
@@ -133,6 +149,11 @@ pub trait Staged: Send + Sync + 'static {
 
     /// What would change?
     fn plan(&self, wanted: &[Want<Self::Item>], world: &World<Self::Found>) -> Plan<Self::Action>;
+
+    /// Would the target do this step? Asked in dry runs only.
+    fn rehearse(&self, _: &Read, _: &Self::Action) -> impl Future<Output = Result<Rehearsed, Fault>> + Send {
+        std::future::ready(Ok(Rehearsed::NotAsked))
+    }
 
     /// Do one step; may run twice.
     fn apply(

@@ -12,7 +12,9 @@ use qontract_bundle::Sha256;
 use serde::Serialize;
 
 use crate::about::About;
-use crate::contract::{Applied, DeclaredOf, Observed, Read, Staged, View, Want, Wanted, World, Write};
+use crate::contract::{
+    Applied, DeclaredOf, Observed, Read, Rehearsed, Staged, View, Want, Wanted, World, Write,
+};
 use crate::data::Data;
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
@@ -152,6 +154,8 @@ pub trait Dynamic: Send + Sync {
     ) -> BoxFuture<'a, Result<Found, Fault>>;
     /// See [`Staged::plan`].
     fn plan(&self, wants: &Wants, found: &Found) -> Plan<Opaque>;
+    /// See [`Staged::rehearse`].
+    fn rehearse<'a>(&'a self, read: &'a Read, action: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>>;
     /// See [`Staged::apply`].
     fn apply<'a>(&'a self, write: &'a Write<'a>, action: &'a Opaque)
     -> BoxFuture<'a, Result<Applied, Fault>>;
@@ -213,6 +217,10 @@ impl<I: Staged> Dynamic for Erased<I> {
         let (wanted, world) =
             (own::<Vec<Want<I::Item>>>(&*wants.inner), own::<World<I::Found>>(&*found.inner));
         self.0.plan(wanted, world).map(|action| Box::new(action) as Opaque)
+    }
+
+    fn rehearse<'a>(&'a self, read: &'a Read, action: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>> {
+        self.0.rehearse(read, own::<I::Action>(&**action)).boxed()
     }
 
     fn apply<'a>(

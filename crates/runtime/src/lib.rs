@@ -14,6 +14,7 @@ mod function;
 pub mod guard;
 mod key;
 pub mod listing;
+mod memo;
 mod options;
 mod outcome;
 mod place;
@@ -26,7 +27,9 @@ pub mod slot;
 pub mod state;
 
 pub use about::{About, Flag, FlagKind, MOST_ROUNDS, Query};
-pub use contract::{Applied, DeclaredOf, Observed, Read, Staged, View, Want, Wanted, World, Write};
+pub use contract::{
+    Applied, DeclaredOf, Observed, Read, Rehearsed, Staged, View, Want, Wanted, World, Write,
+};
 pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, Source, Terms};
 pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants};
 pub use fault::{Fault, Whose};
@@ -34,6 +37,7 @@ pub use qontract_graphql::Operation;
 
 pub use function::{Cx, Function, FunctionState};
 pub use key::{Scope, ShardKey};
+pub use memo::Memo;
 pub use options::Options;
 pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
 pub use place::{Place, Places};

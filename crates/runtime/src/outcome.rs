@@ -96,6 +96,8 @@ pub struct ShardOutcome {
     pub held: Vec<Held>,
     /// What is under way.
     pub waits: Vec<Wait>,
+    /// What was found out besides and is no failure.
+    pub notes: Vec<String>,
     /// What went wrong.
     pub faults: Vec<Fault>,
     /// How many steps were done.
@@ -113,6 +115,7 @@ impl ShardOutcome {
             changes: Vec::new(),
             held: Vec::new(),
             waits: Vec::new(),
+            notes: Vec::new(),
             faults: Vec::new(),
             applied: 0,
             removed: 0,

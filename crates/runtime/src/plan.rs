@@ -125,6 +125,8 @@ impl<A> Step<A> {
 pub struct Group<A> {
     /// What the group is about.
     pub name: String,
+    /// When it is its turn: groups of lower stages are through before, groups of the same stage go side by side.
+    pub stage: u32,
     /// The steps.
     pub steps: Vec<Step<A>>,
 }
@@ -170,10 +172,15 @@ impl<A> Default for Plan<A> {
 }
 
 impl<A> Plan<A> {
-    /// A group of its own for one step.
+    /// A group of its own for one step, in the first stage.
     pub fn step(&mut self, change: Change, action: A) {
+        self.step_in(0, change, action);
+    }
+
+    /// A group of its own for one step, in this stage.
+    pub fn step_in(&mut self, stage: u32, change: Change, action: A) {
         let name = change.thing.to_string();
-        self.groups.push(Group { name, steps: vec![Step::new(change, action)] });
+        self.groups.push(Group { name, stage, steps: vec![Step::new(change, action)] });
     }
 
     /// All changes, in order.
@@ -190,8 +197,11 @@ impl<A> Plan<A> {
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
         let Self { groups, waits, held, faults } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
-        let group =
-            |group: Group<A>| Group { name: group.name, steps: group.steps.into_iter().map(&step).collect() };
+        let group = |Group { name, stage, steps }: Group<A>| Group {
+            name,
+            stage,
+            steps: steps.into_iter().map(&step).collect(),
+        };
         Plan { groups: groups.into_iter().map(group).collect(), waits, held, faults }
     }
 

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::about::{About, Flag, FlagKind, Query};
-use crate::contract::{Applied, Read, Write};
+use crate::contract::{Applied, Read, Rehearsed, Write};
 use crate::data::Data;
 use crate::erased::{AnyDeclared, Dynamic, Found, Opaque, Wants, no_shard, own};
 use crate::fault::Fault;
@@ -205,6 +205,10 @@ impl Dynamic for Process {
 
     fn plan(&self, _: &Wants, found: &Found) -> Plan<Opaque> {
         own::<wire::Planned>(&*found.inner).plan().map(|action| Box::new(action) as Opaque)
+    }
+
+    fn rehearse<'a>(&'a self, _: &'a Read, _: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>> {
+        std::future::ready(Ok(Rehearsed::NotAsked)).boxed()
     }
 
     fn apply<'a>(

@@ -89,6 +89,9 @@ pub struct Shard {
     pub held: Vec<Planned>,
     /// What is under way.
     pub waits: Vec<Told>,
+    /// What was found out besides and is no failure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What went wrong.
     pub faults: Vec<Told>,
     /// How many steps were done.
@@ -177,6 +180,7 @@ impl Shard {
             changes: shard.changes.iter().map(|change| planned(change, None, line)).collect(),
             held: held.collect(),
             waits: waits.collect(),
+            notes: shard.notes.clone(),
             faults: shard.faults.iter().map(|fault| told(fault, line)).collect(),
             applied: shard.applied,
             removed: shard.removed,

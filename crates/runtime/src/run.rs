@@ -6,6 +6,7 @@
 mod affairs;
 mod apply;
 mod prepare;
+mod rehearse;
 mod round;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,6 @@ use std::time::Duration;
 use qontract_access::{Mode, Permits};
 
 use crate::affected::Pair;
-use crate::contract::Read;
 use crate::data::{Data, Source, Terms};
 use crate::fault::Fault;
 use crate::function::Cx;
@@ -33,11 +33,13 @@ pub struct Limits {
     pub phase: Duration,
     /// How many shards are worked on at once.
     pub shards: usize,
+    /// How many groups of one stage of one shard are worked on at once.
+    pub groups: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { phase: Duration::from_mins(10), shards: 10 }
+        Self { phase: Duration::from_mins(10), shards: 10, groups: 8 }
     }
 }
 
@@ -155,8 +157,7 @@ async fn perform(
     let judge = affairs::judge(room, request)?;
     match room {
         Room::Staged(staged) => {
-            let read = Read { permit: permits.read.clone(), data: data.clone() };
-            let crew = round::Crew { room: &**staged, request, read: &read, permits, judge: &judge };
+            let crew = round::Crew { room: &**staged, request, data, permits, judge: &judge };
             crew.work(work, outcome).await;
         }
         Room::Function(_) if !request.slot.has(&ShardKey::default().slot_value()) => {

@@ -81,7 +81,7 @@ impl Staged for Ladders {
                     plan.waits.push(Wait { text: "for the next rung".to_owned(), place: None });
                 }
             }
-            plan.groups.push(Group { name: "ladder".to_owned(), steps });
+            plan.groups.push(Group { name: "ladder".to_owned(), stage: 0, steps });
         }
         plan
     }

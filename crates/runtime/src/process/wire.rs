@@ -317,13 +317,15 @@ impl Planned {
             changes: step.changes.iter().map(change).collect(),
             action: step.action.clone(),
         };
-        let group = |group: &WireGroup| Group {
+        // Programs count on their order: no two groups go side by side.
+        let group = |(stage, group): (u32, &WireGroup)| Group {
             name: group.name.clone(),
+            stage,
             steps: group.steps.iter().map(step).collect(),
         };
         let wait = |text: &String| Wait { text: text.clone(), place: self.place.clone() };
         Plan {
-            groups: self.groups.iter().map(group).collect(),
+            groups: (0..).zip(&self.groups).map(group).collect(),
             waits: self.waits.iter().map(wait).collect(),
             held: Vec::new(),
             faults: self.faults.iter().map(|wrong| wrong.fault(self.place.clone())).collect(),

@@ -1,13 +1,14 @@
-//! Doing what a plan says, step by step.
+//! Doing what a plan says, stage by stage.
 
-use std::time::Duration;
+use futures_util::StreamExt as _;
 
+use super::Limits;
 use super::round::guarded;
 use crate::contract::{Applied, Write};
 use crate::erased::{Dynamic, Opaque};
 use crate::fault::Fault;
 use crate::guard::Refusal;
-use crate::plan::Plan;
+use crate::plan::{Group, Plan};
 
 /// What was done of a plan.
 #[derive(Debug, Default)]
@@ -20,35 +21,57 @@ pub struct Done {
     pub faults: Vec<Fault>,
 }
 
-/// Does the steps that are not held. A failed or stale step stops its own group only.
+/// Does the steps that are not held. Groups of one stage go side by side, and one stage goes after the other.
 pub async fn plan(
     room: &dyn Dynamic,
     write: &Write<'_>,
     plan: &Plan<Opaque>,
     verdict: &[Option<Refusal>],
-    deadline: Duration,
+    limits: Limits,
+) -> Done {
+    let mut rest = verdict;
+    let mut groups = Vec::new();
+    for group in &plan.groups {
+        let (own, others) = rest.split_at(group.steps.len().min(rest.len()));
+        groups.push((group, own));
+        rest = others;
+    }
+    groups.sort_by_key(|(group, _)| group.stage);
+    let mut done = Done::default();
+    for stage in groups.chunk_by(|(one, _), (next, _)| one.stage == next.stage) {
+        let doing = stage.iter().map(|(group, verdicts)| self::group(room, write, group, verdicts, limits));
+        let mut each = futures_util::stream::iter(doing).buffered(limits.groups.max(1));
+        while let Some(mut of_group) = each.next().await {
+            done.applied += of_group.applied;
+            done.stale |= of_group.stale;
+            done.faults.append(&mut of_group.faults);
+        }
+    }
+    done
+}
+
+/// Does the steps of a group, one after the other. A failed or stale step ends it.
+async fn group(
+    room: &dyn Dynamic,
+    write: &Write<'_>,
+    group: &Group<Opaque>,
+    verdicts: &[Option<Refusal>],
+    limits: Limits,
 ) -> Done {
     let mut done = Done::default();
-    let mut held = verdict.iter();
-    for group in &plan.groups {
-        let verdicts: Vec<_> = held.by_ref().take(group.steps.len()).collect();
-        for (step, refusal) in group.steps.iter().zip(verdicts) {
-            if refusal.is_some() {
-                continue;
+    for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
+        match guarded(limits.phase, "apply", room.apply(write, &step.action)).await {
+            Ok(Applied::Done) => done.applied += 1,
+            Ok(Applied::Stale) => {
+                done.stale = true;
+                break;
             }
-            match guarded(deadline, "apply", room.apply(write, &step.action)).await {
-                Ok(Applied::Done) => done.applied += 1,
-                Ok(Applied::Stale) => {
-                    done.stale = true;
-                    break;
-                }
-                Err(fault) => {
-                    let change = step.changes.first();
-                    let what = change.map_or_else(|| group.name.clone(), ToString::to_string);
-                    let place = change.and_then(|change| change.place.clone());
-                    done.faults.push(fault.while_doing(&what).at(place));
-                    break;
-                }
+            Err(fault) => {
+                let change = step.changes.first();
+                let what = change.map_or_else(|| group.name.clone(), ToString::to_string);
+                let place = change.and_then(|change| change.place.clone());
+                done.faults.push(fault.while_doing(&what).at(place));
+                break;
             }
         }
     }

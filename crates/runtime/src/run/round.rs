@@ -12,12 +12,15 @@ use qontract_access::Permits;
 use super::Request;
 use super::affairs::Work;
 use super::apply::{self, Done};
+use super::rehearse;
 use crate::about::MOST_ROUNDS;
 use crate::contract::Read;
+use crate::data::Data;
 use crate::erased::{AnyDeclared, Dynamic, Kind, Opaque, Wants};
 use crate::fault::{Fault, panicked};
 use crate::guard::{Facts, Judge, Proposal, Refusal, Removed};
 use crate::key::ShardKey;
+use crate::memo::Memo;
 use crate::outcome::{Outcome, ShardOutcome, ShardState};
 use crate::plan::{Change, Held, Plan};
 
@@ -27,8 +30,8 @@ pub struct Crew<'r> {
     pub room: &'r dyn Dynamic,
     /// What was asked.
     pub request: &'r Request,
-    /// What reading takes.
-    pub read: &'r Read,
+    /// The data.
+    pub data: &'r Data,
     /// The permits.
     pub permits: &'r Permits,
     /// The guards.
@@ -90,8 +93,10 @@ impl Crew<'_> {
     /// One round; what was done per shard.
     async fn round(&self, live: &mut [Live<'_>], outcome: &mut Outcome) -> BTreeMap<ShardKey, Done> {
         let width = self.request.limits.shards.max(1);
+        let (permit, data) = (self.permits.read.clone(), self.data.clone());
+        let read = &Read { permit, data, memo: Memo::default() };
         let planning = live.iter_mut().map(|shard| async move {
-            let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(shard)).await;
+            let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(read, shard)).await;
             (shard.key.clone(), planned)
         });
         let mut planned: Vec<(ShardKey, Result<Planned, Fault>)> =
@@ -114,13 +119,15 @@ impl Crew<'_> {
             let Some(shard) = outcome.shards.get_mut(key) else { continue };
             note(shard, planned, verdict, |change| self.judge.counts(&planned.facts.deletes, change));
         }
-        let Some(permit) = &self.permits.write else { return BTreeMap::new() };
+        let Some(permit) = &self.permits.write else {
+            self.rehearse(read, &ready, &verdicts, outcome).await;
+            return BTreeMap::new();
+        };
         let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
         let applying = ready.iter().zip(&verdicts).map(|((key, planned), verdict)| {
             let write = &write;
             async move {
-                let done =
-                    apply::plan(self.room, write, &planned.plan, verdict, self.request.limits.phase).await;
+                let done = apply::plan(self.room, write, &planned.plan, verdict, self.request.limits).await;
                 (key.clone(), done)
             }
         });
@@ -137,13 +144,13 @@ impl Crew<'_> {
         all
     }
 
-    async fn plan(&self, shard: &mut Live<'_>) -> Result<Planned, Fault> {
+    async fn plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
         let (phase, key, declared) = (self.request.limits.phase, &shard.key, shard.declared);
         let wants = match shard.wants.take() {
             Some(wants) => wants,
-            None => guarded(phase, "resolve", self.room.resolve(self.read, declared, key)).await?,
+            None => guarded(phase, "resolve", self.room.resolve(read, declared, key)).await?,
         };
-        let found = guarded(phase, "observe", self.room.observe(self.read, declared, key, &wants)).await?;
+        let found = guarded(phase, "observe", self.room.observe(read, declared, key, &wants)).await?;
         let mut facts = Facts::default();
         let mut faults = Vec::new();
         for (scope, count) in &found.scopes {
@@ -183,6 +190,28 @@ impl Crew<'_> {
         }
         shard.wants = Some(wants);
         Ok(Planned { plan, facts, faults })
+    }
+
+    /// Asks targets whether they would do what is planned and not held.
+    async fn rehearse(
+        &self,
+        read: &Read,
+        ready: &[(ShardKey, Planned)],
+        verdicts: &[Vec<Option<Refusal>>],
+        outcome: &mut Outcome,
+    ) {
+        let width = self.request.limits.shards.max(1);
+        let rehearsing = ready.iter().zip(verdicts).map(|((key, planned), verdict)| async move {
+            let said = rehearse::plan(self.room, read, &planned.plan, verdict, self.request.limits).await;
+            (key, said)
+        });
+        let mut said: Vec<_> = futures_util::stream::iter(rehearsing).buffer_unordered(width).collect().await;
+        said.sort_by(|a, b| a.0.cmp(b.0));
+        for (key, rehearse::Said { mut notes, mut faults }) in said {
+            let Some(shard) = outcome.shards.get_mut(key) else { continue };
+            shard.notes.append(&mut notes);
+            shard.faults.append(&mut faults);
+        }
     }
 
     fn verdicts(&self, ready: &[(ShardKey, Planned)], outcome: &Outcome) -> Vec<Vec<Option<Refusal>>> {

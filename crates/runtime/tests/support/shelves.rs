@@ -295,7 +295,7 @@ impl Staged for ShelvesRoom {
             }
             // Two groups, so that a failure stops only one of them.
             let rest = steps.split_off(steps.len() / 2);
-            plan.groups.extend([steps, rest].map(|steps| Group { name: shelf.clone(), steps }));
+            plan.groups.extend([steps, rest].map(|steps| Group { name: shelf.clone(), stage: 0, steps }));
         }
         plan
     }

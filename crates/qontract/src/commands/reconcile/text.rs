@@ -102,6 +102,9 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
             if shard.state == "orphaned" {
                 text.push_str(&format!("note: only base has `{}`: nothing is wanted there\n", shown(key)));
             }
+            for note in &shard.notes {
+                text.push_str(&format!("note: {}\n", shown(note)));
+            }
         }
         if record.exit == 0 && record.ended == "ok" && plan(record).is_empty() {
             text.push_str("note: nothing to change\n");

@@ -1,0 +1,58 @@
+//! Asking targets whether they would do what a plan says. Nothing is done.
+
+use futures_util::StreamExt as _;
+
+use super::Limits;
+use super::round::guarded;
+use crate::contract::{Read, Rehearsed};
+use crate::erased::{Dynamic, Opaque};
+use crate::fault::Fault;
+use crate::guard::Refusal;
+use crate::plan::{Plan, Step};
+
+/// What targets say to a plan.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// What is worth knowing.
+    pub notes: Vec<String>,
+    /// What they would not do.
+    pub faults: Vec<Fault>,
+}
+
+/// Rehearses the steps that are not held. Steps do not see what those before them would change.
+pub async fn plan(
+    room: &dyn Dynamic,
+    read: &Read,
+    plan: &Plan<Opaque>,
+    verdict: &[Option<Refusal>],
+    limits: Limits,
+) -> Said {
+    let steps = plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
+    let asking = steps.filter(|(_, held)| held.is_none()).map(|(step, _)| async move {
+        (step, guarded(limits.phase, "rehearse", room.rehearse(read, &step.action)).await)
+    });
+    let answers: Vec<_> = futures_util::stream::iter(asking).buffered(limits.groups.max(1)).collect().await;
+    let (mut said, mut taken) = (Said::default(), 0);
+    for (step, answer) in answers {
+        match answer {
+            Ok(Rehearsed::Taken) => taken += 1,
+            Ok(Rehearsed::NotAsked) => {}
+            Ok(Rehearsed::NotValidated(why)) => {
+                said.notes.push(format!("not validated: {}: {why}", what(step)));
+            }
+            Ok(Rehearsed::Refused(fault)) | Err(fault) => {
+                let place = step.changes.first().and_then(|change| change.place.clone());
+                said.faults.push(fault.while_doing(&what(step)).at(place));
+            }
+        }
+    }
+    if taken > 0 {
+        let steps = if taken == 1 { "step" } else { "steps" };
+        said.notes.push(format!("the target would do {taken} {steps}"));
+    }
+    said
+}
+
+fn what(step: &Step<Opaque>) -> String {
+    step.changes.first().map(ToString::to_string).unwrap_or_default()
+}

@@ -1,0 +1,144 @@
+//! Stages of a plan, what is read once, and rehearsals, on an integration made for it.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod shelves;
+}
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use qontract_access::Mode;
+use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::{
+    About, Applied, Change, ChangeKind, Data, DeclaredOf, Ended, Fault, Observed, Options, Outcome, Plan,
+    Read, Rehearsed, Request, Room, Scope, ShardKey, Staged, Thing, View, Want, World, Write, run,
+};
+use support::shelves::{Stock, source};
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Makes bricks, in stages, for several walls that are all read by one list.
+struct Walls {
+    about: About,
+    log: Log,
+    bricks: &'static [(u32, &'static str)],
+    walls: usize,
+}
+
+fn scope() -> Scope {
+    Scope::new([("yard", "y")])
+}
+
+impl Staged for Walls {
+    type Common = ();
+    type Target = ();
+    type State = usize;
+    type Item = ();
+    type Found = ();
+    type Action = String;
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+        let mut declared = Declared::new(());
+        for wall in 0..self.walls {
+            declared.add(ShardKey::new([("wall", wall.to_string().as_str())]), Shard::new((), wall, None));
+        }
+        Ok(declared)
+    }
+
+    async fn resolve(&self, _: &Read, _: View<'_, (), (), usize>) -> Result<Vec<Want<()>>, Fault> {
+        Ok(Vec::new())
+    }
+
+    async fn observe(&self, read: &Read, (): &(), _: &[Want<()>]) -> Result<World<()>, Fault> {
+        let list = async { self.log.lock().unwrap().push("list".to_owned()) };
+        read.memo.once("bricks", list).await;
+        Ok(BTreeMap::from([(scope(), Observed::Known(Vec::new()))]))
+    }
+
+    fn plan(&self, _: &[Want<()>], _: &World<()>) -> Plan<String> {
+        let mut plan = Plan::default();
+        for (stage, name) in self.bricks {
+            let thing = Thing { scope: scope(), kind: "Brick".to_owned(), name: (*name).to_owned() };
+            plan.step_in(*stage, Change::new(ChangeKind::Add, thing, "lay brick"), (*name).to_owned());
+        }
+        plan
+    }
+
+    async fn rehearse(&self, _: &Read, action: &String) -> Result<Rehearsed, Fault> {
+        Ok(match action.as_str() {
+            "crooked" => Rehearsed::Refused(Fault::author("it would not hold")),
+            "roof" => Rehearsed::NotValidated("the wall is not there yet".to_owned()),
+            "secret" => Rehearsed::NotAsked,
+            _ => Rehearsed::Taken,
+        })
+    }
+
+    async fn apply(&self, _: &Write<'_>, action: &String) -> Result<Applied, Fault> {
+        self.log.lock().unwrap().push(format!("+{action}"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.log.lock().unwrap().push(format!("-{action}"));
+        if action == "fails" { Err(Fault::remote("it rains")) } else { Ok(Applied::Done) }
+    }
+}
+
+fn play(bricks: &'static [(u32, &'static str)], walls: usize, mode: Mode) -> (String, Outcome) {
+    let (log, about) = (Log::default(), About::new("walls", ""));
+    let room = Room::staged(Walls { about, log: Arc::clone(&log), bricks, walls });
+    let mut request = Request::new("run", mode, source(&Stock::new()), jiff::civil::date(2026, 1, 1));
+    request.validate_schemas = false;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let outcome = runtime.block_on(run(&room, &request));
+    let log = log.lock().unwrap().join(" ");
+    (log, outcome)
+}
+
+#[test]
+fn groups_of_one_stage_go_side_by_side_and_stages_one_after_the_other() {
+    let (log, outcome) = play(&[(2, "roof"), (1, "left"), (1, "right")], 1, Mode::Real);
+    assert_eq!(log, "list +left +right -left -right +roof -roof");
+    assert_eq!(outcome.applied(), 3);
+}
+
+#[test]
+fn a_failure_in_one_stage_does_not_keep_the_next_one_from_its_turn() {
+    let (log, outcome) = play(&[(1, "fails"), (2, "roof")], 1, Mode::Real);
+    assert_eq!((log.as_str(), outcome.applied()), ("list +fails -fails +roof -roof", 1));
+}
+
+#[test]
+fn what_all_shards_need_is_read_once_in_a_round() {
+    let (log, outcome) = play(&[], 7, Mode::DryRun);
+    assert_eq!((log.as_str(), outcome.shards.len()), ("list", 7));
+}
+
+#[test]
+fn a_dry_run_rehearses_and_does_nothing() {
+    let bricks = &[(0, "straight"), (0, "crooked"), (0, "roof"), (0, "secret")];
+    let (log, outcome) = play(bricks, 1, Mode::DryRun);
+    let shard = outcome.shards.values().next().unwrap();
+    assert_eq!(log, "list");
+    assert_eq!(
+        shard.notes,
+        [
+            "not validated: + lay brick `roof` (yard=y): the wall is not there yet",
+            "the target would do 1 step"
+        ]
+    );
+    let faults: Vec<&str> = shard.faults.iter().map(|fault| fault.text.as_str()).collect();
+    assert_eq!(faults, ["+ lay brick `crooked` (yard=y): it would not hold"]);
+    assert_eq!((outcome.ended, shard.changes.len()), (Ended::Failed, 4));
+}
+
+#[test]
+fn a_real_run_does_not_rehearse() {
+    let (_, outcome) = play(&[(0, "crooked")], 1, Mode::Real);
+    assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1));
+}
