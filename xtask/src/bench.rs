@@ -7,13 +7,20 @@ use anyhow::Result;
 
 /// Builds the binary in release mode (some benchmarks start it), then runs the benchmarks.
 pub fn run(house: &House, arguments: &BenchArgs) -> Result<()> {
-    if arguments.name.as_deref().is_none_or(|name| name == "graphql") {
-        setup::run(&house.cache, &[&setup::GraphqlJs])?;
-    }
+    let name = arguments.name.as_deref();
+    let runs = |bench: &str| name.is_none_or(|name| name == bench);
     house.cargo("build --release --package qontract").run()?;
-    let bench = house.cargo("bench --package qontract-benches");
-    let bench = bench.env("QONTRACT_GRAPHQL_JS", house.cache.path("graphql-js"));
-    match &arguments.name {
+    let mut bench = house.cargo("bench --package qontract-benches");
+    if runs("graphql") {
+        setup::run(&house.cache, &[&setup::GraphqlJs])?;
+        bench = bench.env("QONTRACT_GRAPHQL_JS", house.cache.path("graphql-js"));
+    }
+    if runs("kubernetes") {
+        setup::run(&house.cache, &[&setup::Kubernetes])?;
+        let binaries = setup::kubernetes_binaries(&house.cache)?.variables();
+        bench = binaries.into_iter().fold(bench, |bench, (name, value)| bench.env(name, value));
+    }
+    match name {
         Some(name) => bench.args(["--bench", name]).run(),
         None => bench.run(),
     }

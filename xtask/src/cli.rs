@@ -17,7 +17,8 @@ pub enum Command {
     /// Get what the tests need into a cache folder outside the checkout
     ///
     /// The folder is `$QONTRACT_CACHE`, else `$XDG_CACHE_HOME/qontract`, else `~/.cache/qontract`.
-    /// Nothing else on the machine changes; a second run does nothing.
+    /// Nothing else on the machine changes; a second run does nothing. The servers of Kubernetes are built from
+    /// source, once, unless `$KUBEBUILDER_ASSETS` has them.
     Setup,
     /// Check everything: set up, format, lints, layout, licences, docs and all tests
     Test(TestArgs),
@@ -43,6 +44,9 @@ pub struct TestArgs {
     /// Run only this step; may be given several times
     #[arg(long, value_name = "STEP")]
     pub only: Vec<Step>,
+    /// Leave out the tests that need a real Kubernetes API server, and do not get or start one
+    #[arg(long)]
+    pub without_kube: bool,
     /// Names of tests to run, as nextest takes them; without `--only`, only the tests are run then
     #[arg(value_name = "FILTER")]
     pub filters: Vec<String>,
@@ -124,4 +128,7 @@ pub struct ChaosArgs {
     /// How many seeds of faults to play; random changes are a tenth of that
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub seeds: u64,
+    /// How many times to kill a run in the midst of writing to a real cluster
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub kills: u64,
 }

@@ -6,7 +6,8 @@ use crate::talk;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, BufRead as _, BufReader};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -107,10 +108,32 @@ impl CommandLine {
         Ok(child.wait()?.success())
     }
 
+    /// Runs it with all its talk appended to a log, after the command itself; tells whether it ended well.
+    pub fn run_into(&self, mut log: &File) -> Result<bool> {
+        writeln!(log, "$ {self}")?;
+        let status = self.build().stdout(log.try_clone()?).stderr(log.try_clone()?).status();
+        Ok(status.with_context(|| format!("cannot start `{self}`"))?.success())
+    }
+
     /// Whether it starts and ends well, quietly.
     pub fn answers(&self) -> bool {
         let quiet = self.build().stdout(Stdio::null()).stderr(Stdio::null()).status();
         quiet.is_ok_and(|status| status.success())
+    }
+
+    /// Shows the command, and what it prints on stdout; its complaints are shown while it runs.
+    pub fn run_for_output(&self) -> Result<Vec<u8>> {
+        talk::say(format_args!("$ {self}"));
+        let output = self
+            .build()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot start `{self}`"))?;
+        if !output.status.success() {
+            bail!("`{self}` failed ({})", output.status);
+        }
+        Ok(output.stdout)
     }
 
     /// What it prints on stdout.
@@ -180,6 +203,7 @@ mod tests {
     #[test]
     fn what_a_command_prints_can_be_read() {
         assert_eq!(CommandLine::new("echo a b").output().expect("it runs"), b"a b\n");
+        assert_eq!(CommandLine::new("echo a b").run_for_output().expect("it runs"), b"a b\n");
         let mut lines = Vec::new();
         let ended = CommandLine::new("ls /no/such/folder").run_reading(|line| lines.push(line.to_owned()));
         assert!(!ended.expect("it starts"));

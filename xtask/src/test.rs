@@ -1,6 +1,7 @@
 //! The one entry point for people and CI: runs the steps, goes on after a failed one, and tells at the end how each of
 //! them went.
 
+pub mod cluster;
 mod steps;
 
 use crate::cli::{Step, TestArgs};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 pub enum Outcome {
     /// Nothing to complain about.
     Passed,
+    /// So many tests were left out, as asked for; nothing to complain about the others.
+    LeftOut(usize),
     /// It makes the run red.
     Failed,
     /// It could not be done here, or only reports; the output above says which.
@@ -26,13 +29,13 @@ pub enum Outcome {
 pub fn run(house: &House, arguments: &TestArgs) -> Result<()> {
     let start = Instant::now();
     let steps = chosen(arguments);
-    setup::run(&house.cache, &needed(&steps))?;
+    setup::run(&house.cache, &needed(&steps, arguments))?;
     let mut done = vec![("setup".to_owned(), Outcome::Passed, start.elapsed())];
     let mut failed = Vec::new();
     for step in steps {
         let start = Instant::now();
         talk::say(format_args!("── {}", name(step)));
-        let outcome = steps::run(step, house, &arguments.filters).unwrap_or_else(|error| {
+        let outcome = steps::run(step, house, arguments).unwrap_or_else(|error| {
             talk::say(format_args!("error: {error:#}"));
             Outcome::Failed
         });
@@ -46,7 +49,7 @@ pub fn run(house: &House, arguments: &TestArgs) -> Result<()> {
         return Ok(());
     }
     for step in &failed {
-        talk::say(format_args!("failed: {}, rerun: {}", name(*step), rerun(*step, &arguments.filters)));
+        talk::say(format_args!("failed: {}, rerun: {}", name(*step), rerun(*step, arguments)));
     }
     bail!("{} of the steps failed", failed.len());
 }
@@ -64,10 +67,13 @@ fn chosen(arguments: &TestArgs) -> Vec<Step> {
 }
 
 /// What these steps need from setup.
-fn needed(steps: &[Step]) -> Vec<&'static dyn Provision> {
+fn needed(steps: &[Step], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
     let mut needed: Vec<&'static dyn Provision> = Vec::new();
     if steps.contains(&Step::Tests) || steps.contains(&Step::Doctests) {
         needed.extend([&setup::Python as &dyn Provision, &setup::NEXTEST]);
+    }
+    if steps.contains(&Step::Tests) && !arguments.without_kube {
+        needed.push(&setup::Kubernetes);
     }
     if steps.contains(&Step::Deny) || steps.contains(&Step::Advisories) {
         needed.push(&setup::DENY);
@@ -79,10 +85,13 @@ fn name(step: Step) -> String {
     step.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-fn rerun(step: Step, filters: &[String]) -> String {
-    let filters = if step == Step::Tests { filters } else { &[] };
-    let words = ["cargo xtask test --only", &name(step)];
-    words.into_iter().chain(filters.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+fn rerun(step: Step, arguments: &TestArgs) -> String {
+    let mut words = vec!["cargo xtask test --only".to_owned(), name(step)];
+    if step == Step::Tests {
+        words.extend(arguments.without_kube.then(|| "--without-kube".to_owned()));
+        words.extend(arguments.filters.iter().cloned());
+    }
+    words.join(" ")
 }
 
 fn summary(done: &[(String, Outcome, Duration)], total: Duration) -> String {
@@ -93,11 +102,12 @@ fn summary(done: &[(String, Outcome, Duration)], total: Duration) -> String {
         .iter()
         .map(|(name, outcome, time)| {
             let outcome = match outcome {
-                Outcome::Passed => "ok",
-                Outcome::Failed => "FAILED",
-                Outcome::Noted => "noted",
+                Outcome::Passed => "ok".to_owned(),
+                Outcome::LeftOut(count) => format!("ok, {count} left out (--without-kube)"),
+                Outcome::Failed => "FAILED".to_owned(),
+                Outcome::Noted => "noted".to_owned(),
             };
-            row(name, outcome, *time)
+            row(name, &outcome, *time)
         })
         .collect();
     rows.push(row("total", "", total));
@@ -106,13 +116,14 @@ fn summary(done: &[(String, Outcome, Duration)], total: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{chosen, needed, rerun};
+    use super::{Outcome, chosen, needed, rerun, summary};
     use crate::cli::{Step, TestArgs};
     use crate::setup::FOR_TESTS;
+    use std::time::Duration;
 
     fn check(only: &[Step], filters: &[&str], expect: &[Step]) {
         let filters = filters.iter().map(ToString::to_string).collect();
-        assert_eq!(chosen(&TestArgs { only: only.to_vec(), filters }), expect);
+        assert_eq!(chosen(&TestArgs { only: only.to_vec(), filters, ..TestArgs::default() }), expect);
     }
 
     #[test]
@@ -128,16 +139,36 @@ mod tests {
 
     #[test]
     fn all_steps_need_all_that_setup_provides() {
-        let all = needed(&chosen(&TestArgs::default()));
-        let names = |list: &[&dyn super::Provision]| list.iter().map(|one| one.name()).collect::<Vec<_>>();
-        assert_eq!(names(&all), names(&FOR_TESTS));
-        assert!(needed(&[Step::Fmt, Step::Tidy]).is_empty());
+        let arguments = TestArgs::default();
+        assert_eq!(names(&needed(&chosen(&arguments), &arguments)), names(&FOR_TESTS));
+        assert!(needed(&[Step::Fmt, Step::Tidy], &arguments).is_empty());
+    }
+
+    #[test]
+    fn a_cluster_that_is_left_out_is_not_provided() {
+        let arguments = TestArgs { without_kube: true, ..TestArgs::default() };
+        let all = needed(&chosen(&arguments), &arguments);
+        assert!(names(&all).len() + 1 == FOR_TESTS.len() && !names(&all).contains(&"kubernetes"));
+    }
+
+    fn names(list: &[&dyn super::Provision]) -> Vec<&'static str> {
+        list.iter().map(|one| one.name()).collect()
     }
 
     #[test]
     fn a_failed_step_tells_how_to_run_it_again() {
-        let filters = ["yaml".to_owned()];
-        assert_eq!(rerun(Step::Tests, &filters), "cargo xtask test --only tests yaml");
-        assert_eq!(rerun(Step::Clippy, &filters), "cargo xtask test --only clippy");
+        let mut arguments = TestArgs { filters: vec!["yaml".to_owned()], ..TestArgs::default() };
+        assert_eq!(rerun(Step::Tests, &arguments), "cargo xtask test --only tests yaml");
+        assert_eq!(rerun(Step::Clippy, &arguments), "cargo xtask test --only clippy");
+        arguments.without_kube = true;
+        assert_eq!(rerun(Step::Tests, &arguments), "cargo xtask test --only tests --without-kube yaml");
+        assert_eq!(rerun(Step::Clippy, &arguments), "cargo xtask test --only clippy");
+    }
+
+    #[test]
+    fn the_summary_tells_how_many_tests_were_left_out() {
+        let done = [("tests".to_owned(), Outcome::LeftOut(6), Duration::ZERO)];
+        let text = summary(&done, Duration::ZERO);
+        assert!(text.contains("ok, 6 left out (--without-kube)"), "{text}");
     }
 }

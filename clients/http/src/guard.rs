@@ -1,11 +1,13 @@
 //! Which requests a run may send. Pure: other HTTP stacks ask here, too.
 //!
-//! **Invariant:** in a dry run no unsafe method is let through, except a `POST` on the short list.
+//! **Invariant:** in a dry run no unsafe method is let through, except a `POST` on the short list, and what a known target only
+//! rehearses.
 
 use qontract_access::Mode;
 use reqwest::{Method, Url};
 
 use crate::error::Call;
+use crate::rehearsal::SafeRehearsal;
 
 /// Which half of a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ impl SafePost {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The Read half asks for something that could change the target.
-    #[error("{0} is refused: reading takes GET, HEAD, OPTIONS, or a POST that is known to be safe")]
+    #[error("{0} is refused: reading takes GET, HEAD, OPTIONS, or what is known to be safe")]
     UnsafeRead(Call),
     /// The Write half asks, in a dry run.
     #[error("{0} is refused: this is a dry run")]
@@ -53,12 +55,13 @@ pub enum Refusal {
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     safe_posts: Vec<SafePost>,
+    rehearsals: Vec<SafeRehearsal>,
 }
 
 impl Guard {
     /// A guard with this short list.
     pub fn new(safe_posts: Vec<SafePost>) -> Self {
-        Self { safe_posts }
+        Self { safe_posts, rehearsals: Vec::new() }
     }
 
     /// The same guard with one more place on the list.
@@ -66,6 +69,15 @@ impl Guard {
     pub fn with(mut self, safe_post: SafePost) -> Self {
         if !self.safe_posts.contains(&safe_post) {
             self.safe_posts.push(safe_post);
+        }
+        self
+    }
+
+    /// The same guard with one more target that rehearses.
+    #[must_use]
+    pub fn with_rehearsal(mut self, rehearsal: SafeRehearsal) -> Self {
+        if !self.rehearsals.contains(&rehearsal) {
+            self.rehearsals.push(rehearsal);
         }
         self
     }
@@ -83,6 +95,7 @@ impl Guard {
     fn is_read(&self, method: &Method, url: &Url) -> bool {
         [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
             || *method == Method::POST && self.safe_posts.iter().any(|safe| safe.covers(url))
+            || self.rehearsals.iter().any(|safe| safe.covers(method, url))
     }
 }
 

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_telemetry::activity;
+use reqwest::Certificate;
 use reqwest::redirect::Policy;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::attempt::attempt;
 use crate::error::HttpError;
 use crate::guard::{Access, Guard, SafePost, origin};
+use crate::rehearsal::SafeRehearsal;
 use crate::request::{Prepared, Request};
 use crate::response::Response;
 use crate::retry::pause;
@@ -41,12 +44,17 @@ struct Shared {
 impl Http {
     /// A stack for the run that the permit is of.
     pub fn new(permit: &ReadPermit, settings: Settings) -> Result<Self, HttpError> {
-        let (client, untrusting) = match builder(&settings).build() {
+        let set_up = |error| HttpError::SetUp(Arc::new(error));
+        let roots = roots(&settings).map_err(set_up)?;
+        let (client, untrusting) = match builder(&settings).tls_certs_merge(roots.clone()).build() {
             Ok(client) => (Ok(client), None),
-            // Without a trusted certificate on the machine, plain HTTP still works.
-            Err(error) => (builder(&settings).tls_certs_only([]).build(), Some(Arc::new(error))),
+            // Without a trusted certificate on the machine, the given ones are trusted, and plain HTTP still works.
+            Err(error) => {
+                let untrusting = roots.is_empty().then(|| Arc::new(error));
+                (builder(&settings).tls_certs_only(roots).build(), untrusting)
+            }
         };
-        let client = client.map_err(|error| HttpError::SetUp(Arc::new(error)))?;
+        let client = client.map_err(set_up)?;
         let guard = Arc::new(Guard::new(settings.safe_posts.clone()));
         Ok(Self { mode: permit.mode(), guard, shared: Arc::new(Shared { client, untrusting, settings }) })
     }
@@ -63,7 +71,13 @@ impl Http {
         Self { guard: Arc::new(Guard::clone(&self.guard).with(safe_post)), ..self.clone() }
     }
 
-    /// Reads: `GET`, `HEAD`, `OPTIONS`, or a `POST` on the short list.
+    /// The same stack with one more target that rehearses.
+    #[must_use]
+    pub fn with_safe_rehearsal(&self, rehearsal: SafeRehearsal) -> Self {
+        Self { guard: Arc::new(Guard::clone(&self.guard).with_rehearsal(rehearsal)), ..self.clone() }
+    }
+
+    /// Reads: `GET`, `HEAD`, `OPTIONS`, a `POST` on the short list, or what is only rehearsed.
     pub async fn read(&self, _permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
         self.call(Access::Read, request).await
     }
@@ -81,6 +95,7 @@ impl Http {
         {
             return Err(HttpError::SetUp(Arc::clone(error)));
         }
+        let _doing = activity::begin(prepared.call.to_string());
         let deadline = self.shared.settings.deadline;
         let (end, mut last) = (Instant::now() + deadline, None);
         match timeout_at(end, self.shared.attempts(&prepared, end, &mut last)).await {
@@ -88,6 +103,11 @@ impl Http {
             Err(_) => Err(HttpError::Deadline { call: prepared.call, deadline, last: last.map(Box::new) }),
         }
     }
+}
+
+fn roots(settings: &Settings) -> Result<Vec<Certificate>, reqwest::Error> {
+    let roots = settings.roots.iter().map(|pem| Certificate::from_pem_bundle(pem));
+    Ok(roots.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 fn builder(settings: &Settings) -> reqwest::ClientBuilder {

@@ -4,7 +4,8 @@
 //! every call holds here: what a run may send ([`Guard`]), a deadline, bounded retries, a budget shared by all who
 //! call the same target, a limit on what is read. It knows no outside system and decides nothing about one.
 //!
-//! **Invariant:** in a dry run no unsafe method leaves the process, except for the short list of [`SafePost`]s.
+//! **Invariant:** in a dry run no unsafe method leaves the process, except for the short list of [`SafePost`]s, and what a
+//! [`SafeRehearsal`] covers.
 //!
 //! **Invariant:** no header value and no query of a URL is in an error or in what `Debug` prints.
 //!
@@ -25,6 +26,7 @@ mod budget;
 mod error;
 mod guard;
 mod http;
+mod rehearsal;
 mod request;
 mod response;
 mod retry;
@@ -35,6 +37,7 @@ pub use budget::Budgets;
 pub use error::{Call, HttpError};
 pub use guard::{Access, Guard, Refusal, SafePost};
 pub use http::Http;
+pub use rehearsal::SafeRehearsal;
 pub use request::Request;
 pub use reqwest::header::HeaderMap;
 pub use reqwest::{Method, StatusCode, Url};

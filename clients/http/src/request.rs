@@ -48,9 +48,15 @@ impl Request {
 
     /// With this body.
     #[must_use]
-    pub fn body(mut self, media_type: &str, body: Vec<u8>) -> Self {
+    pub fn body(self, media_type: &str, body: Vec<u8>) -> Self {
+        self.bytes(body).header(CONTENT_TYPE.as_str(), media_type)
+    }
+
+    /// With this body, whose media type is among the headers.
+    #[must_use]
+    pub fn bytes(mut self, body: Vec<u8>) -> Self {
         self.body = Some(body);
-        self.header(CONTENT_TYPE.as_str(), media_type)
+        self
     }
 
     /// With a header that anyone may see.

@@ -27,6 +27,8 @@ pub struct Settings {
     pub largest_body: usize,
     /// Where `POST` only reads.
     pub safe_posts: Vec<SafePost>,
+    /// Certificates to trust besides those that the machine trusts; each text is PEM, of one or several.
+    pub roots: Vec<Vec<u8>>,
     /// Whether calls go through proxies.
     pub proxies: Proxies,
     /// What targets have been given so far. Share it, and all runs of a process share one budget per target.
@@ -54,6 +56,7 @@ impl Default for Settings {
             per_second: None,
             largest_body: 64 << 20,
             safe_posts: Vec::new(),
+            roots: Vec::new(),
             proxies: Proxies::Environment,
             budgets: Budgets::default(),
         }

@@ -1,24 +1,47 @@
-//! Kubernetes clusters: a Read half and a Write half, no policy. The sandbox stands in for real ones.
+//! Kubernetes clusters: a Read half and a Write half, no policy. Real API servers, and the sandbox in place of them.
 
+mod discovery;
+mod draft;
 mod error;
+mod fields;
 mod object;
+mod real;
 mod sandbox;
 
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
-pub use error::KubernetesError;
-pub use object::{Address, Cluster, Kind, Object};
+pub use error::{Contender, KubernetesError};
+pub use object::{Address, Cluster, Fields, Kind, Object, Served, Version};
+pub use real::{ClusterSettings, Clusters, KnownClusters, Token, Tokens};
 pub use sandbox::Sandbox;
+
+/// Who we are among those who own fields of objects.
+pub const MANAGER: &str = "qontract";
+
+/// Who we are when we let workloads start anew: what we applied is not touched by it.
+pub const RESTARTER: &str = "qontract-restart";
+
+/// The annotation of pods that says why they were started anew.
+pub const RECYCLED: &str = "qontract.recycled";
 
 /// What is read.
 pub trait Reader: Send + Sync {
-    /// All objects of a kind in a cluster, and in a namespace for kinds that are in one, by name.
+    /// How the cluster serves a kind: by discovery, which is asked once per cluster and process.
+    fn served<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+        kind: &'a Kind,
+    ) -> BoxFuture<'a, Result<Served, KubernetesError>>;
+
+    /// All objects of a kind in a cluster, and in a namespace for kinds that are in one, by name. A namespace that is
+    /// not there has none.
     fn list<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
-        kind: Kind,
+        kind: &'a Kind,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>>;
 
@@ -29,16 +52,26 @@ pub trait Reader: Send + Sync {
         cluster: &'a Cluster,
         address: &'a Address,
     ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>>;
+
+    /// Whether the cluster would take this object: nothing is written.
+    fn rehearse<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+        manager: &'a str,
+        draft: &'a Draft,
+    ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>>;
 }
 
-/// What is written. Both may run twice.
+/// What is written. Everything may run twice, and has a precondition: `Stale` tells that it does not hold.
 pub trait Writer: Send + Sync {
-    /// Creates an object, which must not be there.
-    fn create<'a>(
+    /// Writes an object as its draft says.
+    fn put<'a>(
         &'a self,
         permit: &'a WritePermit,
         cluster: &'a Cluster,
-        object: &'a Object,
+        manager: &'a str,
+        draft: &'a Draft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 
     /// Removes an object, which must still have the version that was read. One that is gone already is fine.
@@ -47,7 +80,15 @@ pub trait Writer: Send + Sync {
         permit: &'a WritePermit,
         cluster: &'a Cluster,
         address: &'a Address,
-        version: &'a str,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<(), KubernetesError>>;
+
+    /// Lets a workload start its pods anew. Once for the same cause.
+    fn restart<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        cluster: &'a Cluster,
+        restart: &'a Restart,
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 }
 
@@ -55,3 +96,77 @@ pub trait Writer: Send + Sync {
 pub trait Kubernetes: Reader + Writer {}
 
 impl<T: Reader + Writer> Kubernetes for T {}
+
+/// An object as it is to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// Where it is.
+    pub address: Address,
+    /// All that is declared of it.
+    pub body: serde_json::Value,
+    /// On what it is written.
+    pub onto: Onto,
+    /// Whether nothing that the cluster says about its values may be told.
+    pub is_sensitive: bool,
+}
+
+/// On what an object is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Onto {
+    /// Nothing: it must not be there.
+    Nothing,
+    /// The object of this version: what we declared before and do not declare now goes, what others own stays.
+    Version(Version, Fields),
+    /// The object of this version, which goes first: its immutable fields change.
+    Replaced(Version),
+}
+
+/// A workload whose pods are to start anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restart {
+    /// Where it is.
+    pub address: Address,
+    /// The version that was read.
+    pub version: Version,
+    /// Why.
+    pub cause: String,
+}
+
+/// What a cluster says to a draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rehearsal {
+    /// It would take it.
+    Taken,
+    /// It would not, and why.
+    Refused(String),
+    /// It cannot tell yet: what the object needs is not there.
+    NotYet(String),
+    /// Nobody wants it to be asked.
+    NotAsked,
+}
+
+impl Rehearsal {
+    /// What an attempt that wrote nothing says.
+    pub(crate) fn of(attempt: Result<(), KubernetesError>) -> Result<Self, KubernetesError> {
+        match attempt {
+            Ok(()) => Ok(Self::Taken),
+            Err(error @ (KubernetesError::Conflict { .. } | KubernetesError::Invalid { .. })) => {
+                Ok(Self::Refused(error.told()))
+            }
+            Err(KubernetesError::Homeless { what, .. }) => {
+                Ok(Self::NotYet(format!("{what} is not there yet")))
+            }
+            // A kind may come; another version of one that is there will not.
+            Err(KubernetesError::Unserved { kind, instead, .. }) if instead.is_empty() => {
+                Ok(Self::NotYet(format!("{kind} is not there yet")))
+            }
+            Err(error @ KubernetesError::Unserved { .. }) => Ok(Self::Refused(error.told())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is to be replaced is in the way of its successor.
+    pub(crate) fn replaced() -> Self {
+        Self::NotYet("it would be replaced, and the old one is still there".to_owned())
+    }
+}

@@ -1,6 +1,7 @@
 //! Clusters, kinds and objects.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -18,40 +19,69 @@ pub struct Cluster {
     pub token: Option<(String, String)>,
 }
 
-/// A kind of object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// `v1/Namespace`
-    Namespace,
+/// A kind of object, as data names it: `Secret`, `Deployment.apps`, `PrometheusRule.monitoring.coreos.com`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    /// Its name.
+    pub name: String,
+    /// Its group; empty for the core group. Without one it is the only group that serves a kind of this name; among several
+    /// the core group, else the only one of Kubernetes itself.
+    pub group: Option<String>,
 }
 
 impl Kind {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Namespace => "Namespace",
-        }
+    /// A kind of whichever group has it.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), group: None }
     }
 
-    /// Its group and version.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Kind::Namespace => "v1",
-        }
+    /// `Namespace` of the core group.
+    pub fn namespace() -> Self {
+        Self { name: "Namespace".to_owned(), group: Some(String::new()) }
     }
 
-    /// Whether its objects are in namespaces.
-    pub fn is_namespaced(self) -> bool {
-        match self {
-            Kind::Namespace => false,
+    /// The kind that an object says it is of.
+    pub fn of(body: &Value) -> Option<Self> {
+        let (name, version) = (body["kind"].as_str()?, body["apiVersion"].as_str()?);
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        Some(Self { name: name.to_owned(), group: Some(group.to_owned()) })
+    }
+}
+
+impl FromStr for Kind {
+    type Err = KubernetesError;
+
+    /// `Kind`, or `Kind.group`.
+    fn from_str(text: &str) -> Result<Self, KubernetesError> {
+        let (name, group) = text.split_once('.').map_or((text, None), |(name, group)| (name, Some(group)));
+        let fine = |text: &str| !text.is_empty() && checked(text).is_ok();
+        if !fine(name) || !group.is_none_or(fine) {
+            return Err(KubernetesError::Name { name: text.to_owned() });
         }
+        Ok(Self { name: name.to_owned(), group: group.map(str::to_owned) })
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        match self.group.as_deref() {
+            None | Some("") => f.write_str(&self.name),
+            Some(group) => write!(f, "{}.{group}", self.name),
+        }
     }
+}
+
+/// How a cluster serves a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Group and version that the cluster prefers: `v1`, `apps/v1`.
+    pub api_version: String,
+    /// All versions of the group that have the kind, best first.
+    pub versions: Vec<String>,
+    /// Its name in addresses: `deployments`.
+    pub plural: String,
+    /// Whether its objects are in namespaces.
+    pub is_namespaced: bool,
 }
 
 /// Where an object is in its cluster.
@@ -70,6 +100,11 @@ impl Address {
     pub fn of_cluster(kind: Kind, name: impl Into<String>) -> Self {
         Self { kind, namespace: None, name: name.into() }
     }
+
+    /// An object in a namespace.
+    pub fn in_namespace(kind: Kind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { kind, namespace: Some(namespace.into()), name: name.into() }
+    }
 }
 
 impl fmt::Display for Address {
@@ -81,43 +116,52 @@ impl fmt::Display for Address {
     }
 }
 
-/// An object.
+/// The version of an object that was read. It means something to the cluster alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub String);
+
+/// Who owns the fields of an object, as far as it matters to the next write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// What we applied is ours already, or nobody's who must hand it over.
+    Settled,
+    /// A tool that applied on the client's side, or our own creation, owns fields that are to be ours.
+    ToBeMoved,
+    /// Besides, somebody wrote it as a whole by other means, and we have not applied it yet: if it is ours, these fields
+    /// are to be ours as well. If it is not, they are to stay: plan with `ToBeMoved`.
+    Written,
+}
+
+/// An object as it was read. Who manages which of its fields is not in the body: it is as large as the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     /// Where it is.
     pub address: Address,
-    /// The version that was read; empty for one that is to be created.
-    pub version: String,
-    /// All of it.
+    /// The version that was read.
+    pub version: Version,
+    /// Who owns its fields.
+    pub fields: Fields,
+    /// All of it but `metadata.managedFields`.
     pub body: Value,
 }
 
 impl Object {
-    /// An object that is to be created, of its kind and name alone.
-    pub fn bare(address: Address) -> Self {
-        let mut metadata = serde_json::json!({"name": address.name});
-        if let Some(namespace) = &address.namespace {
-            metadata["namespace"] = namespace.as_str().into();
-        }
-        let body = serde_json::json!({
-            "apiVersion": address.kind.api_version(),
-            "kind": address.kind.as_str(),
-            "metadata": metadata,
-        });
-        Self { address, version: String::new(), body }
-    }
-
     /// Whether it is being removed.
     pub fn is_going(&self) -> bool {
         !self.body["metadata"]["deletionTimestamp"].is_null() || self.body["status"]["phase"] == "Terminating"
     }
+
+    /// Why its pods were started anew the last time, if they were.
+    pub fn cause(&self) -> Option<&str> {
+        self.body["spec"]["template"]["metadata"]["annotations"][crate::RECYCLED].as_str()
+    }
 }
 
-/// A name that can be part of a path: what Kubernetes allows anyway, and not longer than file names may be.
+/// A name that can be part of a path: what Kubernetes allows anyway, and not longer than names of files may be.
 pub(crate) fn checked(name: &str) -> Result<&str, KubernetesError> {
-    let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '.' | '_' | ':');
+    let fine = |one: char| one.is_ascii_alphanumeric() || "-._:@+=~,!()".contains(one);
     let begins = name.starts_with(|one: char| one.is_ascii_alphanumeric());
-    if !begins || name.len() > 200 || !name.chars().all(fine) {
+    if !begins || name.len() > 250 || !name.chars().all(fine) {
         return Err(KubernetesError::Name { name: name.to_owned() });
     }
     Ok(name)

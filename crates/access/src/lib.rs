@@ -38,6 +38,12 @@ impl ReadPermit {
         Self { mode: Mode::DryRun }
     }
 
+    /// Permission to read targets that are made before the run of this mode begins. What is made with it for a dry run
+    /// refuses to write, whichever permit it is shown later.
+    pub fn for_targets(mode: Mode) -> Self {
+        Self { mode }
+    }
+
     /// The mode of the run. Clients pass it on to what refuses writes below them; rooms have no use for it.
     pub fn mode(&self) -> Mode {
         self.mode

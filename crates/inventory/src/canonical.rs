@@ -5,22 +5,11 @@
 use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
 
+use crate::mark::{LAST_APPLIED, MARKS, OF_THE_CLUSTER};
 use crate::python;
 
-/// Fields of `metadata` that the cluster writes, or that follow from where the object is.
-const METADATA: [&str; 7] =
-    ["creationTimestamp", "resourceVersion", "generation", "selfLink", "uid", "namespace", "managedFields"];
-
-/// Annotations that tools write: the client, and we ourselves.
-const ANNOTATIONS: [&str; 7] = [
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "qontract.integration",
-    "qontract.integration_version",
-    "qontract.sha256sum",
-    "qontract.update",
-    "qontract.caller_name",
-    "external-resources/updated_at",
-];
+/// When the outside thing behind a Secret changed last.
+pub(crate) const UPDATED_AT: &str = "external-resources/updated_at";
 
 /// The canonical form of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,14 +43,14 @@ pub fn canonical(object: &Value) -> Result<Canonical, NotAnObject> {
         map.get("apiVersion").and_then(Value::as_str).ok_or_else(|| missing("apiVersion"))?.to_owned();
     let metadata =
         map.get_mut("metadata").and_then(Value::as_object_mut).ok_or_else(|| missing("metadata"))?;
-    for name in METADATA {
+    for name in OF_THE_CLUSTER.into_iter().chain(["namespace"]) {
         metadata.remove(name);
     }
     let annotations = metadata.entry("annotations").or_insert(Value::Null);
     if annotations.is_null() {
         *annotations = Value::Object(Map::new());
     }
-    for name in ANNOTATIONS {
+    for name in MARKS.into_iter().chain([LAST_APPLIED, UPDATED_AT]) {
         remove(annotations, name);
     }
     map.remove("status");
@@ -107,7 +96,7 @@ fn by_kind(kind: &str, version: &str, object: &mut Value) {
 }
 
 /// Text of a Secret becomes data, in base64.
-fn fold_string_data(object: &mut Value) {
+pub(crate) fn fold_string_data(object: &mut Value) {
     let Some(map) = object.as_object_mut() else { return };
     let Some(Value::Object(texts)) = map.remove("stringData") else { return };
     let data = map.entry("data").or_insert_with(|| Value::Object(Map::new()));
@@ -122,8 +111,9 @@ fn fold_string_data(object: &mut Value) {
     }
 }
 
-fn managed_cluster(object: &mut Value) {
-    let Some(labels) = object["metadata"]["labels"].as_object_mut() else { return };
+/// Labels that a controller keeps.
+pub(crate) fn managed_cluster(object: &mut Value) {
+    let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) else { return };
     labels.retain(|name, _| {
         !["clusterID", "managed-by", "openshiftVersion"].contains(&name.as_str())
             && !name.starts_with("feature.open-cluster-management.io/")
@@ -153,7 +143,8 @@ fn service_account(object: &mut Value) {
     remove(object, "secrets");
 }
 
-fn role(object: &mut Value) {
+/// What a Role allows is a set.
+pub(crate) fn role(object: &mut Value) {
     for rule in object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
         for name in ["resources", "verbs"] {
             if let Some(Value::Array(words)) = rule.get_mut(name) {
@@ -184,13 +175,13 @@ fn role_ref(version: &str, object: &mut Value) {
     tidy_null(object, "roleRef");
 }
 
-fn remove(object: &mut Value, key: &str) {
+pub(crate) fn remove(object: &mut Value, key: &str) {
     if let Some(map) = object.as_object_mut() {
         map.remove(key);
     }
 }
 
-fn remove_if(object: &mut Value, key: &str, when: impl Fn(&Value) -> bool) {
+pub(crate) fn remove_if(object: &mut Value, key: &str, when: impl Fn(&Value) -> bool) {
     if object.get(key).is_some_and(when) {
         remove(object, key);
     }

@@ -1,9 +1,36 @@
-//! Kubernetes objects as the inventory knows them. Pure: values in, values out.
+//! Kubernetes objects as the inventory knows them: whose they are, what differs, and what therefore happens. Pure: values in,
+//! values out.
 //!
-//! What is here so far is the canonical form of an object and its hash, which is kept on every object that we own: a live
-//! cluster of the established runtime is taken over without applying anything again.
+//! [`canonical`] gives the form that is hashed; [`Owner`], [`Mark`] and [`stamp`] are the marks on objects; [`compare`] tells
+//! what differs; [`decide`] tells what happens to one object; [`Stage`] and [`Turn`] tell when; [`uses`] tells which workloads
+//! are restarted. Marks and hashes are those of the established runtime, so a live cluster is taken over without applying
+//! anything again. The README states every rule in a table.
 
 mod canonical;
+mod compare;
+mod decide;
+mod difference;
+mod immutable;
+mod mark;
+mod names;
+mod normal;
+mod object;
+mod order;
 mod python;
+mod quantity;
+mod recycle;
+mod refusal;
+mod restart;
+mod standing;
 
 pub use canonical::{Canonical, NotAnObject, canonical};
+pub use compare::{Comparison, compare};
+pub use decide::{Former, Verdict, Wanted, decide};
+pub use difference::{Difference, Side, lines};
+pub use mark::{BadVersion, CALLER, INTEGRATION, Mark, Owner, SHA256SUM, UPDATE, VERSION, stamp};
+pub use names::marks_of;
+pub use object::{Desired, InvalidObject, Live};
+pub use order::{Stage, Turn};
+pub use recycle::{uses, wants_recycle};
+pub use restart::{keep_restarts, to_write};
+pub use standing::Callers;

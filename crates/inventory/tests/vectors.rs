@@ -1,9 +1,11 @@
 //! Objects recorded from the established runtime, with their canonical text and hash.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-use qontract_inventory::canonical;
+use std::collections::BTreeSet;
+
+use qontract_inventory::{Callers, Desired, Live, Owner, Verdict, Wanted, canonical, decide};
 use qontract_testkit::vectors;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn text_and_hash_are_those_of_the_established_runtime() {
@@ -24,6 +26,34 @@ fn the_canonical_form_of_the_canonical_form_is_itself() {
         let once = canonical(&one["object"]).unwrap();
         assert_eq!(canonical(&once.object).unwrap().text, once.text);
     }
+}
+
+#[test]
+fn what_the_established_runtime_wrote_is_kept() {
+    let recorded = std::fs::read(vectors().join("kube/hashes.json")).unwrap();
+    let owner = Owner::of("openshift-resources", None).unwrap();
+    let moved_from = BTreeSet::new();
+    for one in serde_json::from_slice::<Vec<Value>>(&recorded).unwrap() {
+        let mut live = one["object"].clone();
+        if !live["metadata"]["annotations"].is_object() {
+            live["metadata"]["annotations"] = json!({});
+        }
+        live["metadata"]["annotations"]["qontract.integration"] = "openshift_resources".into();
+        live["metadata"]["annotations"]["qontract.integration_version"] = "1.2.0".into();
+        live["metadata"]["annotations"]["qontract.sha256sum"] = one["sha256"].clone();
+        let desired = Desired::new(one["object"].clone()).unwrap();
+        let wanted = Wanted::Present { body: &desired, moved_from: &moved_from, sensitive: false };
+        let verdict = decide(&owner, &Callers::Unknown, wanted, Some(&Live::new(live)));
+        assert_eq!(verdict, Verdict::Keep, "{}", one["object"]);
+    }
+}
+
+#[test]
+fn labels_that_are_looked_for_are_not_made() {
+    let cluster = json!({"apiVersion": "v1", "kind": "ManagedCluster", "metadata": {"name": "a"}});
+    let text =
+        r#"{"apiVersion": "v1", "kind": "ManagedCluster", "metadata": {"annotations": {}, "name": "a"}}"#;
+    assert_eq!(canonical(&cluster).unwrap().text, text);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The operator's configuration: `config.toml`, with the names that the established runtime reads, and our own.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
+use qontract_client_http::Secret;
 use qontract_runtime::guard::{Budget, Budgets};
 use qontract_runtime::process::Program;
 use serde::Deserialize;
@@ -26,6 +28,47 @@ pub struct Config {
     /// How much may be removed without approval.
     #[serde(default)]
     pub guards: Guards,
+    /// Real clusters. Without it none is spoken to.
+    #[serde(default)]
+    pub kubernetes: Option<KubernetesTable>,
+    /// Everything else: the store of secrets where there is no other.
+    #[serde(flatten)]
+    store: Store,
+}
+
+/// Real clusters, and how they are spoken to.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesTable {
+    /// As of a cluster, for those that do not say otherwise.
+    ca: Option<PathBuf>,
+    requests_per_second: Option<NonZeroU32>,
+    validate_in_dry_run: Option<bool>,
+    /// Clusters by their names in the data.
+    #[serde(default)]
+    pub clusters: BTreeMap<String, ClusterTable>,
+}
+
+impl KubernetesTable {
+    /// What holds for clusters that do not say otherwise.
+    pub fn usual(&self) -> ClusterTable {
+        let Self { ca, requests_per_second, validate_in_dry_run, clusters: _ } = self.clone();
+        ClusterTable { server: None, ca, requests_per_second, validate_in_dry_run }
+    }
+}
+
+/// How a cluster is spoken to.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterTable {
+    /// Its server: if it is given, the token goes to no other.
+    pub server: Option<String>,
+    /// A file with the certificates of those who may vouch for it, besides those that the machine trusts.
+    pub ca: Option<PathBuf>,
+    /// How many requests it gets per second.
+    pub requests_per_second: Option<NonZeroU32>,
+    /// Whether dry runs ask it if it would take what is planned.
+    pub validate_in_dry_run: Option<bool>,
 }
 
 /// The server that has the data.
@@ -111,13 +154,36 @@ impl Guards {
     }
 }
 
+/// Tables of secrets. They do not print.
+#[derive(Clone, Default, Deserialize)]
+struct Store(toml::Table);
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
 impl Config {
+    /// The secret of a path and a field: `path = "creds/c1"` is the table `[creds.c1]`.
+    pub fn secret(&self, path: &str, field: &str) -> Option<Secret> {
+        let mut table = &self.store.0;
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            table = table.get(part)?.as_table()?;
+        }
+        table.get(field)?.as_str().map(Secret::new)
+    }
+
     /// Reads the file that is named, here or by `QONTRACT_CONFIG`.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let named = variable("QONTRACT_CONFIG").map(PathBuf::from);
         let Some(file) = file.or(named.as_deref()) else { return Ok(Self::default()) };
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
-        toml::from_str(&text).with_context(|| format!("`{}` is not a configuration", file.display()))
+        toml::from_str(&text).map_err(|error| {
+            let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or_default();
+            let line = before.lines().count().max(1);
+            anyhow!("`{}` is not a configuration: line {line}: {}", file.display(), error.message())
+        })
     }
 }

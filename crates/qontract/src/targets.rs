@@ -1,16 +1,23 @@
 //! The target systems: real ones, or the sandbox.
 
+mod nowhere;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::{Context as _, bail};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_access::{ReadPermit, WritePermit};
+use qontract_access::{Mode, ReadPermit};
+use qontract_client_http::Settings;
 use qontract_client_kubernetes::{
-    Address, Cluster, Kind, Kubernetes, KubernetesError, Object, Reader, Sandbox, Writer,
+    Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, Tokens,
 };
 
+use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
+use nowhere::Nowhere;
 
 /// The target systems of this process.
 #[derive(Default)]
@@ -19,8 +26,21 @@ pub struct Targets {
 }
 
 impl Targets {
+    /// Those of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
+    pub fn new(config: &Config, sandbox: Option<&Path>, mode: Mode) -> anyhow::Result<Self> {
+        let sandbox = sandbox.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
+        match (sandbox, &config.kubernetes) {
+            (Some(folder), _) => Ok(Self::sandbox(folder)),
+            (None, Some(table)) => {
+                let clusters = real(config, table, mode)?;
+                Ok(Self { kubernetes: Some(Arc::new(clusters)) })
+            }
+            (None, None) => Ok(Self::default()),
+        }
+    }
+
     /// A folder in place of every target system.
-    pub fn sandbox(folder: &Path) -> Self {
+    fn sandbox(folder: &Path) -> Self {
         Self { kubernetes: Some(Arc::new(Sandbox::new(PathBuf::from(folder)))) }
     }
 
@@ -39,63 +59,61 @@ impl Targets {
     pub fn kubernetes(&self) -> Result<&Arc<dyn Kubernetes>, UsageError> {
         self.kubernetes.as_ref().ok_or_else(|| {
             UsageError(
-                "no target is configured: pass `--sandbox DIR`, or set `sandbox.directory` in the configuration"
+                "no target is configured: pass `--sandbox DIR`, or set `sandbox.directory` or `[kubernetes]` in the configuration"
                     .to_owned(),
             )
         })
     }
 }
 
-/// No cluster at all.
-struct Nowhere;
+/// How a certificate begins in a file.
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-impl Nowhere {
-    fn answer<T>() -> Result<T, KubernetesError> {
-        Err(KubernetesError::Unsupported {
-            what: "a cluster".to_owned(),
-            by: "a command that only looks at data",
-        })
+/// Real clusters, as the configuration says.
+fn real(config: &Config, table: &KubernetesTable, mode: Mode) -> anyhow::Result<Clusters> {
+    let usual = table.usual();
+    let mut named = BTreeMap::new();
+    for (name, cluster) in &table.clusters {
+        named.insert(name.clone(), cluster_settings(cluster, &usual)?);
     }
+    let otherwise = cluster_settings(&ClusterTable::default(), &usual)?;
+    let tokens = Arc::new(ConfigTokens(config.clone()));
+    let permit = ReadPermit::for_targets(mode);
+    let known = KnownClusters { named, otherwise };
+    Ok(Clusters::new(&permit, Settings::default(), tokens, known))
 }
 
-impl Reader for Nowhere {
-    fn list<'a>(
-        &'a self,
-        _: &'a ReadPermit,
-        _: &'a Cluster,
-        _: Kind,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
-        std::future::ready(Self::answer()).boxed()
+fn cluster_settings(own: &ClusterTable, usual: &ClusterTable) -> anyhow::Result<ClusterSettings> {
+    let mut settings = ClusterSettings::default();
+    if let Some(file) = own.ca.as_ref().or(usual.ca.as_ref()) {
+        let pem = std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+        if !pem.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
+            bail!("there is no certificate in `{}`", file.display());
+        }
+        settings.ca = Some(pem);
     }
-
-    fn get<'a>(
-        &'a self,
-        _: &'a ReadPermit,
-        _: &'a Cluster,
-        _: &'a Address,
-    ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>> {
-        std::future::ready(Self::answer()).boxed()
+    if let Some(rate) = own.requests_per_second.or(usual.requests_per_second) {
+        settings.per_second = rate;
     }
+    settings.rehearses = own.validate_in_dry_run.or(usual.validate_in_dry_run).unwrap_or_default();
+    Ok(settings)
 }
 
-impl Writer for Nowhere {
-    fn create<'a>(
-        &'a self,
-        _: &'a WritePermit,
-        _: &'a Cluster,
-        _: &'a Object,
-    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        std::future::ready(Self::answer()).boxed()
-    }
+/// Tokens that stand in the configuration.
+struct ConfigTokens(Config);
 
-    fn remove<'a>(
-        &'a self,
-        _: &'a WritePermit,
-        _: &'a Cluster,
-        _: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        std::future::ready(Self::answer()).boxed()
+impl Tokens for ConfigTokens {
+    fn token<'a>(&'a self, _: &'a ReadPermit, cluster: &'a Cluster) -> BoxFuture<'a, Result<Token, String>> {
+        let token = || {
+            let (path, field) = cluster.token.as_ref().ok_or("the data names no `automationToken`")?;
+            let secret = self.0.secret(path, field);
+            let secret = secret.ok_or_else(|| format!("the configuration has no `{field}` in `{path}`"))?;
+            let table = self.0.kubernetes.as_ref().and_then(|table| table.clusters.get(&cluster.name));
+            let configured = table.and_then(|table| table.server.clone());
+            let beside = || self.0.secret(path, "server").map(|server| server.expose().to_owned());
+            let server = configured.or_else(beside);
+            Ok(Token { secret, server })
+        };
+        std::future::ready(token()).boxed()
     }
 }

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use qontract_inventory::{Mark, Owner, canonical, stamp};
 use qontract_testkit::{Case, Scratch, example};
 use serde_json::Value;
 use support::command;
@@ -65,8 +66,7 @@ impl Stage {
         let sides: &[&str] = if case.has_base() { &["head", "base"] } else { &["head"] };
         for side in sides {
             for part in ["schemas", "graphql-schemas"] {
-                let made = Scratch::copy_of(&example().join(part));
-                copy(made.path(), &scratch.path().join(side).join(part));
+                scratch.copy(&example().join(part), &format!("{side}/{part}"));
             }
             scratch.write(&format!("{side}/{own}"), &listed);
             for (path, text) in &case.files {
@@ -89,7 +89,7 @@ impl Stage {
         scratch.write("config.toml", config);
         let stage = Self { scratch, room: room_name };
         for (path, content) in world(&case.world) {
-            stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&content));
+            stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&grown(content)));
         }
         stage
     }
@@ -153,8 +153,11 @@ impl Stage {
                     open.push(path);
                     continue;
                 }
+                if path.extension().is_none_or(|extension| extension != "yaml") {
+                    continue;
+                }
                 let content = qontract_yaml::json::read(&fs::read(&path).unwrap()).unwrap();
-                found.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), content);
+                found.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), told(content));
             }
         }
         found
@@ -167,6 +170,28 @@ fn world(text: &str) -> BTreeMap<String, Value> {
         Value::Object(files) => files.into_iter().collect(),
         _ => BTreeMap::new(),
     }
+}
+
+/// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks.
+fn grown(mut content: Value) -> Value {
+    let Some(owner) = content.as_object_mut().and_then(|map| map.remove("owner")) else { return content };
+    let (integration, version) = owner.as_str().and_then(|owner| owner.split_once(' ')).unwrap();
+    let owner = Owner::new(integration, version, None).unwrap();
+    stamp(&content, &owner, &canonical(&content).unwrap().sha256, "2026-01-01T00:00:00")
+}
+
+/// A file of the sandbox as cases tell it: with its owner instead of marks, and without who manages which field.
+fn told(mut content: Value) -> Value {
+    let Some(mark) = Mark::of(&content) else { return content };
+    content["owner"] = format!("{} {}", mark.integration, mark.version.unwrap_or_default()).into();
+    let metadata = content["metadata"].as_object_mut().unwrap();
+    metadata.remove("managedFields");
+    let annotations = metadata["annotations"].as_object_mut().unwrap();
+    annotations.retain(|name, _| !name.starts_with("qontract."));
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    content
 }
 
 fn json(world: &BTreeMap<String, Value>) -> String {
@@ -187,16 +212,4 @@ fn said(output: &Output) -> String {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     )
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for path in folders(from) {
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
 }

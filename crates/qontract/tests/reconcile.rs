@@ -206,7 +206,7 @@ fn the_data_comes_from_a_server_as_with_the_established_runtime() {
     assert!(affected.status.success(), "{}", told(&affected));
     let plan = String::from_utf8_lossy(&affected.stdout).into_owned();
     assert!(
-        plan.starts_with("+ create namespace `catalog-staging` (cluster=cliffs-stage)\n1 to add"),
+        plan.starts_with("+ create Namespace `catalog-staging` (cluster=cliffs-stage)\n1 to add"),
         "{plan}"
     );
     // Without the flag, everything runs.

@@ -14,6 +14,7 @@ mod function;
 pub mod guard;
 mod key;
 pub mod listing;
+pub mod looping;
 mod memo;
 mod options;
 mod outcome;

@@ -21,6 +21,7 @@ use crate::fault::Fault;
 use crate::function::Cx;
 use crate::guard::{Budgets, Date, Ledger, NoLedger};
 use crate::key::ShardKey;
+use crate::looping::Stop;
 use crate::options::Options;
 use crate::outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
 use crate::room::Room;
@@ -72,6 +73,8 @@ pub struct Request {
     pub today: Date,
     /// How long and how wide the run may be.
     pub limits: Limits,
+    /// Tells when to come to an end: what is under way is finished, and nothing else is begun.
+    pub stop: Stop,
 }
 
 impl Request {
@@ -91,6 +94,7 @@ impl Request {
             ledger: Arc::new(NoLedger),
             today,
             limits: Limits::default(),
+            stop: Stop::never(),
         }
     }
 

@@ -29,6 +29,13 @@ impl Scratch {
         scratch
     }
 
+    /// Copies all files below `from` into a folder of this one.
+    pub fn copy(&self, from: &Path, to: &str) {
+        let folder = self.path().join(to);
+        fs::create_dir_all(&folder).expect("folders can be made");
+        copy(from, &folder);
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()

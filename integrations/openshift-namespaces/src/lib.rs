@@ -1,20 +1,18 @@
-//! Makes the namespaces that the data names, and removes those that say so.
+//! Makes and labels the namespaces that the data names, and removes those that say so.
 
-mod apply;
 mod declare;
-mod observe;
-mod plan;
 mod query;
+mod want;
 
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kubernetes};
+use qontract_objects::{Action, Item, Seen, Steward};
 use qontract_runtime::{
-    About, Applied, Data, DeclaredOf, Fault, Options, Plan, Read, Staged, View, Want, World, Write,
+    About, Applied, Data, DeclaredOf, Fault, Options, Plan, Read, Rehearsed, Staged, View, Want, World, Write,
 };
 
 pub use declare::Namespace;
-pub use plan::{Action, Seen};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespaces";
@@ -22,12 +20,12 @@ pub const NAME: &str = "openshift-namespaces";
 /// The integration.
 pub struct OpenshiftNamespaces {
     about: About,
-    kubernetes: Arc<dyn Kubernetes>,
+    steward: Steward,
 }
 
 /// What it says about itself.
 pub fn about() -> About {
-    About::new(NAME, "Makes the namespaces that the data names, and removes those that say so")
+    About::new(NAME, "Makes and labels the namespaces that the data names, and removes those that say so")
         .query::<query::Namespaces>()
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")
@@ -37,7 +35,7 @@ pub fn about() -> About {
 impl OpenshiftNamespaces {
     /// The integration on these clusters.
     pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
-        Self { about: about(), kubernetes }
+        Self { about: about(), steward: Steward::new(kubernetes) }
     }
 }
 
@@ -45,7 +43,7 @@ impl Staged for OpenshiftNamespaces {
     type Common = ();
     type Target = Cluster;
     type State = Namespace;
-    type Item = Cluster;
+    type Item = Item;
     type Found = Seen;
     type Action = Action;
 
@@ -61,24 +59,28 @@ impl Staged for OpenshiftNamespaces {
         &self,
         _: &Read,
         view: View<'_, (), Cluster, Namespace>,
-    ) -> Result<Vec<Want<Cluster>>, Fault> {
-        Ok(vec![observe::want(&view)])
+    ) -> Result<Vec<Want<Item>>, Fault> {
+        Ok(vec![want::want(&view)])
     }
 
     async fn observe(
         &self,
         read: &Read,
         target: &Cluster,
-        wanted: &[Want<Cluster>],
+        wanted: &[Want<Item>],
     ) -> Result<World<Seen>, Fault> {
-        observe::observe(&*self.kubernetes, read, target, wanted).await
+        Ok(self.steward.observe(read, &want::estate(target, wanted), wanted).await)
     }
 
-    fn plan(&self, wanted: &[Want<Cluster>], world: &World<Seen>) -> Plan<Action> {
-        plan::plan(wanted, world)
+    fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
+        self.steward.plan(wanted, world)
+    }
+
+    async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
+        self.steward.rehearse(read, action).await
     }
 
     async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
-        apply::apply(&*self.kubernetes, write, action).await
+        self.steward.apply(write, action).await
     }
 }

@@ -1,7 +1,7 @@
 //! What each step of `cargo xtask test` does.
 
-use super::Outcome;
-use crate::cli::{GenerateArgs, Step};
+use super::{Outcome, cluster};
+use crate::cli::{GenerateArgs, Step, TestArgs};
 use crate::command::Ended;
 use crate::house::House;
 use crate::{generate, talk, tidy};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const ADVISORIES_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs one step.
-pub fn run(step: Step, house: &House, filters: &[String]) -> Result<Outcome> {
+pub fn run(step: Step, house: &House, arguments: &TestArgs) -> Result<Outcome> {
     match step {
         Step::Fmt => house.cargo("fmt --all --check").run()?,
         Step::Tidy => tidy::run(house)?,
@@ -23,9 +23,7 @@ pub fn run(step: Step, house: &House, filters: &[String]) -> Result<Outcome> {
         Step::Advisories => return advisories(house),
         Step::Docs => house.cargo("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?,
         Step::Doctests => house.cargo("test --quiet --workspace --doc").run()?,
-        Step::Tests => {
-            house.cargo("nextest run --workspace --lib --bins --tests --examples").args(filters).run()?;
-        }
+        Step::Tests => return cluster::run_tests(house, arguments),
     }
     Ok(Outcome::Passed)
 }

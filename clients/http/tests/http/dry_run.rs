@@ -1,7 +1,7 @@
 //! What a dry run sends, and what it does not.
 
 use qontract_access::Mode;
-use qontract_client_http::{HttpError, Method, Refusal, Request, SafePost};
+use qontract_client_http::{HttpError, Method, Refusal, Request, SafePost, SafeRehearsal};
 
 use crate::loopback::{Loopback, reply};
 use crate::{run, settings};
@@ -58,6 +58,22 @@ async fn a_dry_run_sends_a_post_that_only_reads() {
     assert!(http.read(&permits.read, query.clone()).await.is_err());
     let http = http.with_safe_post(SafePost::new(&server.url("/"), "/graphql"));
     assert_eq!(http.read(&permits.read, query).await.unwrap().body, b"{}");
+    assert_eq!(server.count(), 1);
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "this is what is tested")]
+async fn a_dry_run_sends_what_is_only_rehearsed() {
+    let server = Loopback::start(|_, _| reply("200 OK", "{}")).await;
+    let (permits, http) = run(Mode::DryRun, settings());
+    let rehearsed = |query: &str| {
+        let url = server.url(&format!("/api/v1/namespaces?{query}"));
+        Request::post(url, "application/json", b"{}".into())
+    };
+    assert!(http.read(&permits.read, rehearsed("dryRun=All")).await.is_err());
+    let http = http.with_safe_rehearsal(SafeRehearsal::new(&server.url("/")));
+    http.read(&permits.read, rehearsed("dryRun=All")).await.unwrap();
+    assert!(http.read(&permits.read, rehearsed("dryRun=All&dryRun=")).await.is_err());
     assert_eq!(server.count(), 1);
 }
 

@@ -39,9 +39,8 @@ pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::R
     let Reconcile { options, integration } = arguments;
     let options = options.with_environment()?;
     let config = Config::read(options.config.as_deref())?;
-    let sandbox = options.sandbox.as_deref();
-    let sandbox = sandbox.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
-    let targets = sandbox.map(Targets::sandbox).unwrap_or_default();
+    let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
+    let targets = Targets::new(&config, options.sandbox.as_deref(), mode)?;
     let room = integrations::room(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;

@@ -1,13 +1,13 @@
 //! Every room in a dry run against a world that fails on any write; and whether what is said to be unaffected is.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
+mod unwritable;
+
 use std::sync::Mutex;
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_access::Mode;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
-use qontract_client_kubernetes::{Address, Cluster, Kind, KubernetesError, Object, Reader, Sandbox, Writer};
+use qontract_client_kubernetes::Sandbox;
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{Pair, Verdict, affected};
 use qontract_runtime::{Data, Ended, Loaded, Options, Request, Source, run};
@@ -15,62 +15,7 @@ use qontract_testkit::{Chance, Scratch, example};
 use serde_json::Value;
 
 use super::*;
-
-/// A sandbox that fails on any write, and remembers that.
-struct Unwritable {
-    sandbox: Sandbox,
-    writes: Arc<Mutex<Vec<String>>>,
-}
-
-impl Reader for Unwritable {
-    fn list<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        cluster: &'a Cluster,
-        kind: Kind,
-        namespace: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
-        self.sandbox.list(permit, cluster, kind, namespace)
-    }
-
-    fn get<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        cluster: &'a Cluster,
-        address: &'a Address,
-    ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>> {
-        self.sandbox.get(permit, cluster, address)
-    }
-}
-
-impl Unwritable {
-    fn refuse(&self, what: String) -> BoxFuture<'_, Result<(), KubernetesError>> {
-        self.writes.lock().unwrap().push(what.clone());
-        async move { Err(KubernetesError::Unsupported { what, by: "a world that fails on any write" }) }
-            .boxed()
-    }
-}
-
-impl Writer for Unwritable {
-    fn create<'a>(
-        &'a self,
-        _: &'a WritePermit,
-        _: &'a Cluster,
-        object: &'a Object,
-    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        self.refuse(object.address.to_string())
-    }
-
-    fn remove<'a>(
-        &'a self,
-        _: &'a WritePermit,
-        _: &'a Cluster,
-        address: &'a Address,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        self.refuse(address.to_string())
-    }
-}
+use unwritable::Unwritable;
 
 fn example_bundle() -> Vec<u8> {
     let repo = Repo::directory(example(), Layout::default());

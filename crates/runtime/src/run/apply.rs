@@ -1,14 +1,16 @@
 //! Doing what a plan says, stage by stage.
 
-use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::Limits;
+use super::Request;
 use super::round::guarded;
 use crate::contract::{Applied, Write};
 use crate::erased::{Dynamic, Opaque};
 use crate::fault::Fault;
 use crate::guard::Refusal;
 use crate::plan::{Group, Plan};
+use qontract_telemetry::activity;
 
 /// What was done of a plan.
 #[derive(Debug, Default)]
@@ -17,6 +19,8 @@ pub struct Done {
     pub applied: usize,
     /// Whether something was planned on an old version of the world.
     pub stale: bool,
+    /// Whether something was not begun because the end was asked for.
+    pub stopped: bool,
     /// What went wrong.
     pub faults: Vec<Fault>,
 }
@@ -27,7 +31,7 @@ pub async fn plan(
     write: &Write<'_>,
     plan: &Plan<Opaque>,
     verdict: &[Option<Refusal>],
-    limits: Limits,
+    request: &Request,
 ) -> Done {
     let mut rest = verdict;
     let mut groups = Vec::new();
@@ -39,11 +43,15 @@ pub async fn plan(
     groups.sort_by_key(|(group, _)| group.stage);
     let mut done = Done::default();
     for stage in groups.chunk_by(|(one, _), (next, _)| one.stage == next.stage) {
-        let doing = stage.iter().map(|(group, verdicts)| self::group(room, write, group, verdicts, limits));
-        let mut each = futures_util::stream::iter(doing).buffered(limits.groups.max(1));
+        let mut doing: Vec<BoxFuture<'_, _>> = Vec::new();
+        for (group, verdicts) in stage {
+            doing.push(self::group(room, write, group, verdicts, request).boxed());
+        }
+        let mut each = futures_util::stream::iter(doing).buffered(request.limits.groups.max(1));
         while let Some(mut of_group) = each.next().await {
             done.applied += of_group.applied;
             done.stale |= of_group.stale;
+            done.stopped |= of_group.stopped;
             done.faults.append(&mut of_group.faults);
         }
     }
@@ -56,11 +64,17 @@ async fn group(
     write: &Write<'_>,
     group: &Group<Opaque>,
     verdicts: &[Option<Refusal>],
-    limits: Limits,
+    request: &Request,
 ) -> Done {
     let mut done = Done::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
-        match guarded(limits.phase, "apply", room.apply(write, &step.action)).await {
+        if request.stop.is_asked() {
+            done.stopped = true;
+            break;
+        }
+        let _doing =
+            activity::begin(step.changes.first().map_or_else(|| group.name.clone(), ToString::to_string));
+        match guarded(request.limits.phase, "apply", room.apply(write, &step.action)).await {
             Ok(Applied::Done) => done.applied += 1,
             Ok(Applied::Stale) => {
                 done.stale = true;

@@ -1,6 +1,7 @@
 //! Asking targets whether they would do what a plan says. Nothing is done.
 
-use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::Limits;
 use super::round::guarded;
@@ -28,15 +29,16 @@ pub async fn plan(
     limits: Limits,
 ) -> Said {
     let steps = plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
-    let asking = steps.filter(|(_, held)| held.is_none()).map(|(step, _)| async move {
-        (step, guarded(limits.phase, "rehearse", room.rehearse(read, &step.action)).await)
-    });
+    let mut asking: Vec<BoxFuture<'_, _>> = Vec::new();
+    for (step, _) in steps.filter(|(_, held)| held.is_none()) {
+        let answer = guarded(limits.phase, "rehearse", room.rehearse(read, &step.action));
+        asking.push(answer.map(move |answer| (step, answer)).boxed());
+    }
     let answers: Vec<_> = futures_util::stream::iter(asking).buffered(limits.groups.max(1)).collect().await;
-    let (mut said, mut taken) = (Said::default(), 0);
+    let mut said = Said::default();
     for (step, answer) in answers {
         match answer {
-            Ok(Rehearsed::Taken) => taken += 1,
-            Ok(Rehearsed::NotAsked) => {}
+            Ok(Rehearsed::Taken | Rehearsed::NotAsked) => {}
             Ok(Rehearsed::NotValidated(why)) => {
                 said.notes.push(format!("not validated: {}: {why}", what(step)));
             }
@@ -45,10 +47,6 @@ pub async fn plan(
                 said.faults.push(fault.while_doing(&what(step)).at(place));
             }
         }
-    }
-    if taken > 0 {
-        let steps = if taken == 1 { "step" } else { "steps" };
-        said.notes.push(format!("the target would do {taken} {steps}"));
     }
     said
 }

@@ -6,8 +6,10 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_access::Permits;
+use qontract_telemetry::activity;
 
 use super::Request;
 use super::affairs::Work;
@@ -69,6 +71,15 @@ impl Crew<'_> {
         }
         for round in 1..=MOST_ROUNDS {
             let again = self.round(&mut live, outcome).await;
+            if self.request.stop.is_asked() {
+                let unfinished = again.values().any(|done| done.stopped);
+                outcome.warnings.extend(
+                    unfinished.then(|| {
+                        "it was asked to end: what was not begun is left to the next run".to_owned()
+                    }),
+                );
+                return;
+            }
             let more = round < self.room.about().rounds;
             let last = round == MOST_ROUNDS;
             for (key, done) in &again {
@@ -95,10 +106,12 @@ impl Crew<'_> {
         let width = self.request.limits.shards.max(1);
         let (permit, data) = (self.permits.read.clone(), self.data.clone());
         let read = &Read { permit, data, memo: Memo::default() };
-        let planning = live.iter_mut().map(|shard| async move {
-            let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(read, shard)).await;
-            (shard.key.clone(), planned)
-        });
+        let mut planning: Vec<BoxFuture<'_, _>> = Vec::new();
+        for shard in live.iter_mut() {
+            let key = shard.key.clone();
+            let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(read, shard));
+            planning.push(planned.map(|planned| (key, planned)).boxed());
+        }
         let mut planned: Vec<(ShardKey, Result<Planned, Fault>)> =
             futures_util::stream::iter(planning).buffer_unordered(width).collect().await;
         planned.sort_by(|a, b| a.0.cmp(&b.0));
@@ -124,13 +137,11 @@ impl Crew<'_> {
             return BTreeMap::new();
         };
         let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
-        let applying = ready.iter().zip(&verdicts).map(|((key, planned), verdict)| {
-            let write = &write;
-            async move {
-                let done = apply::plan(self.room, write, &planned.plan, verdict, self.request.limits).await;
-                (key.clone(), done)
-            }
-        });
+        let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
+        for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
+            let done = apply::plan(self.room, &write, &planned.plan, verdict, self.request);
+            applying.push(done.map(|done| (key.clone(), done)).boxed());
+        }
         let done: Vec<(ShardKey, Done)> =
             futures_util::stream::iter(applying).buffer_unordered(width).collect().await;
         let mut all = BTreeMap::new();
@@ -146,10 +157,13 @@ impl Crew<'_> {
 
     async fn plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
         let (phase, key, declared) = (self.request.limits.phase, &shard.key, shard.declared);
-        let wants = match shard.wants.take() {
-            Some(wants) => wants,
-            None => guarded(phase, "resolve", self.room.resolve(read, declared, key)).await?,
+        let wants = if let Some(wants) = shard.wants.take() {
+            wants
+        } else {
+            let _doing = activity::begin(format!("resolve `{key}`"));
+            guarded(phase, "resolve", self.room.resolve(read, declared, key)).await?
         };
+        let _doing = activity::begin(format!("observe `{key}`"));
         let found = guarded(phase, "observe", self.room.observe(read, declared, key, &wants)).await?;
         let mut facts = Facts::default();
         let mut faults = Vec::new();
@@ -201,10 +215,11 @@ impl Crew<'_> {
         outcome: &mut Outcome,
     ) {
         let width = self.request.limits.shards.max(1);
-        let rehearsing = ready.iter().zip(verdicts).map(|((key, planned), verdict)| async move {
-            let said = rehearse::plan(self.room, read, &planned.plan, verdict, self.request.limits).await;
-            (key, said)
-        });
+        let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
+        for ((key, planned), verdict) in ready.iter().zip(verdicts) {
+            let said = rehearse::plan(self.room, read, &planned.plan, verdict, self.request.limits);
+            rehearsing.push(said.map(move |said| (key, said)).boxed());
+        }
         let mut said: Vec<_> = futures_util::stream::iter(rehearsing).buffer_unordered(width).collect().await;
         said.sort_by(|a, b| a.0.cmp(b.0));
         for (key, rehearse::Said { mut notes, mut faults }) in said {

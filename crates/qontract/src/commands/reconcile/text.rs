@@ -1,5 +1,7 @@
 //! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
 
+use std::collections::BTreeSet;
+
 use qontract_diagnostics::{counted, shown};
 use qontract_runtime::Record;
 use qontract_runtime::record::{Planned, Shard, Told};
@@ -11,6 +13,7 @@ pub fn plan(record: &Record) -> String {
     let mut text = String::new();
     let mut counts = [0usize; 4];
     let mut held = 0;
+    let mut told_already = BTreeSet::new();
     for shard in record.shards.values() {
         for change in &shard.changes {
             let words = ["add", "change", "replace", "remove"];
@@ -28,7 +31,10 @@ pub fn plan(record: &Record) -> String {
             text.push_str(&told("waits", wait));
         }
         for fault in &shard.faults {
-            text.push_str(&told("error", fault));
+            // One cluster that is away is told once, not for each of its shards.
+            if told_already.insert(told("error", fault)) {
+                text.push_str(&told("error", fault));
+            }
         }
     }
     for fault in &record.faults {
@@ -49,8 +55,7 @@ pub fn plan(record: &Record) -> String {
     if record.mode != "dry run" {
         summary.push_str(&format!("; {} done", counted(applied, "step")));
     }
-    let failures =
-        record.faults.len() + record.shards.values().map(|shard| shard.faults.len()).sum::<usize>();
+    let failures = record.faults.len() + told_already.len();
     if failures > 0 {
         summary.push_str(&format!("; {}", counted(failures, "error")));
     }

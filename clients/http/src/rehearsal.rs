@@ -1,0 +1,186 @@
+//! Writes that a target only rehearses: Kubernetes' `dryRun=All`. Pure.
+//!
+//! **Invariant:** what is let through names one object or one kind of object, and says `dryRun=All` once and in no way that
+//! another reader of URLs could read otherwise.
+
+use reqwest::{Method, Url};
+
+use crate::guard::origin;
+
+/// An API server of Kubernetes that only rehearses what is sent to it with `dryRun=All`.
+///
+/// The list of them grows in clients alone: making one is a disallowed method elsewhere (`clippy.toml`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SafeRehearsal {
+    origin: String,
+    /// What the server puts before all its paths, without a slash at the end.
+    prefix: String,
+}
+
+impl SafeRehearsal {
+    /// The server at `target`.
+    pub fn new(target: &Url) -> Self {
+        Self { origin: origin(target), prefix: target.path().trim_end_matches('/').to_owned() }
+    }
+
+    /// Whether it is a `POST` to a kind of objects, or a `PATCH` of an object, that is rehearsed.
+    ///
+    /// Not `DELETE`, which takes its options from the body if there is one. Not what is below an object: some of it is passed
+    /// on to programs that know no rehearsal.
+    pub(crate) fn covers(&self, method: &Method, url: &Url) -> bool {
+        let parts = match *method {
+            Method::POST => [1, 3],
+            Method::PATCH => [2, 4],
+            _ => return false,
+        };
+        // What is escaped here may be a slash or dots to the server.
+        let is_plain = !url.path().contains('%') && origin(url) == self.origin;
+        let below = url.path().strip_prefix(&self.prefix).and_then(object);
+        is_plain
+            && below.is_some_and(|below| is_shaped(&below, parts))
+            && url.query().is_some_and(is_rehearsed)
+    }
+}
+
+/// The parts of a path behind the version of its group.
+fn object(path: &str) -> Option<Vec<&str>> {
+    let parts: Vec<_> = path.strip_prefix('/')?.split('/').collect();
+    match parts.as_slice() {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => Some(rest.to_vec()),
+        _ => None,
+    }
+}
+
+/// Whether there are so few parts, or so many of which the first is `namespaces`; and none is empty.
+fn is_shaped(parts: &[&str], [of_cluster, in_namespace]: [usize; 2]) -> bool {
+    let is_placed = parts.len() == in_namespace && parts[0] == "namespaces";
+    (parts.len() == of_cluster || is_placed) && parts.iter().all(|part| !part.is_empty())
+}
+
+/// Whether the query says `dryRun=All` literally, and nothing else that anybody takes for `dryRun`.
+fn is_rehearsed(query: &str) -> bool {
+    let said = query.split('&').filter(|pair| *pair == "dryRun=All").count();
+    let keys = url_pairs(query);
+    // Some servers take a semicolon for an ampersand.
+    said == 1 && !query.contains(';') && keys.filter(|key| key.eq_ignore_ascii_case("dryrun")).count() == 1
+}
+
+fn url_pairs(query: &str) -> impl Iterator<Item = String> {
+    let mut url = Url::parse("http://query").expect("a URL");
+    url.set_query(Some(query));
+    url.query_pairs().map(|(key, _)| key.trim().to_owned()).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_access::Mode;
+    use reqwest::{Method, Url};
+
+    use super::SafeRehearsal;
+    use crate::guard::{Access, Guard};
+
+    #[track_caller]
+    #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
+    fn check(request: &str, allowed: bool) {
+        let (method, rest) = request.split_once(' ').unwrap();
+        let url = Url::parse(&format!("https://api.example.com{rest}")).unwrap();
+        let target = Url::parse("https://api.example.com/").unwrap();
+        let guard = Guard::default().with_rehearsal(SafeRehearsal::new(&target));
+        for mode in [Mode::DryRun, Mode::Real] {
+            let method = method.parse::<Method>().unwrap();
+            let verdict = guard.check(mode, &method, &url, Access::Read);
+            assert_eq!(verdict.is_ok(), allowed, "{request}: {verdict:?}");
+            let write = guard.check(mode, &method, &url, Access::Write);
+            assert_eq!(write.is_ok(), mode == Mode::Real, "{request}: {write:?}");
+        }
+    }
+
+    #[test]
+    fn creating_and_patching_objects_can_be_rehearsed() {
+        check("POST /api/v1/namespaces?dryRun=All", true);
+        check("POST /api/v1/namespaces/a/secrets?dryRun=All&fieldManager=q", true);
+        check("POST /apis/apps/v1/namespaces/a/deployments?fieldManager=q&dryRun=All", true);
+        check("PATCH /apis/apps/v1/namespaces/a/deployments/b?&dryRun=All&force=true", true);
+        check("PATCH /api/v1/namespaces/a?dryRun=All", true);
+    }
+
+    #[test]
+    fn who_does_not_say_so_does_not_rehearse() {
+        for query in [
+            "",
+            "?",
+            "?dryRun",
+            "?dryRun=",
+            "?dryRun=all",
+            "?dryRun=All1",
+            "?dryrun=All",
+            "?DryRun=All",
+            "?x=dryRun=All",
+            "?#dryRun=All",
+            "?dryRun=None",
+        ] {
+            check(&format!("POST /api/v1/namespaces{query}"), false);
+        }
+    }
+
+    #[test]
+    fn who_says_it_twice_or_in_disguise_does_not_rehearse() {
+        for query in [
+            "dryRun=All&dryRun=All",
+            "dryRun=All&dryRun=",
+            "dryRun=&dryRun=All",
+            "dryRun=All&dryRun",
+            "dryRun=All&dry%52un=x",
+            "dryRun=All&%64ryRun=All",
+            "dryRun=All&DRYRUN=x",
+            "dryRun=All&+dryRun=x",
+            "dryRun=All;dryRun=",
+            "a=b;dryRun=x&dryRun=All",
+            "dryRun=%41ll",
+            "dry%52un=All",
+            "dryRun=All%00",
+        ] {
+            check(&format!("POST /api/v1/namespaces?{query}"), false);
+        }
+    }
+
+    #[test]
+    fn other_methods_are_not_rehearsed() {
+        for method in ["PUT", "DELETE", "CONNECT", "TRACE", "PURGE"] {
+            check(&format!("{method} /api/v1/namespaces/a?dryRun=All"), false);
+        }
+    }
+
+    #[test]
+    fn what_is_below_an_object_is_not_rehearsed() {
+        check("POST /api/v1/namespaces/a/pods/b/exec?dryRun=All&command=x", false);
+        check("POST /api/v1/namespaces/a/pods/b/eviction?dryRun=All", false);
+        check("POST /api/v1/namespaces/a/services/b/proxy/x?dryRun=All", false);
+        check("POST /api/v1/nodes/b/proxy?dryRun=All", false);
+        check("PATCH /api/v1/nodes/b/proxy/x?dryRun=All", false);
+        check("PATCH /api/v1/namespaces/a/status?dryRun=All", false);
+        check("POST /api/v1/namespaces/a/pods/b%2fexec?dryRun=All", false);
+        check("POST /api/v1/namespaces/a/?dryRun=All", false);
+        check("POST /api/v1?dryRun=All", false);
+        check("POST /other/v1/namespaces?dryRun=All", false);
+        check("POST /?dryRun=All", false);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
+    fn other_targets_are_not_known_to_rehearse() {
+        let target = Url::parse("https://api.example.com/clusters/c1/").unwrap();
+        let guard = Guard::default().with_rehearsal(SafeRehearsal::new(&target));
+        let check = |url: &str, allowed: bool| {
+            let url = Url::parse(url).unwrap();
+            let verdict = guard.check(Mode::DryRun, &Method::POST, &url, Access::Read);
+            assert_eq!(verdict.is_ok(), allowed, "{url}: {verdict:?}");
+        };
+        check("https://api.example.com/clusters/c1/api/v1/namespaces?dryRun=All", true);
+        check("https://api.example.com/clusters/c2/api/v1/namespaces?dryRun=All", false);
+        check("https://api.example.com/api/v1/namespaces?dryRun=All", false);
+        check("http://api.example.com/clusters/c1/api/v1/namespaces?dryRun=All", false);
+        check("https://api.example.com:6443/clusters/c1/api/v1/namespaces?dryRun=All", false);
+        check("https://example.com/clusters/c1/api/v1/namespaces?dryRun=All", false);
+    }
+}

@@ -1,0 +1,130 @@
+//! Which group a kind is of, when several have a kind of that name. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::error::KubernetesError;
+use crate::object::{Cluster, Kind, Served};
+
+/// The groups that have a kind of one name, and how each serves it.
+pub(crate) type Groups = BTreeMap<String, Served>;
+
+/// The group that a kind means: the one that it names; else the only one that has it; among several the core group, else the
+/// only one of Kubernetes itself.
+pub(crate) fn choose(
+    cluster: &Cluster,
+    kind: &Kind,
+    groups: &Groups,
+) -> Result<(String, Served), KubernetesError> {
+    let chosen = |(group, served): (&String, &Served)| (group.clone(), served.clone());
+    if let Some(group) = &kind.group {
+        return groups.get_key_value(group).map(chosen).ok_or_else(|| unserved(cluster, kind, groups));
+    }
+    if let Some(core) = groups.get_key_value("") {
+        return Ok(chosen(core));
+    }
+    let own: Vec<_> = groups.iter().filter(|(group, _)| is_own(group)).collect();
+    match (own.as_slice(), groups.len()) {
+        (_, 0) => Err(unserved(cluster, kind, groups)),
+        ([only], _) => Ok(chosen(*only)),
+        (_, 1) => Ok(groups.iter().next().map(chosen).expect("there is one")),
+        (_, _) => Err(KubernetesError::Ambiguous {
+            cluster: cluster.name.clone(),
+            kind: kind.name.clone(),
+            groups: groups.keys().cloned().collect(),
+        }),
+    }
+}
+
+/// Whether the group is one of Kubernetes itself.
+fn is_own(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
+}
+
+fn unserved(cluster: &Cluster, kind: &Kind, groups: &Groups) -> KubernetesError {
+    let kinds = groups.keys().map(|group| Kind { name: kind.name.clone(), group: Some(group.clone()) });
+    let kinds = kinds.map(|kind| format!("`{kind}`")).collect::<Vec<_>>().join(", ");
+    let instead = if kinds.is_empty() { kinds } else { format!(", only {kinds}") };
+    KubernetesError::Unserved { cluster: cluster.name.clone(), kind: format!("`{kind}`"), instead }
+}
+
+/// The version of a draft: that of its body, which must be served.
+pub(crate) fn version_of(
+    cluster: &Cluster,
+    kind: &Kind,
+    served: &Served,
+    body: &serde_json::Value,
+) -> Result<String, KubernetesError> {
+    let Some(version) = body["apiVersion"].as_str() else { return Ok(served.api_version.clone()) };
+    if served.versions.iter().any(|one| one == version) {
+        return Ok(version.to_owned());
+    }
+    let versions =
+        served.versions.iter().map(|version| format!("`{version}`")).collect::<Vec<_>>().join(", ");
+    Err(KubernetesError::Unserved {
+        cluster: cluster.name.clone(),
+        kind: format!("`{}` of `{version}`", kind.name),
+        instead: format!(", only of {versions}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Groups, choose, version_of};
+    use crate::object::{Cluster, Kind, Served};
+
+    fn cluster() -> Cluster {
+        Cluster { name: "c1".to_owned(), server: String::new(), token: None }
+    }
+
+    fn served(group: &str) -> Served {
+        let api_version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
+        Served {
+            versions: vec![api_version.clone()],
+            api_version,
+            plural: "xs".to_owned(),
+            is_namespaced: true,
+        }
+    }
+
+    #[track_caller]
+    fn check(kind: &str, groups: &[&str], expect: Result<&str, &str>) {
+        let groups: Groups = groups.iter().map(|group| ((*group).to_owned(), served(group))).collect();
+        let chosen = choose(&cluster(), &kind.parse().unwrap(), &groups);
+        let chosen = chosen.map(|(group, _)| group).map_err(|error| error.to_string());
+        assert_eq!(chosen.as_deref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn a_group_is_named_or_the_only_one_or_of_kubernetes() {
+        check("X.b.example.com", &["a.example.com", "b.example.com"], Ok("b.example.com"));
+        check("X", &["b.example.com"], Ok("b.example.com"));
+        check(
+            "RoleBinding",
+            &["authorization.openshift.io", "rbac.authorization.k8s.io"],
+            Ok("rbac.authorization.k8s.io"),
+        );
+        check("Service", &["", "serving.knative.dev"], Ok(""));
+        check("Event", &["", "events.k8s.io"], Ok(""));
+    }
+
+    #[test]
+    fn what_could_be_either_is_asked_for() {
+        let text = "X is in several groups of the cluster `c1`: a.com, b.com; name one, as in `X.a.com`";
+        check("X", &["a.com", "b.com"], Err(text));
+        let text =
+            "X is in several groups of the cluster `c1`: a.k8s.io, b, c.com; name one, as in `X.a.k8s.io`";
+        check("X", &["a.k8s.io", "b", "c.com"], Err(text));
+    }
+
+    #[test]
+    fn what_is_not_served_says_what_is() {
+        check("X", &[], Err("the cluster `c1` does not serve `X`"));
+        check("X.a.com", &["b.com"], Err("the cluster `c1` does not serve `X.a.com`, only `X.b.com`"));
+        let body = json!({"apiVersion": "apps/v1beta1"});
+        let error = version_of(&cluster(), &Kind::named("Deployment"), &served("apps"), &body).unwrap_err();
+        let text = "the cluster `c1` does not serve `Deployment` of `apps/v1beta1`, only of `apps/v1`";
+        assert_eq!(error.to_string(), text);
+    }
+}

@@ -1,0 +1,156 @@
+//! A draft as it is sent: complete, and without what only the server says. Pure.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use serde_json::{Map, Value};
+
+use crate::discovery::version_of;
+use crate::error::KubernetesError;
+use crate::object::{Address, Cluster, Served, checked};
+
+/// What only the server says of an object.
+const OF_SERVER: [&str; 7] = [
+    "managedFields",
+    "resourceVersion",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+    "selfLink",
+];
+
+/// The body of a draft with its version, kind and name; what it says otherwise is an error.
+///
+/// `stringData` of Secrets becomes `data`, as the server makes it: else a key that is no longer declared would stay.
+pub(crate) fn complete(
+    cluster: &Cluster,
+    address: &Address,
+    served: &Served,
+    body: &Value,
+) -> Result<Value, KubernetesError> {
+    let malformed =
+        |why: &str| KubernetesError::Malformed { object: address.to_string(), why: why.to_owned() };
+    let Value::Object(mut body) = body.clone() else { return Err(malformed("it is not a map")) };
+    let version = version_of(cluster, &address.kind, served, &Value::Object(body.clone()))?;
+    body.insert("apiVersion".to_owned(), version.into());
+    settle(&mut body, "kind", &address.kind.name)
+        .map_err(|()| malformed("it says that it is of another kind"))?;
+    body.remove("status");
+    let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(metadata) = metadata else { return Err(malformed("`metadata` is not a map")) };
+    metadata.retain(|key, _| !OF_SERVER.contains(&key.as_str()));
+    settle(metadata, "name", checked(&address.name)?)
+        .map_err(|()| malformed("it says that it has another name"))?;
+    match (metadata.get("namespace"), &address.namespace) {
+        (None, _) => {}
+        (Some(said), Some(namespace)) if served.is_namespaced && said == namespace => {}
+        (Some(_), Some(_)) if served.is_namespaced => {
+            return Err(malformed("it says that it is in another namespace"));
+        }
+        (Some(_), _) => {
+            metadata.remove("namespace");
+        }
+    }
+    if address.kind.name == "Secret" && body.get("apiVersion").is_some_and(|version| version == "v1") {
+        fold(&mut body).map_err(malformed)?;
+    }
+    Ok(Value::Object(body))
+}
+
+/// The namespace of an object of a kind that is in one.
+pub(crate) fn namespace<'a>(
+    address: &'a Address,
+    served: &Served,
+) -> Result<Option<&'a str>, KubernetesError> {
+    match (served.is_namespaced, &address.namespace) {
+        (false, _) => Ok(None),
+        (true, Some(namespace)) => Ok(Some(checked(namespace)?)),
+        (true, None) => Err(KubernetesError::Malformed {
+            object: address.to_string(),
+            why: "no namespace is named, and it is of a kind that is in one".to_owned(),
+        }),
+    }
+}
+
+fn settle(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<(), ()> {
+    match map.get(key) {
+        Some(Value::String(said)) if said == value => Ok(()),
+        Some(_) => Err(()),
+        None => {
+            map.insert(key.to_owned(), value.into());
+            Ok(())
+        }
+    }
+}
+
+fn fold(body: &mut Map<String, Value>) -> Result<(), &'static str> {
+    let Some(texts) = body.remove("stringData").filter(|texts| !texts.is_null()) else { return Ok(()) };
+    let texts: BTreeMap<String, String> =
+        serde_json::from_value(texts).map_err(|_| "`stringData` is not a map of texts")?;
+    let data = body.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(data) = data else { return Err("`data` is not a map") };
+    for (key, text) in texts {
+        let text =
+            serde_json::to_value(ByteString(text.into_bytes())).map_err(|_| "`stringData` is no text")?;
+        data.insert(key, text);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::complete;
+    use crate::object::{Address, Cluster, Kind, Served};
+
+    #[track_caller]
+    fn check(body: &Value, expect: Result<&Value, &str>) {
+        let cluster = Cluster { name: "c1".to_owned(), server: String::new(), token: None };
+        let served = Served {
+            api_version: "v1".to_owned(),
+            versions: vec!["v1".to_owned()],
+            plural: "secrets".to_owned(),
+            is_namespaced: true,
+        };
+        let address = Address::in_namespace(Kind::named("Secret"), "ns", "a");
+        let completed = complete(&cluster, &address, &served, body).map_err(|error| error.to_string());
+        assert_eq!(completed.as_ref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn what_the_address_says_is_filled_in_and_what_the_server_says_is_left_out() {
+        let body =
+            json!({"metadata": {"namespace": "ns", "uid": "1", "labels": {"a": "b"}}, "status": {"c": 1}});
+        let expect = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "ns", "labels": {"a": "b"}}});
+        check(&body, Ok(&expect));
+    }
+
+    #[test]
+    fn texts_of_secrets_are_data() {
+        let body = json!({"stringData": {"a": "hello", "b": ""}, "data": {"a": "eA==", "c": "eQ=="}});
+        let expect = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"},
+            "data": {"a": "aGVsbG8=", "b": "", "c": "eQ=="}});
+        check(&body, Ok(&expect));
+        check(
+            &json!({"stringData": {"a": 1}}),
+            Err("Secret `a` in `ns` cannot be read: `stringData` is not a map of texts"),
+        );
+    }
+
+    #[test]
+    fn a_body_of_something_else_is_refused() {
+        check(
+            &json!({"kind": "ConfigMap"}),
+            Err("Secret `a` in `ns` cannot be read: it says that it is of another kind"),
+        );
+        check(
+            &json!({"metadata": {"name": "b"}}),
+            Err("Secret `a` in `ns` cannot be read: it says that it has another name"),
+        );
+        let elsewhere = json!({"metadata": {"namespace": "x"}});
+        check(&elsewhere, Err("Secret `a` in `ns` cannot be read: it says that it is in another namespace"));
+        check(&json!([]), Err("Secret `a` in `ns` cannot be read: it is not a map"));
+    }
+}

@@ -1,0 +1,214 @@
+//! Who owns which fields of an object: sets of fields, and managers, as Kubernetes writes them. Pure.
+
+mod handover;
+mod legacy;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+pub(crate) use handover::{hand_over, to_be_moved};
+pub(crate) use legacy::is_overruled;
+
+/// The annotation in which tools keep what they applied on the client's side.
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Lists whose items are told apart by their names, as the API server has it; all other lists are one value.
+const BY_NAME: [&str; 6] =
+    ["containers", "initContainers", "ephemeralContainers", "env", "volumes", "imagePullSecrets"];
+
+/// What the server decides, or what says which object it is: nobody owns it.
+const OF_METADATA: [&str; 9] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "selfLink",
+];
+
+/// Where a field is: `f:spec`, `k:{"name":"web"}`.
+pub(crate) type Path = Vec<String>;
+
+/// A set of fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FieldSet(pub BTreeSet<Path>);
+
+impl FieldSet {
+    /// The set that `fieldsV1` is.
+    pub fn read(fields: &Value) -> Self {
+        let mut set = Self::default();
+        set.take(fields, &mut Vec::new());
+        set
+    }
+
+    fn take(&mut self, fields: &Value, path: &mut Path) {
+        for (key, below) in fields.as_object().into_iter().flatten() {
+            if key == "." {
+                self.0.insert(path.clone());
+                continue;
+            }
+            path.push(key.clone());
+            if below.as_object().is_none_or(Map::is_empty) {
+                self.0.insert(path.clone());
+            } else {
+                self.take(below, path);
+            }
+            path.pop();
+        }
+    }
+
+    /// As `fieldsV1`.
+    pub fn print(&self) -> Value {
+        let mut root = json!({});
+        for path in &self.0 {
+            let mut level = &mut root;
+            for part in path {
+                level = &mut level[part.as_str()];
+                if level.is_null() {
+                    *level = json!({});
+                }
+            }
+            // What is below it comes next: a path is sorted before its continuations.
+            if self.0.range(path.clone()..).nth(1).is_some_and(|next| next.starts_with(path)) {
+                level["."] = json!({});
+            }
+        }
+        root
+    }
+
+    /// The fields that an object declares.
+    pub fn of(body: &Value) -> Self {
+        let mut set = Self::default();
+        for (key, value) in body.as_object().into_iter().flatten() {
+            match (key.as_str(), value) {
+                ("apiVersion" | "kind" | "status", _) => {}
+                ("metadata", Value::Object(metadata)) => {
+                    for (key, value) in
+                        metadata.iter().filter(|(key, _)| !OF_METADATA.contains(&key.as_str()))
+                    {
+                        set.add(value, &mut vec!["f:metadata".to_owned(), format!("f:{key}")]);
+                    }
+                }
+                (key, value) => set.add(value, &mut vec![format!("f:{key}")]),
+            }
+        }
+        set
+    }
+
+    fn add(&mut self, value: &Value, path: &mut Path) {
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                for (key, value) in map {
+                    path.push(format!("f:{key}"));
+                    self.add(value, path);
+                    path.pop();
+                }
+            }
+            Value::Array(items) if is_by_name(path, items) => {
+                for item in items {
+                    path.push(key_of(item));
+                    self.0.insert(path.clone());
+                    self.add(item, path);
+                    path.pop();
+                }
+            }
+            _ => {
+                self.0.insert(path.clone());
+            }
+        }
+    }
+
+    /// All of both.
+    pub fn union(&self, other: &Self) -> Self {
+        Self(self.0.union(&other.0).cloned().collect())
+    }
+
+    /// Whether it has something at or below this path.
+    pub fn reaches(&self, path: &[String]) -> bool {
+        self.0.range(path.to_vec()..).next().is_some_and(|next| next.starts_with(path))
+    }
+}
+
+/// Whether the items of the list at this path are told apart by their names.
+pub(crate) fn is_by_name(path: &[String], items: &[Value]) -> bool {
+    let known =
+        path.last().is_some_and(|last| BY_NAME.iter().any(|name| last.strip_prefix("f:") == Some(name)));
+    let names: BTreeSet<_> = items.iter().filter_map(|item| item["name"].as_str()).collect();
+    known && !items.is_empty() && names.len() == items.len()
+}
+
+/// The part of a path that leads to an item of a list.
+pub(crate) fn key_of(item: &Value) -> String {
+    format!("k:{}", json!({ "name": item["name"] }))
+}
+
+/// The path of the annotation in which tools keep what they applied.
+pub(crate) fn last_applied() -> Path {
+    ["f:metadata".to_owned(), "f:annotations".to_owned(), format!("f:{LAST_APPLIED}")].into()
+}
+
+/// A path as people write it: `spec.template.spec.containers[web].image`.
+pub(crate) fn shown(path: &[String]) -> String {
+    let mut text = String::new();
+    for part in path {
+        match part.split_once(':') {
+            Some(("f", name)) if text.is_empty() => text.push_str(name),
+            Some(("f", name)) => text.push_str(&format!(".{name}")),
+            Some(("k", key)) => {
+                let name = serde_json::from_str::<Value>(key).ok();
+                let name = name.as_ref().and_then(|key| key["name"].as_str());
+                text.push_str(&format!("[{}]", name.unwrap_or(key)));
+            }
+            _ => text.push_str(&format!("[{part}]")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{FieldSet, shown};
+
+    fn check(body: &serde_json::Value, expect: &[&str]) {
+        let set = FieldSet::of(body);
+        assert_eq!(set.0.iter().map(|path| shown(path)).collect::<Vec<_>>(), expect);
+        assert_eq!(FieldSet::read(&set.print()), set, "{}", set.print());
+    }
+
+    #[test]
+    fn who_it_is_and_what_the_server_says_is_owned_by_nobody() {
+        check(
+            &json!({"apiVersion": "v1", "kind": "X", "status": {"a": 1}, "metadata": {"name": "a", "namespace": "b",
+                "uid": "c", "labels": {"x": "y"}}}),
+            &["metadata.labels.x"],
+        );
+    }
+
+    #[test]
+    fn maps_are_by_field_and_lists_are_one_value() {
+        check(
+            &json!({"data": {"a": "1", "b.c": "2"}, "empty": {}, "list": [{"name": "a"}]}),
+            &["data.a", "data.b.c", "empty", "list"],
+        );
+    }
+
+    #[test]
+    fn lists_that_the_server_knows_are_by_name() {
+        let containers = json!({"containers": [{"name": "web", "image": "i"}]});
+        check(&containers, &["containers[web]", "containers[web].image", "containers[web].name"]);
+        check(&json!({"containers": [{"name": "web"}, {"name": "web"}]}), &["containers"]);
+    }
+
+    #[test]
+    fn what_kubernetes_writes_is_read_and_written_back() {
+        let fields = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}, "f:spec": {"f:ports": {".": {},
+            "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}, "f:immutable": {}});
+        assert_eq!(FieldSet::read(&fields).print(), fields);
+    }
+}

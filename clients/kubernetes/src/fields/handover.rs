@@ -1,0 +1,143 @@
+//! Moves fields from those who wrote them before to us, as `kubectl apply --server-side` does for objects that were
+//! applied on the client's side: what was theirs becomes what we applied, so that it goes when it is not declared.
+
+use serde_json::{Map, Value, json};
+
+use super::FieldSet;
+use super::legacy::{has_applied, has_written, is_ours};
+use crate::object::Fields;
+
+/// What of the entries of `managedFields` is to be ours.
+pub(crate) fn to_be_moved(managed: &Value) -> Fields {
+    let entries = || managed.as_array().into_iter().flatten();
+    let name = |entry: &Value| entry["manager"].as_str().unwrap_or_default().to_owned();
+    let applied =
+        entries().any(|entry| entry["operation"] == "Apply" && is_whole(entry) && is_ours(&name(entry)));
+    if !applied && entries().any(|entry| gives(entry, is_ours, Fields::Written) && has_written(&name(entry)))
+    {
+        return Fields::Written;
+    }
+    let given = entries().any(|entry| gives(entry, is_ours, Fields::ToBeMoved));
+    if given { Fields::ToBeMoved } else { Fields::Settled }
+}
+
+/// The entries after `manager` took over what others wrote before, as far as `fields` goes; `None` if there is nothing to
+/// take over.
+///
+/// Sets of another version than ours cannot be united with ours, and are dropped: nobody owns these fields then.
+pub(crate) fn hand_over(managed: &Value, manager: &str, api_version: &str, fields: Fields) -> Option<Value> {
+    let entries = managed.as_array()?;
+    let gives = |entry: &Value| gives(entry, |name| name == manager, fields);
+    if !entries.iter().any(gives) {
+        return None;
+    }
+    let is_own =
+        |entry: &Value| entry["manager"] == manager && entry["operation"] == "Apply" && is_whole(entry);
+    let own = entries.iter().find(|entry| is_own(entry));
+    let version = own.and_then(|own| own["apiVersion"].as_str()).unwrap_or(api_version);
+    let mut set = own.map(|own| FieldSet::read(&own["fieldsV1"])).unwrap_or_default();
+    for entry in entries.iter().filter(|entry| gives(entry) && entry["apiVersion"] == version) {
+        let mut given = FieldSet::read(&entry["fieldsV1"]);
+        given.0.retain(|path| path.first().is_none_or(|first| first != "f:status"));
+        set = set.union(&given);
+    }
+    let mut taken = own.and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    taken.insert("manager".to_owned(), manager.into());
+    taken.insert("operation".to_owned(), "Apply".into());
+    taken.insert("apiVersion".to_owned(), version.into());
+    taken.insert("fieldsType".to_owned(), "FieldsV1".into());
+    taken.insert("fieldsV1".to_owned(), set.print());
+    let others = entries.iter().filter(|entry| !is_own(entry) && !gives(entry)).cloned();
+    Some(others.chain([json!(taken)]).collect())
+}
+
+/// Whether the fields of this entry go to the manager with one of our names.
+fn gives(entry: &Value, is_own: impl Fn(&str) -> bool, fields: Fields) -> bool {
+    let name = entry["manager"].as_str().unwrap_or_default();
+    let moves = || match fields {
+        Fields::Settled => false,
+        Fields::ToBeMoved => is_own(name) || has_applied(name, &entry["fieldsV1"]),
+        Fields::Written => is_own(name) || has_written(name) || has_applied(name, &entry["fieldsV1"]),
+    };
+    entry["operation"] == "Update" && is_whole(entry) && moves()
+}
+
+/// Whether the entry is about the object itself, not about its status or scale.
+fn is_whole(entry: &Value) -> bool {
+    entry["subresource"].as_str().unwrap_or_default().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{hand_over, to_be_moved};
+    use crate::object::Fields;
+
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    #[track_caller]
+    fn check(before: &[Value], expect: Option<&[Value]>) {
+        let before = json!(before);
+        let fields = to_be_moved(&before);
+        assert_eq!(hand_over(&before, "qontract", "v1", fields), expect.map(|after| json!(after)));
+        assert_eq!(fields != Fields::Settled, expect.is_some());
+    }
+
+    #[test]
+    fn what_was_written_as_a_whole_is_moved_once_and_only_if_asked_for() {
+        let (old, fields) = (json!({"f:data": {"f:b": {}}}), json!({"f:data": {"f:a": {}}}));
+        let created = entry("kubectl-create", "Update", &old);
+        let before = json!([created]);
+        assert_eq!(to_be_moved(&before), Fields::Written);
+        assert_eq!(hand_over(&before, "qontract", "v1", Fields::ToBeMoved), None);
+        check(std::slice::from_ref(&created), Some(&[entry("qontract", "Apply", &old)]));
+        check(&[created, entry("qontract", "Apply", &fields)], None);
+    }
+
+    #[test]
+    fn what_was_applied_on_the_client_s_side_is_as_if_we_had_applied_it() {
+        let fields = json!({"f:data": {"f:a": {}}});
+        let old = entry("kubectl-client-side-apply", "Update", &fields);
+        check(&[old], Some(&[entry("qontract", "Apply", &fields)]));
+    }
+
+    #[test]
+    fn several_sets_are_united_and_others_stay() {
+        let other = entry("helm", "Update", &json!({"f:data": {"f:h": {}}}));
+        let old = json!({"f:data": {"f:c": {}}, "f:status": {"f:d": {}}});
+        let before = [
+            entry("qontract", "Apply", &json!({"f:data": {"f:a": {}}})),
+            other.clone(),
+            entry("qontract", "Update", &json!({"f:data": {".": {}, "f:b": {}}})),
+            entry("kubectl-client-side-apply", "Update", &old),
+        ];
+        let united = json!({"f:data": {".": {}, "f:a": {}, "f:b": {}, "f:c": {}}});
+        check(&before, Some(&[other, entry("qontract", "Apply", &united)]));
+    }
+
+    #[test]
+    fn what_is_applied_or_of_others_is_left_alone() {
+        let fields = json!({"f:data": {"f:a": {}}});
+        check(&[entry("qontract", "Apply", &fields), entry("helm", "Update", &fields)], None);
+        check(&[entry("kubectl-edit", "Update", &fields)], None);
+        check(&[], None);
+    }
+
+    #[test]
+    fn subresources_are_not_moved() {
+        let mut status = entry("kubectl-client-side-apply", "Update", &json!({"f:status": {}}));
+        status["subresource"] = json!("status");
+        check(&[status], None);
+    }
+
+    #[test]
+    fn a_set_of_another_version_is_dropped() {
+        let mut old = entry("kubectl-create", "Update", &json!({"f:x": {}}));
+        old["apiVersion"] = json!("v1beta1");
+        let now = entry("kubectl-client-side-apply", "Update", &json!({"f:y": {}}));
+        check(&[old, now], Some(&[entry("qontract", "Apply", &json!({"f:y": {}}))]));
+    }
+}

@@ -1,0 +1,208 @@
+//! Real clusters. Requests are built by `kube`, and sent by our own HTTP stack, so that what holds for every call holds here.
+
+mod catalogue;
+mod connection;
+mod page;
+mod read;
+mod status;
+mod write;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{ReadPermit, WritePermit};
+use qontract_client_http::{Secret, Settings};
+
+use crate::error::KubernetesError;
+use crate::object::{Address, Cluster, Kind, Object, Served, Version};
+use crate::{Draft, Reader, Rehearsal, Restart, Writer};
+use connection::Connection;
+
+/// What is used to log in to a cluster.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// The token.
+    pub secret: Secret,
+    /// The server that it is for, if that is known: it is not sent to another one.
+    pub server: Option<String>,
+}
+
+/// Where tokens come from.
+pub trait Tokens: Send + Sync {
+    /// The token of a cluster, or why there is none. It is asked for once per cluster, and again when it was not accepted.
+    fn token<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+    ) -> BoxFuture<'a, Result<Token, String>>;
+}
+
+/// What is known of a cluster beside the data.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// Certificates, as PEM, to trust besides those that the machine trusts.
+    pub ca: Option<Vec<u8>>,
+    /// How many requests the cluster gets per second.
+    pub per_second: NonZeroU32,
+    /// Whether it is asked what it would say to a draft.
+    pub rehearses: bool,
+    /// How long an object that is replaced may take to go.
+    pub gone_within: Duration,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        Self {
+            ca: None,
+            per_second: NonZeroU32::new(50).expect("not zero"),
+            rehearses: false,
+            gone_within: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What is known of all clusters.
+#[derive(Clone, Debug, Default)]
+pub struct KnownClusters {
+    /// Clusters by name.
+    pub named: BTreeMap<String, ClusterSettings>,
+    /// All others.
+    pub otherwise: ClusterSettings,
+}
+
+impl From<BTreeMap<String, ClusterSettings>> for KnownClusters {
+    fn from(named: BTreeMap<String, ClusterSettings>) -> Self {
+        Self { named, otherwise: ClusterSettings::default() }
+    }
+}
+
+/// Real clusters, for one run. Make it once per process; what is known of clusters and the connections to them are shared
+/// with those of other runs.
+#[derive(Clone)]
+pub struct Clusters {
+    permit: ReadPermit,
+    shared: Arc<Shared>,
+}
+
+/// What the clusters of several runs have in common.
+struct Shared {
+    http: Settings,
+    tokens: Arc<dyn Tokens>,
+    known: KnownClusters,
+    connections: Mutex<BTreeMap<Cluster, Arc<Connection>>>,
+}
+
+impl Clusters {
+    /// Clusters for the run that the permit is of.
+    pub fn new(
+        permit: &ReadPermit,
+        http: Settings,
+        tokens: Arc<dyn Tokens>,
+        known: impl Into<KnownClusters>,
+    ) -> Self {
+        let shared = Shared { http, tokens, known: known.into(), connections: Mutex::default() };
+        Self { permit: permit.clone(), shared: Arc::new(shared) }
+    }
+
+    /// The same clusters for another run.
+    #[must_use]
+    pub fn for_run(&self, permit: &ReadPermit) -> Self {
+        Self { permit: permit.clone(), shared: Arc::clone(&self.shared) }
+    }
+
+    /// The connection to a cluster: one per name, server and token.
+    fn connection(&self, cluster: &Cluster) -> Result<Arc<Connection>, KubernetesError> {
+        let mut connections = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connection) = connections.get(cluster) {
+            return Ok(Arc::clone(connection));
+        }
+        let settings =
+            self.shared.known.named.get(&cluster.name).unwrap_or(&self.shared.known.otherwise).clone();
+        let connection = Connection::new(&self.permit, &self.shared.http, cluster, settings)?;
+        let connection = Arc::new(connection);
+        connections.insert(cluster.clone(), Arc::clone(&connection));
+        Ok(connection)
+    }
+}
+
+impl fmt::Debug for Clusters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Clusters({})", self.permit.mode().as_str())
+    }
+}
+
+impl Reader for Clusters {
+    fn served<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        cluster: &'a Cluster,
+        kind: &'a Kind,
+    ) -> BoxFuture<'a, Result<Served, KubernetesError>> {
+        async move { Ok(self.find(cluster, kind).await?.served) }.boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        cluster: &'a Cluster,
+        kind: &'a Kind,
+        namespace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
+        self.list_all(cluster, kind, namespace).boxed()
+    }
+
+    fn get<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        cluster: &'a Cluster,
+        address: &'a Address,
+    ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>> {
+        self.get_one(cluster, address).boxed()
+    }
+
+    fn rehearse<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        cluster: &'a Cluster,
+        manager: &'a str,
+        draft: &'a Draft,
+    ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>> {
+        self.rehearse_draft(cluster, manager, draft).boxed()
+    }
+}
+
+impl Writer for Clusters {
+    fn put<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        cluster: &'a Cluster,
+        manager: &'a str,
+        draft: &'a Draft,
+    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
+        self.put_draft(permit, cluster, manager, draft).boxed()
+    }
+
+    fn remove<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        cluster: &'a Cluster,
+        address: &'a Address,
+        version: &'a Version,
+    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
+        self.remove_object(permit, cluster, address, version).boxed()
+    }
+
+    fn restart<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        cluster: &'a Cluster,
+        restart: &'a Restart,
+    ) -> BoxFuture<'a, Result<(), KubernetesError>> {
+        self.restart_workload(permit, cluster, restart).boxed()
+    }
+}

@@ -1,0 +1,242 @@
+//! Which kinds a cluster serves: discovery, as far as it is needed, asked once and remembered.
+//!
+//! **Invariant:** a list of kinds that cannot be read makes only those kinds unknown that may be in it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::Clusters;
+use super::connection::{Built, Half};
+use super::status::Subject;
+use crate::discovery::{Groups, choose};
+use crate::error::KubernetesError;
+use crate::object::{Cluster, Kind, Served};
+
+/// How long it takes until all groups are asked again for a kind that was not found.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// A kind as a cluster serves it.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub kind: Kind,
+    pub served: Served,
+    /// Whether the server keeps its objects: what only looks like an object cannot be rehearsed.
+    pub is_kept: bool,
+}
+
+/// What is known of a cluster.
+#[derive(Default)]
+pub(super) struct Catalogue {
+    /// By name of group: its versions, best first, and the kinds of each.
+    groups: BTreeMap<String, Vec<Loaded>>,
+    /// When all groups were asked for.
+    complete: Option<Instant>,
+}
+
+/// The kinds of one version of a group.
+#[derive(Clone)]
+struct Loaded {
+    api_version: String,
+    /// `None` if they could not be read.
+    kinds: Option<Vec<Resource>>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Resource {
+    name: String,
+    kind: String,
+    namespaced: bool,
+    #[serde(default)]
+    verbs: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    #[serde(default)]
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct AllGroups {
+    groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    name: String,
+    versions: Vec<GroupVersion>,
+    #[serde(rename = "preferredVersion")]
+    preferred: Option<GroupVersion>,
+}
+
+#[derive(Deserialize, PartialEq)]
+struct GroupVersion {
+    #[serde(rename = "groupVersion")]
+    name: String,
+}
+
+impl Catalogue {
+    /// The groups that have a kind of this name.
+    fn groups(&self, kind: &str) -> Groups {
+        let mut found = Groups::new();
+        for (group, versions) in &self.groups {
+            let with = |loaded: &Loaded| Some((loaded.api_version.clone(), resource(loaded, kind)?.clone()));
+            let with: Vec<_> = versions.iter().filter_map(with).collect();
+            if let Some((api_version, resource)) = with.first() {
+                let served = Served {
+                    api_version: api_version.clone(),
+                    versions: with.iter().map(|(version, _)| version.clone()).collect(),
+                    plural: resource.name.clone(),
+                    is_namespaced: resource.namespaced,
+                };
+                found.insert(group.clone(), served);
+            }
+        }
+        found
+    }
+
+    fn known(&self, cluster: &Cluster, kind: &Kind) -> Result<Known, KubernetesError> {
+        let (group, served) = choose(cluster, kind, &self.groups(&kind.name))?;
+        let loaded =
+            self.groups.get(&group).into_iter().flatten().find_map(|loaded| resource(loaded, &kind.name));
+        let is_kept = loaded.is_some_and(|resource| {
+            ["get", "create", "patch"].iter().all(|verb| resource.verbs.iter().any(|one| one == verb))
+        });
+        Ok(Known { kind: Kind { name: kind.name.clone(), group: Some(group) }, served, is_kept })
+    }
+
+    /// What is known, unless the kind may be in what could not be read.
+    fn sure(
+        &self,
+        cluster: &Cluster,
+        kind: &Kind,
+        known: Result<Known, KubernetesError>,
+    ) -> Result<Known, KubernetesError> {
+        let mut groups =
+            self.groups.iter().filter(|(name, _)| kind.group.as_ref().is_none_or(|group| group == *name));
+        let is_unsure = groups.any(|(_, versions)| versions.iter().any(|version| version.kinds.is_none()));
+        match known {
+            Err(KubernetesError::Unserved { .. }) if is_unsure => Err(KubernetesError::Failed {
+                cluster: cluster.name.clone(),
+                status: 503,
+                why: format!("it cannot say whether it serves `{kind}`: some of its groups do not answer"),
+            }),
+            known => known,
+        }
+    }
+}
+
+fn resource<'a>(loaded: &'a Loaded, kind: &str) -> Option<&'a Resource> {
+    // What has a slash is below an object.
+    loaded.kinds.as_ref()?.iter().find(|one| one.kind == kind && !one.name.contains('/'))
+}
+
+impl Clusters {
+    /// How a cluster serves a kind.
+    pub(super) async fn find(&self, cluster: &Cluster, kind: &Kind) -> Result<Known, KubernetesError> {
+        let connection = self.connection(cluster)?;
+        // Whoever comes while somebody asks waits for the answer.
+        let mut catalogue = connection.catalogue.lock().await;
+        let is_whole = kind.group.is_some() || catalogue.complete.is_some();
+        let is_old = kind.group.is_some() || catalogue.complete.is_none_or(|then| then.elapsed() >= AGAIN);
+        match catalogue.known(cluster, kind) {
+            // It may have come since.
+            Err(KubernetesError::Unserved { .. }) if is_old => {}
+            known if is_whole => return catalogue.sure(cluster, kind, known),
+            _ => {}
+        }
+        self.load(cluster, kind, &mut catalogue).await?;
+        let known = catalogue.known(cluster, kind);
+        catalogue.sure(cluster, kind, known)
+    }
+
+    /// Asks for the group of a kind, or for all if it names none.
+    async fn load(
+        &self,
+        cluster: &Cluster,
+        kind: &Kind,
+        catalogue: &mut Catalogue,
+    ) -> Result<(), KubernetesError> {
+        let core = || Group {
+            name: String::new(),
+            versions: vec![GroupVersion { name: "v1".to_owned() }],
+            preferred: None,
+        };
+        let groups = match kind.group.as_deref() {
+            Some("") => vec![core()],
+            Some(group) => self.discover(cluster, &format!("/apis/{group}")).await?.into_iter().collect(),
+            None => {
+                let all: Option<AllGroups> = self.discover(cluster, "/apis").await?;
+                all.into_iter().flat_map(|all| all.groups).chain([core()]).collect()
+            }
+        };
+        let is_gone = groups.is_empty();
+        let loaded =
+            join_all(groups.into_iter().map(|group| self.load_group(cluster, group, kind.group.is_none())))
+                .await;
+        let loaded: Vec<_> = loaded.into_iter().collect::<Result<_, _>>()?;
+        // Only what was answered as a whole replaces what is known.
+        if kind.group.is_none() {
+            catalogue.groups.clear();
+            catalogue.complete = Some(Instant::now());
+        } else if is_gone {
+            catalogue.groups.retain(|name, _| Some(name) != kind.group.as_ref());
+        }
+        catalogue.groups.extend(loaded);
+        Ok(())
+    }
+
+    async fn load_group(
+        &self,
+        cluster: &Cluster,
+        group: Group,
+        among_many: bool,
+    ) -> Result<(String, Vec<Loaded>), KubernetesError> {
+        let Group { name, mut versions, preferred } = group;
+        versions.sort_by_key(|version| Some(version) != preferred.as_ref());
+        let load = async |version: GroupVersion| {
+            let root = if name.is_empty() { "/api" } else { "/apis" };
+            let kinds = match self.discover(cluster, &format!("{root}/{}", version.name)).await {
+                Ok(found) => Some(found.map(|found: Resources| found.resources).unwrap_or_default()),
+                Err(KubernetesError::Failed { .. } | KubernetesError::Malformed { .. }) => None,
+                // Among many the others go on; what may be in this one is not known.
+                Err(KubernetesError::Unreachable { .. } | KubernetesError::Denied { .. }) if among_many => {
+                    None
+                }
+                Err(error) => return Err(error),
+            };
+            Ok(Loaded { api_version: version.name, kinds })
+        };
+        let loaded = join_all(versions.into_iter().map(load)).await;
+        let loaded = loaded.into_iter().collect::<Result<_, KubernetesError>>()?;
+        Ok((name, loaded))
+    }
+
+    /// A document of discovery, if it is there.
+    async fn discover<T: for<'de> Deserialize<'de>>(
+        &self,
+        cluster: &Cluster,
+        path: &str,
+    ) -> Result<Option<T>, KubernetesError> {
+        let subject = Subject {
+            cluster: cluster.name.clone(),
+            object: format!("`{path}` of the cluster `{}`", cluster.name),
+            namespace: None,
+            is_secret: false,
+        };
+        let request: Built =
+            Ok(http::Request::get(path).body(Vec::new()).map_err(|_| subject.malformed("no path"))?);
+        let answer = self.send(Half::Read, cluster, &subject, request).await?;
+        match answer.status {
+            404 => Ok(None),
+            _ if answer.is_fine() => serde_json::from_slice(&answer.body)
+                .map(Some)
+                .map_err(|error| subject.malformed(error.to_string())),
+            status => Err(subject.refused(status, &answer.body)),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is read of real clusters.
+
+use kube::core::Request;
+use kube::core::params::{GetParams, ListParams};
+use serde_json::Value;
+
+use super::Clusters;
+use super::catalogue::Known;
+use super::connection::Half;
+use super::page::{Item, Page};
+use super::status::Subject;
+use crate::draft::namespace;
+use crate::error::KubernetesError;
+use crate::object::{Address, Cluster, Kind, Object, Version, checked};
+
+/// How many objects a page has.
+const PAGE: u32 = 500;
+/// How often a list is begun anew because the server forgot where it was.
+const BEGINNINGS: usize = 3;
+
+impl Clusters {
+    /// All objects of a kind.
+    pub(super) async fn list_all(
+        &self,
+        cluster: &Cluster,
+        kind: &Kind,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Object>, KubernetesError> {
+        let known = self.find(cluster, kind).await?;
+        let namespace = namespace.filter(|_| known.served.is_namespaced).map(checked).transpose()?;
+        let subject = Subject::kind(cluster, kind, namespace);
+        let path = path(&known, &known.served.api_version, namespace);
+        for _ in 0..BEGINNINGS {
+            if let Some(items) = self.pages(cluster, &subject, &path).await? {
+                let objects = items.into_iter().map(|item| object(&known, kind, item, &subject));
+                let mut objects = objects.collect::<Result<Vec<_>, _>>()?;
+                objects.sort_by(|a, b| a.address.cmp(&b.address));
+                return Ok(objects);
+            }
+        }
+        Err(KubernetesError::Failed {
+            cluster: cluster.name.clone(),
+            status: 410,
+            why: format!("it forgets lists of {kind} before they are read"),
+        })
+    }
+
+    /// All pages of a list; `None` if the server forgot where it was.
+    async fn pages(
+        &self,
+        cluster: &Cluster,
+        subject: &Subject,
+        path: &str,
+    ) -> Result<Option<Vec<Item>>, KubernetesError> {
+        let mut items = Vec::new();
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let request = Request::new(path).list(&params);
+            let answer = match self.send(Half::Read, cluster, subject, request).await {
+                // A page of large objects may be too large.
+                Err(KubernetesError::Malformed { .. }) if params.limit.is_some_and(|limit| limit > 1) => {
+                    params.limit = params.limit.map(|limit| (limit / 10).max(1));
+                    continue;
+                }
+                other => other?,
+            };
+            match answer.status {
+                410 => return Ok(None),
+                _ if answer.is_fine() => {}
+                _ => return Err(self.refused(cluster, subject, &answer).await),
+            }
+            let page: Page =
+                serde_json::from_slice(&answer.body).map_err(|error| subject.malformed(error.to_string()))?;
+            items.extend(page.items.unwrap_or_default());
+            if page.metadata.next.is_empty() {
+                return Ok(Some(items));
+            }
+            params.continue_token = Some(page.metadata.next);
+        }
+    }
+
+    /// One object.
+    pub(super) async fn get_one(
+        &self,
+        cluster: &Cluster,
+        address: &Address,
+    ) -> Result<Option<Object>, KubernetesError> {
+        let known = self.find(cluster, &address.kind).await?;
+        let subject = Subject::object(cluster, address);
+        let Some(body) = self.fetch(cluster, address, &known, &known.served.api_version).await? else {
+            return Ok(None);
+        };
+        object(&known, &address.kind, Item::from(body), &subject).map(Some)
+    }
+
+    /// One object as the server tells it.
+    pub(super) async fn fetch(
+        &self,
+        cluster: &Cluster,
+        address: &Address,
+        known: &Known,
+        api_version: &str,
+    ) -> Result<Option<Value>, KubernetesError> {
+        let subject = Subject::object(cluster, address);
+        let path = path(known, api_version, namespace(address, &known.served)?);
+        let request = Request::new(path).get(checked(&address.name)?, &GetParams::default());
+        let answer = self.send(Half::Read, cluster, &subject, request).await?;
+        if answer.is_fine() {
+            let body = serde_json::from_slice(&answer.body);
+            return body.map(Some).map_err(|error| subject.malformed(error.to_string()));
+        }
+        match self.refused(cluster, &subject, &answer).await {
+            KubernetesError::Stale { .. } | KubernetesError::Homeless { .. } if answer.status == 404 => {
+                Ok(None)
+            }
+            error => Err(error),
+        }
+    }
+}
+
+/// Where the objects of a kind are.
+pub(super) fn path(known: &Known, api_version: &str, namespace: Option<&str>) -> String {
+    let root = if api_version.contains('/') { "/apis" } else { "/api" };
+    let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
+    format!("{root}/{api_version}{namespace}/{}", known.served.plural)
+}
+
+/// The version of an object: which one it is of those that had its name, and as of when.
+pub(super) fn version(body: &Value) -> Option<Version> {
+    let (uid, revision) = (body["metadata"]["uid"].as_str()?, body["metadata"]["resourceVersion"].as_str()?);
+    Some(Version(format!("{uid}/{revision}")))
+}
+
+/// An object as it was listed. Items of lists do not say what they are.
+fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<Object, KubernetesError> {
+    let Item { mut body, fields } = item;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let name = text(&body["metadata"]["name"]).ok_or_else(|| subject.malformed("it has no name"))?;
+    let version = version(&body).ok_or_else(|| subject.malformed("it has no version"))?;
+    if !body["kind"].is_string() {
+        body["kind"] = known.kind.name.clone().into();
+        body["apiVersion"] = known.served.api_version.clone().into();
+    }
+    let address = Address { kind: kind.clone(), namespace: text(&body["metadata"]["namespace"]), name };
+    Ok(Object { address, version, fields, body })
+}

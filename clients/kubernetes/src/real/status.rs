@@ -1,0 +1,167 @@
+//! What a refusal of an API server means. Pure.
+//!
+//! **Invariant:** of what is said about a Secret only the reason and the names of fields are passed on.
+
+use std::collections::BTreeMap;
+
+use kube::core::response::{Status, StatusCause};
+use qontract_client_http::HttpError;
+
+use crate::error::{Contender, KubernetesError};
+use crate::object::{Address, Cluster, Kind};
+
+/// How many characters of an explanation are told.
+const TOLD: usize = 400;
+
+/// What a call is about.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    /// The cluster.
+    pub cluster: String,
+    /// The object, or the kind of objects.
+    pub object: String,
+    /// Its namespace.
+    pub namespace: Option<String>,
+    /// Whether its values are secret.
+    pub is_secret: bool,
+}
+
+impl Subject {
+    /// One object.
+    pub fn object(cluster: &Cluster, address: &Address) -> Self {
+        Self {
+            object: address.to_string(),
+            ..Self::kind(cluster, &address.kind, address.namespace.as_deref())
+        }
+    }
+
+    /// All objects of a kind.
+    pub fn kind(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> Self {
+        Self {
+            cluster: cluster.name.clone(),
+            object: kind.to_string(),
+            namespace: namespace.map(str::to_owned),
+            // Of whichever group: kinds that are sealed or external bear the word in their names.
+            is_secret: kind.name.contains("Secret"),
+        }
+    }
+
+    /// What it means that the server answered so.
+    pub fn refused(&self, code: u16, body: &[u8]) -> KubernetesError {
+        let status: Status = serde_json::from_slice(body).unwrap_or_default();
+        let (cluster, object) = (self.cluster.clone(), self.object.clone());
+        let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
+        let homeless = |what: String| KubernetesError::Homeless { object: object.clone(), what };
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        match code {
+            401 => KubernetesError::Credentials { cluster, why: "the token is not accepted".to_owned() },
+            403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
+                homeless(format!("the namespace `{namespace}`, which is being removed,"))
+            }
+            403 => KubernetesError::Denied { cluster, why: self.told(&status) },
+            404 if status.details.as_ref().is_some_and(|details| details.kind == "namespaces") => {
+                homeless(format!("the namespace `{namespace}`"))
+            }
+            404 if status.details.as_ref().is_none_or(|details| details.name.is_empty()) => {
+                KubernetesError::Unserved { cluster, kind: object, instead: " any more".to_owned() }
+            }
+            404 => KubernetesError::Stale { object },
+            409 => match contenders(causes) {
+                contenders if contenders.is_empty() => KubernetesError::Stale { object },
+                contenders => KubernetesError::Conflict { object, contenders },
+            },
+            400 | 413 | 422 => KubernetesError::Invalid { cluster, object, why: self.told(&status) },
+            status_code => KubernetesError::Failed { cluster, status: status_code, why: self.told(&status) },
+        }
+    }
+
+    /// What it means that there is no answer.
+    pub fn failed(&self, error: HttpError) -> KubernetesError {
+        let cluster = self.cluster.clone();
+        match error {
+            HttpError::Prepare { .. } => {
+                let why = "its token or its address cannot be sent".to_owned();
+                KubernetesError::Credentials { cluster, why }
+            }
+            HttpError::Refused(refusal) => KubernetesError::Denied { cluster, why: refusal.to_string() },
+            HttpError::Status { status, excerpt, .. } => {
+                let why = if self.is_secret { "it does not say why".to_owned() } else { excerpt };
+                KubernetesError::Failed { cluster, status: status.as_u16(), why }
+            }
+            HttpError::Body { .. } => {
+                KubernetesError::Malformed { object: self.object.clone(), why: error.to_string() }
+            }
+            source => KubernetesError::Unreachable { cluster, source },
+        }
+    }
+
+    /// What cannot be understood of an answer.
+    pub fn malformed(&self, why: impl Into<String>) -> KubernetesError {
+        KubernetesError::Malformed { object: self.object.clone(), why: why.into() }
+    }
+
+    /// What the server says, as far as it may be told.
+    fn told(&self, status: &Status) -> String {
+        let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
+        let causes: Vec<_> =
+            causes.iter().map(|cause| self.cause(cause)).filter(|cause| !cause.is_empty()).collect();
+        let reason = if status.reason.is_empty() { "it does not say why" } else { &status.reason };
+        match (causes.is_empty(), self.is_secret) {
+            (false, true) => cut(&format!("{reason}: {}", causes.join(", "))),
+            (false, false) => cut(&causes.join(", ")),
+            (true, false) if !status.message.is_empty() => cut(&status.message),
+            (true, _) => reason.to_owned(),
+        }
+    }
+
+    fn cause(&self, cause: &StatusCause) -> String {
+        let field = if cause.field.is_empty() { String::new() } else { format!("`{}`", cause.field) };
+        let detail = detail(&cause.message);
+        match (self.is_secret, field.is_empty()) {
+            (true, _) if detail != "field is immutable" => field,
+            (_, true) => detail.to_owned(),
+            (_, false) => format!("{field}: {detail}"),
+        }
+    }
+}
+
+/// What is wrong with a value, without the value: some are printed with all that is in them.
+fn detail(message: &str) -> &str {
+    let Some(value) = message.strip_prefix("Invalid value: ") else { return message };
+    let after = if let Some(rest) = value.strip_prefix('"') {
+        let mut escaped = false;
+        let end = rest.find(|one: char| {
+            let ends = one == '"' && !escaped;
+            escaped = one == '\\' && !escaped;
+            ends
+        });
+        end.and_then(|end| rest[end + 1..].strip_prefix(": "))
+    } else if value.contains('{') {
+        value.rsplit_once(": ").map(|(_, rest)| rest)
+    } else {
+        value.split_once(": ").map(|(_, rest)| rest)
+    };
+    after.unwrap_or("Invalid value")
+}
+
+/// Who else owns fields, if that is what it is about.
+fn contenders(causes: &[StatusCause]) -> Vec<Contender> {
+    let mut contenders: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for cause in causes.iter().filter(|cause| cause.reason == "FieldManagerConflict") {
+        let manager = cause.message.split('"').nth(1).unwrap_or("somebody");
+        contenders.entry(manager).or_default().push(format!("`{}`", cause.field.trim_start_matches('.')));
+    }
+    let contender =
+        |(manager, fields): (&str, Vec<String>)| Contender { manager: manager.to_owned(), fields };
+    contenders.into_iter().map(contender).collect()
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TOLD) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

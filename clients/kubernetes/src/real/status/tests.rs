@@ -1,0 +1,110 @@
+//! What refusals mean, as API servers word them.
+
+use serde_json::{Value, json};
+
+use super::Subject;
+use crate::object::{Address, Cluster, Kind};
+
+#[track_caller]
+fn check(kind: &str, code: u16, status: &Value, expect: &str) {
+    let cluster = Cluster { name: "c1".to_owned(), server: String::new(), token: None };
+    let subject = Subject::object(&cluster, &Address::in_namespace(Kind::named(kind), "ns", "a"));
+    assert_eq!(subject.refused(code, status.to_string().as_bytes()).to_string(), expect);
+}
+
+#[test]
+fn who_is_not_known_or_not_allowed() {
+    check(
+        "ConfigMap",
+        401,
+        &json!({"message": "Unauthorized"}),
+        "cannot log in to the cluster `c1`: the token is not accepted",
+    );
+    let denied = json!({"reason": "Forbidden", "message": "configmaps is forbidden: User \"plain\" cannot list", "details": {}});
+    let expect = "the cluster `c1` does not allow it: configmaps is forbidden: User \"plain\" cannot list";
+    check("ConfigMap", 403, &denied, expect);
+    check("Secret", 403, &denied, "the cluster `c1` does not allow it: Forbidden");
+}
+
+#[test]
+fn what_has_no_place() {
+    let missing = json!({"reason": "NotFound", "details": {"kind": "namespaces", "name": "ns"}});
+    let expect = "ConfigMap `a` in `ns` has no place: the namespace `ns` is not there";
+    check("ConfigMap", 404, &missing, expect);
+    let going = json!({"reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}});
+    let expect =
+        "ConfigMap `a` in `ns` has no place: the namespace `ns`, which is being removed, is not there";
+    check("ConfigMap", 403, &going, expect);
+}
+
+#[test]
+fn what_changed_meanwhile() {
+    let expect = "ConfigMap `a` in `ns` changed since it was read";
+    check("ConfigMap", 409, &json!({"reason": "Conflict", "details": {"name": "a"}}), expect);
+    check("ConfigMap", 409, &json!({"reason": "AlreadyExists"}), expect);
+    check(
+        "ConfigMap",
+        404,
+        &json!({"reason": "NotFound", "details": {"name": "a", "kind": "configmaps"}}),
+        expect,
+    );
+    let gone = "the cluster `c1` does not serve ConfigMap `a` in `ns` any more";
+    check("ConfigMap", 404, &json!({"reason": "NotFound", "details": {}}), gone);
+}
+
+#[test]
+fn who_else_owns_fields() {
+    let conflict =
+        |field, message| json!({"reason": "FieldManagerConflict", "message": message, "field": field});
+    let status = json!({"reason": "Conflict", "details": {"causes": [
+        conflict(".data.b", "conflict with \"helm\" using v1"),
+        conflict(".data.a", "conflict with \"argo\" with subresource \"scale\" using v1 at 2024-01-01T00:00:00Z"),
+        conflict(".data.c", "conflict with \"helm\" using v1"),
+    ]}});
+    let expect = "ConfigMap `a` in `ns` is managed by others, too: `argo` owns `data.a`; `helm` owns `data.b`, `data.c`";
+    check("ConfigMap", 409, &status, expect);
+}
+
+fn invalid(causes: &Value) -> Value {
+    json!({"reason": "Invalid", "message": "everything, with hunter2", "details": {"causes": causes}})
+}
+
+#[test]
+fn what_is_not_valid_is_told_without_values() {
+    let immutable = json!({"message": "Invalid value: core.PodTemplateSpec{Env: \"hunter2\", X: y}: field is immutable", "field": "spec.template"});
+    let wrong = json!({"message": "Invalid value: \"a\\\": b\": spec.x in body must be of type string: \"number\"", "field": "spec.x"});
+    let number =
+        json!({"message": "Invalid value: -1: must be greater than or equal to 0", "field": "spec.replicas"});
+    let required = json!({"message": "Required value", "field": "metadata.name"});
+    check(
+        "Deployment",
+        422,
+        &invalid(&json!([immutable, wrong, number, required])),
+        "the cluster `c1` does not take Deployment `a` in `ns`: `spec.template`: field is immutable, \
+         `spec.x`: spec.x in body must be of type string: \"number\", \
+         `spec.replicas`: must be greater than or equal to 0, `metadata.name`: Required value",
+    );
+}
+
+#[test]
+fn nothing_is_told_of_secrets_but_fields() {
+    let causes = json!([{"message": "Invalid value: \"hunter2\": must be hunter2", "field": "data[x]"},
+        {"message": "Invalid value: \"hunter2\": field is immutable", "field": "type"}]);
+    let expect =
+        "the cluster `c1` does not take Secret `a` in `ns`: Invalid: `data[x]`, `type`: field is immutable";
+    check("Secret", 422, &invalid(&causes), expect);
+    check("Secret", 422, &invalid(&json!([])), "the cluster `c1` does not take Secret `a` in `ns`: Invalid");
+    check("ExternalSecret", 500, &invalid(&json!([])), "the cluster `c1` answered 500: Invalid");
+}
+
+#[test]
+fn an_answer_that_says_nothing_is_told_as_such() {
+    check("ConfigMap", 500, &json!("broken"), "the cluster `c1` answered 500: it does not say why");
+}
+
+#[test]
+fn a_long_explanation_is_cut() {
+    let status = json!({"reason": "BadRequest", "message": "x".repeat(1000)});
+    let expect = format!("the cluster `c1` does not take ConfigMap `a` in `ns`: {}…", "x".repeat(400));
+    check("ConfigMap", 400, &status, &expect);
+}

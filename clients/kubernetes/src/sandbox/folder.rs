@@ -1,0 +1,153 @@
+//! The folder of one cluster: where objects are in it, and how its files are read and written.
+//!
+//! **Invariant:** a file is there as a whole or not at all, and is never written through a name that leads elsewhere.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::error::KubernetesError;
+use crate::object::{Cluster, checked};
+
+/// The folder of objects that are in no namespace.
+const OF_CLUSTER: &str = "_cluster";
+
+/// The folder of a cluster.
+#[derive(Debug)]
+pub(super) struct Folder {
+    /// The folder of all clusters: above it, links are fine.
+    root: PathBuf,
+    path: PathBuf,
+}
+
+/// A file that was read.
+pub(super) struct Found {
+    pub bytes: Vec<u8>,
+    pub age: Duration,
+}
+
+impl Folder {
+    /// The folder of this cluster.
+    pub fn new(root: &Path, cluster: &Cluster) -> Result<Self, KubernetesError> {
+        let folder =
+            Self { root: root.to_owned(), path: root.join("clusters").join(checked(&cluster.name)?) };
+        folder.own(&folder.path)?;
+        Ok(folder)
+    }
+
+    /// Where the objects of a kind are.
+    pub fn of_kind(&self, namespace: Option<&str>, kind: &str) -> Result<PathBuf, KubernetesError> {
+        let part = namespace.map_or(Ok(OF_CLUSTER), checked)?;
+        let folder = self.path.join(part).join(checked(kind)?);
+        self.own(&folder)?;
+        Ok(folder)
+    }
+
+    /// The namespaces that have a folder.
+    pub fn namespaces(&self) -> Result<Vec<String>, KubernetesError> {
+        let mut names = entries(&self.path)?;
+        names.retain(|name| checked(name).is_ok());
+        Ok(names)
+    }
+
+    /// The file of an object.
+    pub fn file(&self, namespace: Option<&str>, kind: &str, name: &str) -> Result<PathBuf, KubernetesError> {
+        Ok(self.of_kind(namespace, kind)?.join(format!("{}.yaml", checked(name)?)))
+    }
+
+    /// Removes all that is in a namespace.
+    pub fn empty(&self, namespace: &str) -> Result<(), KubernetesError> {
+        self.drop(&self.path.join(checked(namespace)?))
+    }
+
+    /// Removes a folder with all that is in it.
+    pub fn drop(&self, folder: &Path) -> Result<(), KubernetesError> {
+        self.own(folder)?;
+        gone(fs::remove_dir_all(folder)).map_err(|error| failed("remove", folder, error))
+    }
+
+    /// Nobody else writes to the cluster while the file is held, in this process or another. The folder itself is locked, so
+    /// that nothing lies around.
+    pub fn lock(&self) -> Result<File, KubernetesError> {
+        fs::create_dir_all(&self.path).map_err(|error| failed("make", &self.path, error))?;
+        let locked = File::open(&self.path).and_then(|opened| opened.lock().map(|()| opened));
+        locked.map_err(|error| failed("lock", &self.path, error))
+    }
+
+    /// What a file has, if it is there.
+    pub fn read(&self, file: &Path) -> Result<Option<Found>, KubernetesError> {
+        self.own(file)?;
+        let read = || {
+            let modified = fs::metadata(file)?.modified()?;
+            let age = SystemTime::now().duration_since(modified).unwrap_or_default();
+            io::Result::Ok(Found { bytes: fs::read(file)?, age })
+        };
+        match read() {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("read", file, error)),
+        }
+    }
+
+    /// Writes a file in place of what is there.
+    pub fn write(&self, file: &Path, text: &str) -> Result<(), KubernetesError> {
+        self.own(file)?;
+        let folder = file.parent().unwrap_or(&self.path);
+        fs::create_dir_all(folder).map_err(|error| failed("make", folder, error))?;
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // A draft that stays behind does no harm: its name begins with a dot.
+        let draft = folder.join(format!(".{name}.{}", std::process::id()));
+        fs::write(&draft, text).map_err(|error| failed("write", &draft, error))?;
+        fs::rename(&draft, file).map_err(|error| failed("write", file, error))
+    }
+
+    /// Removes a file; one that is gone already is fine.
+    pub fn remove(&self, file: &Path) -> Result<(), KubernetesError> {
+        self.own(file)?;
+        gone(fs::remove_file(file)).map_err(|error| failed("remove", file, error))
+    }
+
+    /// Refuses what is reached through a link: it is not of the sandbox.
+    fn own(&self, path: &Path) -> Result<(), KubernetesError> {
+        let below = path.ancestors().take_while(|part| *part != self.root);
+        for part in below {
+            if part.is_symlink() {
+                return Err(failed("use", part, io::Error::other("it is a link")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of the objects in a folder, sorted.
+pub(super) fn names(folder: &Path) -> Result<Vec<String>, KubernetesError> {
+    let names = entries(folder)?.into_iter();
+    Ok(names.filter_map(|name| name.strip_suffix(".yaml").map(str::to_owned)).collect())
+}
+
+/// The names in a folder, sorted, without those that begin with a dot.
+fn entries(folder: &Path) -> Result<Vec<String>, KubernetesError> {
+    let read = || fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
+    let entries = match read() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(failed("list", folder, error)),
+    };
+    let names = entries.into_iter().filter_map(|name| name.into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// What is gone already is fine.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn failed(what: &str, path: &Path, source: io::Error) -> KubernetesError {
+    KubernetesError::File { what: format!("{what} `{}`", path.display()), source }
+}

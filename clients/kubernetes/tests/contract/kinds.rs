@@ -1,0 +1,70 @@
+//! Which kinds a cluster serves.
+
+use qontract_client_kubernetes::{Address, Kind, KubernetesError, Onto};
+use serde_json::{Value, json};
+
+use crate::world::{World, unique};
+
+pub async fn a_kind_or_version_that_is_not_served_is_told(world: &World) {
+    for kind in ["Nonsense", "Nonsense.example.com", "Deployment.example.com"] {
+        let asked =
+            world.kubernetes.served(&world.permits.read, &world.cluster, &kind.parse().unwrap()).await;
+        let error = asked.unwrap_err();
+        assert!(matches!(error, KubernetesError::Unserved { .. }) && !error.is_transient(), "{error}");
+    }
+    let body = json!({"apiVersion": "apps/v1beta1", "kind": "Deployment"});
+    let error = world.put(&world.address("Deployment", "a"), body, Onto::Nothing).await.unwrap_err();
+    assert!(
+        error.to_string().ends_with("does not serve `Deployment` of `apps/v1beta1`, only of `apps/v1`"),
+        "{error}"
+    );
+    let deployment = Kind::named("Deployment");
+    let served = world.kubernetes.served(&world.permits.read, &world.cluster, &deployment).await.unwrap();
+    assert_eq!((served.api_version.as_str(), served.plural.as_str()), ("apps/v1", "deployments"));
+    assert!(served.is_namespaced);
+}
+
+fn definition(group: &str) -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({"spec": {"group": group, "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}})
+}
+
+async fn define(world: &World, group: &str) -> Address {
+    let kind = "CustomResourceDefinition".parse().unwrap();
+    let address = Address::of_cluster(kind, format!("widgets.{group}"));
+    world.put(&address, definition(group), Onto::Nothing).await.unwrap();
+    address
+}
+
+pub async fn kinds_come_with_their_definitions(world: &World) {
+    let group = format!("{}.example.com", unique("g"));
+    let kind = format!("Widget.{group}");
+    let address = world.address(&kind, "a");
+    let body = json!({"apiVersion": format!("{group}/v1"), "kind": "Widget", "spec": {"a": 1, "b": 2}});
+    let error = world.put(&address, body.clone(), Onto::Nothing).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Unserved { .. }), "{error}");
+    let definition = define(world, &group).await;
+    world.served(&kind).await;
+    world.put(&address, body.clone(), Onto::Nothing).await.unwrap();
+    world.apply(&address, json!({"spec": {"a": 1}})).await.unwrap();
+    assert_eq!(world.get(&address).await.body["spec"], json!({"a": 1}));
+    assert_eq!(world.list(&kind, &world.namespace).await.len(), 1);
+    world.remove(&world.get(&definition).await).await.unwrap();
+}
+
+pub async fn a_name_that_could_be_either_kind_is_told(world: &World) {
+    let groups = [unique("h"), unique("i")].map(|name| format!("{name}.example.com"));
+    let mut definitions = Vec::new();
+    for group in &groups {
+        definitions.push(define(world, group).await);
+        world.served(&format!("Widget.{group}")).await;
+    }
+    let widget = Kind::named("Widget");
+    let error = world.kubernetes.served(&world.permits.read, &world.cluster, &widget).await.unwrap_err();
+    let KubernetesError::Ambiguous { groups: told, .. } = &error else { panic!("{error}") };
+    assert!(groups.iter().all(|group| told.contains(group)), "{error}");
+    for definition in &definitions {
+        world.remove(&world.get(definition).await).await.unwrap();
+    }
+}

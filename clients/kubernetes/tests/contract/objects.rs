@@ -1,0 +1,104 @@
+//! Objects are created, listed, read, changed and removed.
+
+use qontract_client_kubernetes::{Address, Fields, Kind, KubernetesError, Object, Onto, Rehearsal, Version};
+use qontract_client_kubernetes::{Draft, MANAGER};
+use serde_json::json;
+
+use crate::world::{World, unique};
+
+fn names(objects: &[Object]) -> Vec<&str> {
+    objects.iter().map(|object| object.address.name.as_str()).collect()
+}
+
+pub async fn what_is_created_is_listed_and_what_is_removed_is_gone(world: &World) {
+    let ours = async || {
+        let mut listed = world.list("Secret", &world.namespace).await;
+        // A real cluster adds some of its own.
+        listed.retain(|object| object.address.name.len() == 1);
+        listed
+    };
+    assert!(ours().await.is_empty());
+    for name in ["b", "a"] {
+        let body = json!({"data": {"x": "eQ=="}, "metadata": {"labels": {"l": name}}});
+        world.put(&world.address("Secret", name), body, Onto::Nothing).await.unwrap();
+    }
+    let listed = ours().await;
+    assert_eq!(names(&listed), ["a", "b"]);
+    let a = world.get(&world.address("Secret", "a")).await;
+    assert_eq!(listed[0], a, "a list tells what a look at one tells");
+    assert_eq!((&a.body["apiVersion"], &a.body["kind"]), (&json!("v1"), &json!("Secret")));
+    assert_eq!(a.body["data"], json!({"x": "eQ=="}));
+    assert_eq!(a.body["metadata"]["namespace"], world.namespace);
+    assert!(a.body["metadata"]["managedFields"].is_null());
+    world.remove(&a).await.unwrap();
+    assert_eq!(names(&ours().await), ["b"]);
+    assert_eq!(world.find(&a.address).await, None);
+    world.remove(&a).await.unwrap();
+}
+
+pub async fn writes_have_preconditions(world: &World) {
+    let address = world.config_map("a");
+    let stale = |done: Result<(), KubernetesError>| {
+        let error = done.unwrap_err();
+        assert!(matches!(error, KubernetesError::Stale { .. }) && error.is_transient(), "{error}");
+    };
+    let onto = |version: &Version| Onto::Version(version.clone(), Fields::Settled);
+    stale(world.put(&address, json!({"data": {"a": "1"}}), onto(&Version("1".to_owned()))).await);
+    assert_eq!(world.find(&address).await, None, "what must be there is not made");
+    world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    stale(world.put(&address, json!({"data": {"a": "2"}}), Onto::Nothing).await);
+    let first = world.get(&address).await;
+    world.apply(&address, json!({"data": {"a": "3"}})).await.unwrap();
+    stale(world.put(&address, json!({"data": {"a": "4"}}), onto(&first.version)).await);
+    stale(
+        world
+            .put(
+                &address,
+                json!({"data": {"a": "4"}}),
+                Onto::Version(first.version.clone(), Fields::ToBeMoved),
+            )
+            .await,
+    );
+    stale(world.put(&address, json!({"data": {"a": "4"}}), Onto::Replaced(first.version.clone())).await);
+    stale(world.remove(&first).await);
+    let last = world.get(&address).await;
+    assert_eq!(last.body["data"], json!({"a": "3"}));
+    world.remove(&last).await.unwrap();
+    stale(world.put(&address, json!({"data": {"a": "4"}}), onto(&last.version)).await);
+    assert_eq!(world.find(&address).await, None, "what is gone does not come back");
+}
+
+pub async fn a_namespace_that_is_not_there_has_nothing_and_takes_nothing(world: &World) {
+    let nowhere = unique("nowhere");
+    assert!(world.list("ConfigMap", &nowhere).await.is_empty());
+    let address = Address::in_namespace(Kind::named("ConfigMap"), nowhere, "a");
+    assert_eq!(world.find(&address).await, None);
+    let error = world.put(&address, json!({}), Onto::Nothing).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Homeless { .. }) && error.is_transient(), "{error}");
+    let draft = Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false };
+    let said = world.kubernetes.rehearse(&world.permits.read, &world.cluster, MANAGER, &draft).await.unwrap();
+    assert!(matches!(said, Rehearsal::NotYet(_)), "{said:?}");
+}
+
+pub async fn objects_of_the_cluster_itself_are_in_no_namespace(world: &World) {
+    let name = unique("role");
+    let address = Address::of_cluster(Kind::named("ClusterRole"), name.clone());
+    let body = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []});
+    world.put(&address, body, Onto::Nothing).await.unwrap();
+    let listed = world.list("ClusterRole.rbac.authorization.k8s.io", &world.namespace).await;
+    assert!(names(&listed).contains(&name.as_str()));
+    world.remove(&world.get(&address).await).await.unwrap();
+    assert_eq!(world.find(&address).await, None);
+}
+
+pub async fn more_objects_than_a_page_has_are_listed(world: &World) {
+    let put = async |number: usize| {
+        let address = world.config_map(&format!("m{number:04}"));
+        world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    };
+    futures_util::future::join_all((0..501).map(put)).await;
+    let listed = world.list("ConfigMap", &world.namespace).await;
+    let ours: Vec<_> = names(&listed).into_iter().filter(|name| name.starts_with('m')).collect();
+    assert_eq!(ours.len(), 501);
+    assert!(ours.is_sorted());
+}

@@ -1,0 +1,125 @@
+//! What only real clusters do: they cannot be reached, do not let one in, hold what is to go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use qontract_access::Mode;
+use qontract_client_http::Secret;
+use qontract_client_kubernetes::{
+    Address, Cluster, Clusters, Draft, Kind, KubernetesError, MANAGER, Object, Onto, Reader as _, Rehearsal,
+    Token, Version, Writer as _,
+};
+use qontract_testkit::permits;
+use serde_json::json;
+
+use crate::world::{Api, Fixed, World, http, unique};
+
+async fn namespaces(clusters: &Clusters, cluster: &Cluster) -> Result<Vec<Object>, KubernetesError> {
+    clusters.list(&permits(Mode::DryRun).read, cluster, &Kind::namespace(), None).await
+}
+
+#[tokio::test]
+async fn a_real_cluster_that_cannot_be_reached_harms_no_other() {
+    let api = Api::shared();
+    let clusters = api.clusters(&permits(Mode::DryRun).read, &api.token);
+    let token = Token { secret: Secret::new(api.token.as_str()), server: None };
+    let others = Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(Fixed(token)), BTreeMap::new());
+    let closed = Cluster { name: "closed".to_owned(), server: "https://127.0.0.1:1".to_owned(), token: None };
+    // Nobody says that its certificate is to be trusted.
+    let strange = Cluster { name: "strange".to_owned(), ..api.cluster() };
+    // A server may come back; a certificate does not become trusted by itself.
+    for (cluster, may_pass) in [(closed, true), (strange, false)] {
+        let error = namespaces(&others, &cluster).await.unwrap_err();
+        let is_told =
+            matches!(error, KubernetesError::Unreachable { .. }) && error.is_transient() == may_pass;
+        assert!(is_told, "{}", error.told());
+        assert!(!error.told().contains(&api.token));
+    }
+    assert!(!namespaces(&clusters, &api.cluster()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_real_cluster_tells_who_is_not_let_in() {
+    let api = Api::shared();
+    let plain = api.clusters(&permits(Mode::DryRun).read, &api.plain_token);
+    let error = namespaces(&plain, &api.cluster()).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Denied { .. }) && !error.is_transient(), "{}", error.told());
+    let wrong = api.clusters(&permits(Mode::DryRun).read, "no-such-token");
+    let error = namespaces(&wrong, &api.cluster()).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Credentials { .. }), "{}", error.told());
+    assert!(
+        !error.told().contains("no-such-token") && !format!("{wrong:?}{error:?}").contains("no-such-token")
+    );
+}
+
+#[tokio::test]
+async fn the_token_of_a_real_cluster_is_sent_to_no_other() {
+    let api = Api::shared();
+    let token = Token { secret: Secret::new("t0ken"), server: Some("https://other.example.com".to_owned()) };
+    let settings = BTreeMap::from([("real".to_owned(), api.settings())]);
+    let clusters = Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(Fixed(token)), settings);
+    let error = namespaces(&clusters, &api.cluster()).await.unwrap_err();
+    let expect = format!("its token is for `https://other.example.com`, not for `{}`", api.url);
+    assert!(error.to_string().ends_with(&expect), "{error}");
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing_to_a_real_cluster() {
+    let api = Api::shared();
+    let (dry, stolen) = (permits(Mode::DryRun).read, permits(Mode::Real).write.unwrap());
+    // Even with the connections of a real run.
+    let clusters = api.clusters(&permits(Mode::Real).read, &api.token).for_run(&dry);
+    let address = Address::of_cluster(Kind::namespace(), unique("dry"));
+    let draft = Draft { address: address.clone(), body: json!({}), onto: Onto::Nothing, is_sensitive: false };
+    let refused = |done: Result<(), KubernetesError>| {
+        let error = done.unwrap_err().told();
+        assert!(error.contains("is refused: this is a dry run"), "{error}");
+    };
+    refused(clusters.put(&stolen, &api.cluster(), MANAGER, &draft).await);
+    refused(clusters.remove(&stolen, &api.cluster(), &address, &Version("uid/1".to_owned())).await);
+    let rehearsed = clusters.rehearse(&dry, &api.cluster(), MANAGER, &draft).await.unwrap();
+    assert_eq!(rehearsed, Rehearsal::Taken, "what is only rehearsed is sent");
+    assert_eq!(clusters.get(&dry, &api.cluster(), &address).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_real_cluster_that_did_not_opt_in_is_not_asked() {
+    let api = Api::shared();
+    let (read, token) = (permits(Mode::DryRun).read, Token { secret: Secret::new("t"), server: None });
+    let clusters = Clusters::new(&read, http(), Arc::new(Fixed(token)), BTreeMap::new());
+    let address = Address::of_cluster(Kind::namespace(), "a");
+    let draft = Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false };
+    let said = clusters.rehearse(&read, &api.cluster(), MANAGER, &draft).await.unwrap();
+    assert_eq!(said, Rehearsal::NotAsked);
+}
+
+#[tokio::test]
+async fn what_a_finalizer_holds_on_a_real_cluster_is_not_waited_for_without_end() {
+    let world = World::real_cluster().await;
+    let address = world.config_map("held");
+    let body = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    world.put(&address, body, Onto::Nothing).await.unwrap();
+    let live = world.get(&address).await;
+    let error = world.put(&address, json!({}), Onto::Replaced(live.version)).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Held { .. }) && error.is_transient(), "{error}");
+    assert!(error.to_string().contains("`example.com/hold`"), "{error}");
+    assert!(world.get(&address).await.is_going());
+    let free = json!({"metadata": {"finalizers": null}}).to_string();
+    let patch = ["patch", "configmap", "held", "-n", &world.namespace, "--type=merge", "-p", &free];
+    Api::shared().kubectl(&patch, &json!(null));
+    world.clean().await;
+}
+
+#[tokio::test]
+async fn what_kubectl_changed_on_a_real_cluster_stays_unless_it_is_declared() {
+    let world = World::real_cluster().await;
+    let address = world.config_map("a");
+    world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
+    let change = json!({"data": {"a": "2", "b": "3"}}).to_string();
+    let patch = ["patch", "configmap", "a", "-n", &world.namespace, "--type=merge", "-p", &change];
+    Api::shared().kubectl(&patch, &json!(null));
+    world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
+    assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "3"}));
+    world.clean().await;
+}

@@ -1,0 +1,196 @@
+//! What only the sandbox does: it is a folder.
+
+use std::fs;
+
+use qontract_access::Mode;
+use qontract_client_kubernetes::{
+    Address, Cluster, Draft, Fields, Kind, KubernetesError, MANAGER, Onto, Reader as _, Sandbox, Version,
+    Writer as _,
+};
+use qontract_testkit::{Scratch, permits};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+fn cluster(name: &str) -> Cluster {
+    Cluster { name: name.to_owned(), server: "https://api.example.com".to_owned(), token: None }
+}
+
+fn namespace(name: &str) -> Draft {
+    let address = Address::of_cluster(Kind::namespace(), name);
+    Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false }
+}
+
+#[tokio::test]
+async fn a_file_is_what_was_declared_with_who_owns_it_below() {
+    let world = World::sandbox().await;
+    let address = world.config_map("a");
+    world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
+    let file = format!("clusters/c1/{}/ConfigMap/a.yaml", world.namespace);
+    let scratch = world.scratch.as_ref().unwrap();
+    let expect = "---\napiVersion: v1\ndata:\n  a: \"1\"\nkind: ConfigMap\nmetadata:\n  name: a\n\
+                  # managed: {\"fieldsV1\":{\"f:data\":{\"f:a\":{}}},\"manager\":\"qontract\",\"operation\":\"Apply\"}\n";
+    assert_eq!(scratch.read(&file), expect);
+    let folder = scratch.path().join("clusters/c1/_cluster/Namespace");
+    let names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, [format!("{}.yaml", world.namespace).as_str()], "nothing lies around");
+    let namespace = scratch.read(&format!("clusters/c1/_cluster/Namespace/{}.yaml", world.namespace));
+    assert_eq!(
+        namespace,
+        format!("---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n", world.namespace)
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_was_edited_by_hand_is_as_it_is() {
+    let world = World::sandbox().await;
+    let (address, scratch) = (world.config_map("a"), world.scratch.as_ref().unwrap());
+    let file = format!("clusters/c1/{}/ConfigMap/a.yaml", world.namespace);
+    scratch.write(&file, "data: {a: '1', b: '2'}\n");
+    let live = world.get(&address).await;
+    assert_eq!(live.fields, Fields::Settled);
+    assert_eq!(live.body["kind"], "ConfigMap");
+    scratch.write(&file, "data: {a: '1', b: '3'}\n");
+    let stale = world.put(&address, json!({}), Onto::Version(live.version, live.fields)).await.unwrap_err();
+    assert!(matches!(stale, KubernetesError::Stale { .. }), "{stale}");
+    world.apply(&address, json!({"data": {"a": "0"}})).await.unwrap();
+    assert_eq!(
+        world.get(&address).await.body["data"],
+        json!({"a": "0", "b": "3"}),
+        "nobody owns what nobody applied"
+    );
+}
+
+#[tokio::test]
+async fn what_is_in_a_namespace_goes_with_it() {
+    let world = World::sandbox().await;
+    world.put(&world.config_map("a"), json!({}), Onto::Nothing).await.unwrap();
+    world.clean().await;
+    assert!(!world.scratch.as_ref().unwrap().path().join("clusters/c1").join(&world.namespace).exists());
+}
+
+#[tokio::test]
+async fn no_name_leads_out_of_the_sandbox() {
+    let scratch = Scratch::new();
+    let sandbox = Sandbox::new(scratch.path().join("sandbox"));
+    let permits = permits(Mode::Real);
+    let (read, write) = (&permits.read, permits.write.as_ref().unwrap());
+    let named = |error: KubernetesError, name: &str| {
+        assert!(matches!(error, KubernetesError::Name { .. }), "{name:?}: {error}");
+    };
+    for name in
+        ["..", ".", "", "a/b", "../../x", "/etc", "a\0b", ".hidden", "_cluster", "-a", &"x".repeat(300)]
+    {
+        let draft = namespace(name);
+        named(sandbox.put(write, &cluster("c1"), MANAGER, &draft).await.unwrap_err(), name);
+        named(sandbox.get(read, &cluster(name), &namespace("a").address).await.unwrap_err(), name);
+        let version = Version("1".to_owned());
+        named(sandbox.remove(write, &cluster("c1"), &draft.address, &version).await.unwrap_err(), name);
+        let inside = Address::in_namespace(Kind::named("ConfigMap"), name, "a");
+        named(sandbox.get(read, &cluster("c1"), &inside).await.unwrap_err(), name);
+    }
+    assert!(!scratch.path().join("sandbox").exists());
+}
+
+#[tokio::test]
+async fn links_are_refused() {
+    for link in
+        ["clusters", "clusters/c1", "clusters/c1/_cluster/Namespace", "clusters/c1/_cluster/Namespace/a.yaml"]
+    {
+        let scratch = Scratch::new();
+        scratch.write("elsewhere/c1/_cluster/Namespace/a.yaml", "kind: Namespace\n");
+        let target = format!("elsewhere{}", link.strip_prefix("clusters").unwrap());
+        let depth = link.matches('/').count();
+        let inside = scratch.path().join("sandbox").join(link);
+        fs::create_dir_all(inside.parent().unwrap()).unwrap();
+        scratch.link(&format!("sandbox/{link}"), &format!("{}{target}", "../".repeat(depth + 1)));
+        assert!(inside.exists(), "the link leads somewhere");
+        let (sandbox, permits) = (Sandbox::new(scratch.path().join("sandbox")), permits(Mode::Real));
+        let write = permits.write.as_ref().unwrap();
+        let refused = |error: KubernetesError| {
+            assert!(error.told().ends_with("it is a link"), "{link}: {}", error.told());
+        };
+        let draft = namespace("a");
+        refused(sandbox.get(&permits.read, &cluster("c1"), &draft.address).await.unwrap_err());
+        refused(sandbox.put(write, &cluster("c1"), MANAGER, &draft).await.unwrap_err());
+        let version = Version("1".to_owned());
+        refused(sandbox.remove(write, &cluster("c1"), &draft.address, &version).await.unwrap_err());
+        assert_eq!(scratch.read("elsewhere/c1/_cluster/Namespace/a.yaml"), "kind: Namespace\n");
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_an_error_not_an_absence() {
+    let scratch = Scratch::new();
+    scratch.write("clusters/c1/_cluster/Namespace/a.yaml", "a: [\n");
+    let (sandbox, read) = (Sandbox::new(scratch.path()), permits(Mode::DryRun).read);
+    let error = sandbox.get(&read, &cluster("c1"), &namespace("a").address).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Malformed { .. }) && !error.is_transient(), "{error}");
+    assert!(sandbox.list(&read, &cluster("c1"), &Kind::namespace(), None).await.is_err());
+}
+
+#[tokio::test]
+async fn workloads_roll_out_without_a_status_in_the_file() {
+    let world = World::sandbox().await;
+    let address = world.address("Deployment", "a");
+    let rollout = |how: &str| json!({"metadata": {"annotations": {"sandbox.qontract.dev/rollout": how}}, "spec": {"replicas": 2}});
+    world.put(&address, rollout("never"), Onto::Nothing).await.unwrap();
+    let ready = async || world.get(&address).await.body["status"]["readyReplicas"].clone();
+    assert_eq!(ready().await, 0);
+    world.apply(&address, rollout("0s")).await.unwrap();
+    assert_eq!(ready().await, 2);
+    let file = format!("clusters/c1/{}/Deployment/a.yaml", world.namespace);
+    assert!(!world.scratch.as_ref().unwrap().read(&file).contains("status"));
+}
+
+#[tokio::test]
+async fn kinds_of_one_name_have_folders_of_their_own() {
+    let world = World::sandbox().await;
+    let folder = world.scratch.as_ref().unwrap().path().join("clusters/c1").join(&world.namespace);
+    for (kind, expect) in [
+        ("Event", "Event"),
+        ("Event.events.k8s.io", "Event.events.k8s.io"),
+        ("Route.route.openshift.io", "Route"),
+        ("PrometheusRule", "PrometheusRule"),
+    ] {
+        world.put(&world.address(kind, "a"), json!({}), Onto::Nothing).await.unwrap();
+        assert!(folder.join(expect).join("a.yaml").exists(), "{kind}");
+    }
+}
+
+#[test]
+fn changes_at_the_same_time_are_not_lost() {
+    let scratch = Scratch::new();
+    let (sandbox, permits) = (Sandbox::new(scratch.path()), permits(Mode::Real));
+    let write = permits.write.as_ref().unwrap();
+    let address = namespace("a").address;
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime().block_on(sandbox.put(write, &cluster("c1"), MANAGER, &namespace("a"))).unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (sandbox, address, read) = (&sandbox, &address, &permits.read);
+            scope.spawn(move || runtime().block_on(add(sandbox, read, write, (address, number))));
+        }
+    });
+    let live = runtime().block_on(sandbox.get(&permits.read, &cluster("c1"), &address)).unwrap().unwrap();
+    assert_eq!(live.body["metadata"]["labels"].as_object().map(serde_json::Map::len), Some(8));
+}
+
+/// Adds a label of its own, as often as it takes.
+async fn add(
+    sandbox: &Sandbox,
+    read: &qontract_access::ReadPermit,
+    write: &qontract_access::WritePermit,
+    (address, number): (&Address, usize),
+) {
+    let body: Value = json!({"metadata": {"labels": {format!("l{number}"): "x"}}});
+    loop {
+        let live = sandbox.get(read, &cluster("c1"), address).await.unwrap().unwrap();
+        let onto = Onto::Version(live.version, Fields::Settled);
+        let draft = Draft { address: address.clone(), body: body.clone(), onto, is_sensitive: false };
+        match sandbox.put(write, &cluster("c1"), &format!("m{number}"), &draft).await {
+            Err(KubernetesError::Stale { .. }) => {}
+            other => return other.unwrap(),
+        }
+    }
+}

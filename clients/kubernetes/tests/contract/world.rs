@@ -1,0 +1,226 @@
+//! A cluster to test on, with a namespace of its own.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::num::NonZeroU32;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Mode, Permits, ReadPermit};
+use qontract_client_http::{Proxies, Secret, Settings};
+use qontract_client_kubernetes::{
+    Address, Cluster, ClusterSettings, Clusters, Draft, Fields, Kind, Kubernetes, KubernetesError, MANAGER,
+    Object, Onto, Sandbox, Token, Tokens,
+};
+use qontract_testkit::{Scratch, permits};
+use serde_json::{Value, json};
+
+/// A cluster to test on.
+pub struct World {
+    pub kubernetes: Box<dyn Kubernetes>,
+    pub permits: Permits,
+    pub cluster: Cluster,
+    /// A namespace that nobody else uses.
+    pub namespace: String,
+    /// The folder of the sandbox.
+    pub scratch: Option<Scratch>,
+}
+
+/// The real API server, as the variables of the environment tell.
+pub struct Api {
+    pub url: String,
+    pub ca: Vec<u8>,
+    pub token: String,
+    pub plain_token: String,
+    pub kubectl: String,
+}
+
+impl Api {
+    pub fn shared() -> Self {
+        let variable = |name: &str| {
+            std::env::var(name)
+                .unwrap_or_else(|_| panic!("{name} is not set: run `cargo xtask test` for a real cluster"))
+        };
+        Self {
+            url: variable("QONTRACT_KUBE_URL"),
+            ca: std::fs::read(variable("QONTRACT_KUBE_CA")).expect("QONTRACT_KUBE_CA is a file"),
+            token: variable("QONTRACT_KUBE_TOKEN"),
+            plain_token: variable("QONTRACT_KUBE_PLAIN_TOKEN"),
+            kubectl: variable("QONTRACT_KUBECTL"),
+        }
+    }
+
+    pub fn cluster(&self) -> Cluster {
+        Cluster { name: "real".to_owned(), server: self.url.clone(), token: None }
+    }
+
+    pub fn settings(&self) -> ClusterSettings {
+        ClusterSettings {
+            ca: Some(self.ca.clone()),
+            per_second: NonZeroU32::new(1000).unwrap(),
+            rehearses: true,
+            gone_within: Duration::from_secs(2),
+        }
+    }
+
+    /// The clusters of a run, with this token.
+    pub fn clusters(&self, permit: &ReadPermit, token: &str) -> Clusters {
+        let token = Token { secret: Secret::new(token), server: Some(format!("{}/", self.url)) };
+        let settings = BTreeMap::from([("real".to_owned(), self.settings())]);
+        Clusters::new(permit, http(), Arc::new(Fixed(token)), settings)
+    }
+
+    /// What kubectl says.
+    pub fn kubectl(&self, arguments: &[&str], input: &Value) -> String {
+        let scratch = Scratch::new();
+        let ca = scratch.write("ca.pem", &self.ca);
+        let mut child = Command::new(&self.kubectl)
+            .args(["--kubeconfig=/dev/null", "--server", &self.url, "--token", &self.token])
+            .arg(format!("--certificate-authority={}", ca.display()))
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("kubectl can be run");
+        child.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "kubectl {arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// The same token for all.
+pub struct Fixed(pub Token);
+
+impl Tokens for Fixed {
+    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, String>> {
+        async { Ok(self.0.clone()) }.boxed()
+    }
+}
+
+/// A stack that does not try for long.
+pub fn http() -> Settings {
+    Settings { retries: 1, pause: Duration::from_millis(10), proxies: Proxies::Never, ..Settings::default() }
+}
+
+/// A name that nothing else has.
+pub fn unique(prefix: &str) -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl World {
+    pub async fn sandbox() -> Self {
+        let scratch = Scratch::new();
+        let cluster =
+            Cluster { name: "c1".to_owned(), server: "https://api.example.com".to_owned(), token: None };
+        Self::begin(Box::new(Sandbox::new(scratch.path())), cluster, Some(scratch)).await
+    }
+
+    pub async fn real_cluster() -> Self {
+        let api = Api::shared();
+        let clusters = api.clusters(&permits(Mode::Real).read, &api.token);
+        Self::begin(Box::new(clusters), api.cluster(), None).await
+    }
+
+    async fn begin(kubernetes: Box<dyn Kubernetes>, cluster: Cluster, scratch: Option<Scratch>) -> Self {
+        let world =
+            Self { kubernetes, permits: permits(Mode::Real), cluster, namespace: unique("t"), scratch };
+        let namespace = Address::of_cluster(Kind::namespace(), world.namespace.clone());
+        world.put(&namespace, json!({}), Onto::Nothing).await.unwrap();
+        world
+    }
+
+    /// Lets the namespace go.
+    pub async fn clean(&self) {
+        let namespace = Address::of_cluster(Kind::namespace(), self.namespace.clone());
+        // The controllers of a real cluster write to it as well: it may take another look.
+        while let Err(error) = self.remove(&self.get(&namespace).await).await {
+            assert!(matches!(error, KubernetesError::Stale { .. }), "{error}");
+        }
+    }
+
+    pub fn config_map(&self, name: &str) -> Address {
+        self.address("ConfigMap", name)
+    }
+
+    pub fn address(&self, kind: &str, name: &str) -> Address {
+        Address::in_namespace(kind.parse().unwrap(), self.namespace.clone(), name)
+    }
+
+    pub async fn put(&self, address: &Address, body: Value, onto: Onto) -> Result<(), KubernetesError> {
+        self.put_as(MANAGER, address, body, onto).await
+    }
+
+    pub async fn put_as(
+        &self,
+        manager: &str,
+        address: &Address,
+        body: Value,
+        onto: Onto,
+    ) -> Result<(), KubernetesError> {
+        let draft = Draft { address: address.clone(), body, onto, is_sensitive: false };
+        self.kubernetes.put(self.permits.write.as_ref().unwrap(), &self.cluster, manager, &draft).await
+    }
+
+    /// Applies onto what is there now.
+    pub async fn apply(&self, address: &Address, body: Value) -> Result<(), KubernetesError> {
+        let live = self.get(address).await;
+        self.put(address, body, Onto::Version(live.version, live.fields)).await
+    }
+
+    /// Another manager applies onto what is there now.
+    pub async fn apply_as(&self, manager: &str, address: &Address, body: Value) {
+        let live = self.get(address).await;
+        self.put_as(manager, address, body, Onto::Version(live.version, Fields::Settled)).await.unwrap();
+    }
+
+    pub async fn find(&self, address: &Address) -> Option<Object> {
+        self.kubernetes.get(&self.permits.read, &self.cluster, address).await.unwrap()
+    }
+
+    pub async fn get(&self, address: &Address) -> Object {
+        self.find(address).await.unwrap()
+    }
+
+    pub async fn list(&self, kind: &str, namespace: &str) -> Vec<Object> {
+        let kind = kind.parse().unwrap();
+        self.kubernetes.list(&self.permits.read, &self.cluster, &kind, Some(namespace)).await.unwrap()
+    }
+
+    pub async fn remove(&self, object: &Object) -> Result<(), KubernetesError> {
+        let write = self.permits.write.as_ref().unwrap();
+        self.kubernetes.remove(write, &self.cluster, &object.address, &object.version).await
+    }
+
+    /// Applies on the client's side, as kubectl does.
+    pub fn kubectl_apply(&self, name: &str, body: &Value) {
+        let mut body = body.clone();
+        body["apiVersion"] = "v1".into();
+        body["kind"] = "ConfigMap".into();
+        body["metadata"] = json!({"name": name, "namespace": self.namespace});
+        let Some(scratch) = &self.scratch else {
+            Api::shared().kubectl(&["apply", "-f", "-"], &body);
+            return;
+        };
+        let said = json!({"kubectl.kubernetes.io/last-applied-configuration": body.to_string()});
+        body["metadata"]["annotations"] = said;
+        scratch.write(&format!("clusters/c1/{}/ConfigMap/{name}.yaml", self.namespace), body.to_string());
+    }
+
+    /// Waits until a kind is served: a real cluster takes a moment.
+    pub async fn served(&self, kind: &str) {
+        let kind: Kind = kind.parse().unwrap();
+        for _ in 0..200 {
+            if self.kubernetes.served(&self.permits.read, &self.cluster, &kind).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{kind} is not served after 10 s");
+    }
+}

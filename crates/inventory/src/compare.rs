@@ -1,0 +1,72 @@
+//! Whether a live object is as it is declared: by the hash on it, and field by field.
+//!
+//! **Invariant:** everything that is declared holds in an equal object (`tests/properties.rs`). What only the live object has
+//! is tolerated: defaults, and what others add.
+
+mod items;
+mod walk;
+
+use serde_json::Value;
+
+use crate::difference::{Difference, Show, Side};
+use crate::mark::SHA256SUM;
+use crate::normal;
+use crate::object::{Desired, Live};
+use crate::restart::{hash, keep_restarts};
+
+use walk::Walk;
+
+/// What comparing two objects has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Nothing has to be written.
+    Equal,
+    /// These things differ; never nothing.
+    Differs(Vec<Difference>),
+}
+
+impl Comparison {
+    /// The differences.
+    pub fn differences(self) -> Vec<Difference> {
+        match self {
+            Comparison::Equal => Vec::new(),
+            Comparison::Differs(differences) => differences,
+        }
+    }
+}
+
+/// Compares what is declared with what is live.
+///
+/// They are equal if the hash on the live object is that of what is declared now, and everything that is declared holds.
+/// Values of Secrets are never shown, and none if the object is `sensitive`.
+pub fn compare(desired: &Desired, live: &Live, sensitive: bool) -> Comparison {
+    let show = if sensitive || desired.kind() == "Secret" { Show::Paths } else { Show::Values };
+    let body = keep_restarts(desired, live);
+    let mut differences = fields(&body, live.body(), show);
+    let stored = live.mark().and_then(|mark| mark.sha256sum.as_deref());
+    let declared = hash(&body).to_string();
+    if differences.is_empty() && stored != Some(&declared) {
+        let side = |hash: &str| Side::of(Some(&hash.chars().take(12).collect::<String>().into()), show);
+        let (before, after) = (stored.map_or(Side::Absent, side), side(&declared));
+        differences.push(Difference { path: SHA256SUM.to_owned(), before, after });
+    }
+    if differences.is_empty() { Comparison::Equal } else { Comparison::Differs(differences) }
+}
+
+/// What is declared and does not hold.
+fn fields(desired: &Value, live: &Value, show: Show) -> Vec<Difference> {
+    let kind = desired["kind"].as_str().unwrap_or_default();
+    let mut walk = Walk::new(kind, show);
+    walk.value(&normal::of_desired(desired), Some(&normal::of_live(live)));
+    walk.differences
+}
+
+/// Whether a part of what is declared holds.
+pub(crate) fn holds(desired: &Value, live: Option<&Value>) -> bool {
+    let mut walk = Walk::new("", Show::Paths);
+    walk.value(desired, live);
+    walk.differences.is_empty()
+}
+
+#[cfg(test)]
+mod tests;

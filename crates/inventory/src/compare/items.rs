@@ -1,0 +1,106 @@
+//! Which items of two lists are the same thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// Lists whose items have names and run one after the other: their order is declared, too.
+pub const ORDERED: [&str; 2] = ["initContainers", "steps"];
+
+/// What tells the items of a list apart.
+#[derive(Clone, Copy)]
+enum Identity {
+    Field(&'static str),
+    Port,
+}
+
+/// A declared item with its name, and the live items of that name.
+pub struct Pair<'a> {
+    /// What it is called.
+    pub name: String,
+    /// The item as declared.
+    pub desired: &'a Value,
+    /// Where in the live list it is, and what it is there; more than once if the live list has a name twice.
+    pub live: Vec<(usize, &'a Value)>,
+}
+
+/// The items of two lists side by side, if each declared item has a name of its own; otherwise they go by position.
+pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<Vec<Pair<'a>>> {
+    let identity = identity(list, desired)?;
+    let mut by_name: BTreeMap<String, Vec<(usize, &Value)>> = BTreeMap::new();
+    for (index, item) in live.iter().enumerate() {
+        if let Some(name) = identity.of(item) {
+            by_name.entry(name).or_default().push((index, item));
+        }
+    }
+    let pair = |desired| {
+        let name = identity.of(desired)?;
+        let live = by_name.remove(&name).unwrap_or_default();
+        Some(Pair { name, desired, live })
+    };
+    desired.iter().map(pair).collect()
+}
+
+/// The first that tells all items apart.
+fn identity(list: &str, items: &[Value]) -> Option<Identity> {
+    let candidates: &[Identity] = match list {
+        "volumeMounts" => &[Identity::Field("mountPath")],
+        "volumeDevices" => &[Identity::Field("devicePath")],
+        "hostAliases" => &[Identity::Field("ip")],
+        "ports" => &[Identity::Field("name"), Identity::Port],
+        _ => &[Identity::Field("name")],
+    };
+    candidates.iter().copied().find(|identity| {
+        let names: Option<BTreeSet<String>> = items.iter().map(|item| identity.of(item)).collect();
+        names.is_some_and(|names| names.len() == items.len())
+    })
+}
+
+impl Identity {
+    fn of(self, item: &Value) -> Option<String> {
+        match self {
+            Identity::Field(name) => item.get(name)?.as_str().map(str::to_owned),
+            Identity::Port => {
+                let port = item.get("containerPort").or_else(|| item.get("port"))?;
+                let port = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
+                Some(format!("{port}/{}", item.get("protocol").and_then(Value::as_str).unwrap_or("TCP")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pairs;
+    use serde_json::{Value, json};
+
+    /// What the items of a list are called.
+    fn check(list: &str, items: &Value, expect: Option<&[&str]>) {
+        let found = pairs(list, items.as_array().unwrap(), &[]);
+        let found: Option<Vec<&str>> =
+            found.as_ref().map(|all| all.iter().map(|pair| pair.name.as_str()).collect());
+        assert_eq!(found.as_deref(), expect, "{list} {items}");
+    }
+
+    #[test]
+    fn names_tell_items_apart_if_each_has_its_own() {
+        check("env", &json!([{"name": "B"}, {"name": "A"}]), Some(&["B", "A"]));
+        check("env", &json!([{"name": "A"}, {"name": "A"}]), None);
+        check("env", &json!([{"name": "A"}, {}]), None);
+        check("args", &json!(["a"]), None);
+        check(
+            "volumeMounts",
+            &json!([{"name": "a", "mountPath": "/a"}, {"name": "a", "mountPath": "/b"}]),
+            Some(&["/a", "/b"]),
+        );
+    }
+
+    #[test]
+    fn ports_without_names_are_known_by_number_and_protocol() {
+        let ports = json!([{"containerPort": 53, "protocol": "UDP"}, {"port": 53}, {"port": "http"}]);
+        check("ports", &ports, Some(&["53/UDP", "53/TCP", "http/TCP"]));
+        check("ports", &json!([{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]), Some(&["a", "b"]));
+        check("ports", &json!([{"port": 1}, {"port": 1, "protocol": "TCP"}]), None);
+        check("other", &json!([{"port": 1}]), None);
+    }
+}

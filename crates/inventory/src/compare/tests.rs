@@ -1,0 +1,219 @@
+//! What is equal, and what is not.
+
+use serde_json::{Value, json};
+
+use super::{Comparison, compare};
+use crate::difference::lines;
+use crate::mark::Owner;
+use crate::object::{Desired, Live};
+use crate::restart::to_write;
+
+fn object(kind: &str, more: Value) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}});
+    let Value::Object(more) = more else { panic!("a map is merged into the object") };
+    object.as_object_mut().unwrap().extend(more);
+    object
+}
+
+/// The lines that tell the differences, when `live` is what became of `declared`, hash and all.
+fn differences(kind: &str, declared: Value, live: Value, sensitive: bool) -> Vec<String> {
+    let owner = Owner::of("openshift-resources", None).unwrap();
+    let desired = Desired::new(object(kind, declared)).unwrap();
+    let mut found = to_write(&desired, None, &owner, "2024-05-01T12:00:00");
+    let Value::Object(live) = live else { panic!("a map is merged into the object") };
+    found.as_object_mut().unwrap().extend(live);
+    lines(&compare(&desired, &Live::new(found), sensitive).differences())
+}
+
+fn check(kind: &str, declared: Value, live: Value, expect: &[&str]) {
+    assert_eq!(differences(kind, declared, live, false), expect);
+}
+
+/// The same in the spec of an object of which nothing is known.
+fn check_spec(declared: Value, live: Value, expect: &[&str]) {
+    let [declared, live] =
+        [declared, live].map(|spec| Value::Object([("spec".to_owned(), spec)].into_iter().collect()));
+    check("Widget", declared, live, expect);
+}
+
+#[test]
+fn what_is_declared_must_hold() {
+    check("ConfigMap", json!({"data": {"x": "1"}}), json!({"data": {"x": "2"}}), &["data.x: \"2\" → \"1\""]);
+    check_spec(json!({"replicas": 3}), json!({"replicas": 2}), &["spec.replicas: 2 → 3"]);
+    check_spec(json!({"a": {"b": true}}), json!({}), &["spec.a: absent → {\"b\":true}"]);
+    check_spec(json!({"a": 1}), json!({"a": [1]}), &["spec.a: [1] → 1"]);
+    check(
+        "ConfigMap",
+        json!({"data": {"a.b": "1"}}),
+        json!({"data": {"c": ""}}),
+        &["data[\"a.b\"]: absent → \"1\""],
+    );
+}
+
+#[test]
+fn a_renamed_key_is_noticed() {
+    let declared = json!({"data": {"x": "1", "y": "2"}});
+    check("ConfigMap", declared, json!({"data": {"x": "1", "w": "2"}}), &["data.y: absent → \"2\""]);
+}
+
+#[test]
+fn what_only_the_cluster_has_is_tolerated() {
+    check_spec(json!({"a": 1}), json!({"a": 1, "b": {"c": []}}), &[]);
+    check("Widget", json!({}), json!({"status": {"phase": "Ready"}, "data": {}}), &[]);
+}
+
+#[test]
+fn nothing_is_said_in_many_ways() {
+    for nothing in [json!(null), json!({}), json!([]), json!({"a": {"b": null}})] {
+        check_spec(json!({"a": nothing, "b": 1}), json!({"b": 1}), &[]);
+        check_spec(json!({"b": 1}), json!({"a": nothing, "b": 1}), &[]);
+    }
+    check_spec(json!({"a": ""}), json!({"b": 1}), &["spec.a: absent → \"\""]);
+    check_spec(json!({"a": false}), json!({"b": 1}), &["spec.a: absent → false"]);
+}
+
+#[test]
+fn an_empty_item_is_an_item() {
+    check_spec(json!({"ingress": [{}]}), json!({"ingress": [{}]}), &[]);
+    check_spec(json!({"ingress": [{}]}), json!({"ingress": []}), &["spec.ingress: absent → [{}]"]);
+    check_spec(json!({"ingress": [1, {}]}), json!({"ingress": [1]}), &["spec.ingress[1]: absent → {}"]);
+}
+
+#[test]
+fn numbers_are_equal_by_value_and_texts_are_no_numbers() {
+    check_spec(json!({"a": 1}), json!({"a": 1.0}), &[]);
+    check_spec(json!({"a": 0.5}), json!({"a": 0.5}), &[]);
+    check_spec(json!({"a": 1}), json!({"a": "1"}), &["spec.a: \"1\" → 1"]);
+    check_spec(json!({"a": true}), json!({"a": "true"}), &["spec.a: \"true\" → true"]);
+    check_spec(
+        json!({"a": u64::MAX}),
+        json!({"a": u64::MAX - 1}),
+        &["spec.a: 18446744073709551614 → 18446744073709551615"],
+    );
+}
+
+#[test]
+fn quantities_are_equal_by_value_where_quantities_stand() {
+    let resources = |cpu: Value, memory: &str| json!({"resources": {"requests": {"cpu": cpu}, "limits": {"memory": memory}}});
+    check_spec(resources(json!(0.5), "1024Mi"), resources(json!("500m"), "1Gi"), &[]);
+    check_spec(
+        resources(json!(1), "1Gi"),
+        resources(json!("1"), "1G"),
+        &["spec.resources.limits.memory: \"1G\" → \"1Gi\""],
+    );
+    check(
+        "ResourceQuota",
+        json!({"spec": {"hard": {"pods": 10}}}),
+        json!({"spec": {"hard": {"pods": "10"}}}),
+        &[],
+    );
+    let range = |cpu: &str| json!({"spec": {"limits": [{"type": "Container", "default": {"cpu": cpu}}]}});
+    check("LimitRange", range("1000m"), range("1"), &[]);
+    let volume = |size: &str| json!({"volumes": [{"name": "a", "emptyDir": {"sizeLimit": size}}]});
+    check_spec(volume("1024Ki"), volume("1Mi"), &[]);
+    check_spec(
+        json!({"max": {"cpu": "1"}}),
+        json!({"max": {"cpu": "1000m"}}),
+        &["spec.max.cpu: \"1000m\" → \"1\""],
+    );
+    check(
+        "ConfigMap",
+        json!({"data": {"sizeLimit": "1"}}),
+        json!({"data": {"sizeLimit": "1000m"}}),
+        &["data.sizeLimit: \"1000m\" → \"1\""],
+    );
+}
+
+#[test]
+fn named_items_are_found_by_name() {
+    let two = json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]});
+    let more = json!({"containers": [{"name": "proxy"}, {"name": "b", "image": "2"}, {"name": "a", "image": "3", "x": 1}]});
+    check_spec(two.clone(), more, &["spec.containers[a].image: \"3\" → \"1\""]);
+    let one = json!({"containers": [{"name": "a", "image": "1"}]});
+    check_spec(two, one, &["spec.containers[b]: absent → {\"image\":\"2\",\"name\":\"b\"}"]);
+    let twice = json!({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]});
+    check_spec(json!({"env": [{"name": "A", "value": "1"}]}), twice, &["spec.env[A].value: \"2\" → \"1\""]);
+}
+
+#[test]
+fn ports_without_names_are_found_by_number_and_protocol() {
+    let declared = json!({"ports": [{"port": 80, "targetPort": 8080}, {"port": 53, "protocol": "UDP"}]});
+    let live =
+        json!({"ports": [{"port": 53, "protocol": "UDP"}, {"port": 80, "protocol": "TCP", "targetPort": 1}]});
+    check_spec(declared, live, &["spec.ports[80/TCP].targetPort: 1 → 8080"]);
+}
+
+#[test]
+fn other_lists_go_by_position_and_may_be_longer() {
+    check_spec(json!({"args": ["a", "b"]}), json!({"args": ["a", "b", "c"]}), &[]);
+    check_spec(
+        json!({"args": ["a", "b"]}),
+        json!({"args": ["b", "a"]}),
+        &["spec.args[0]: \"b\" → \"a\"", "spec.args[1]: \"a\" → \"b\""],
+    );
+    check_spec(json!({"args": ["a", "b"]}), json!({"args": ["a"]}), &["spec.args[1]: absent → \"b\""]);
+}
+
+#[test]
+fn the_order_of_what_runs_in_order_is_declared() {
+    let steps = |names: &[&str]| json!({"initContainers": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()});
+    check_spec(steps(&["a", "b"]), steps(&["a", "x", "b"]), &[]);
+    check_spec(
+        steps(&["a", "b"]),
+        steps(&["b", "a"]),
+        &["spec.initContainers: [\"b\",\"a\"] → [\"a\",\"b\"]"],
+    );
+}
+
+#[test]
+fn a_variable_without_a_value_has_an_empty_one() {
+    let env = |variable: Value| json!({"env": [variable]});
+    let (bare, empty) = (json!({"name": "A"}), json!({"name": "A", "value": ""}));
+    check_spec(env(bare.clone()), env(empty.clone()), &[]);
+    check_spec(env(empty), env(bare.clone()), &[]);
+    check_spec(env(bare), env(json!({"name": "A", "value": "x"})), &["spec.env[A].value: \"x\" → \"\""]);
+}
+
+#[test]
+fn another_version_of_the_api_is_no_drift() {
+    check("Widget", json!({}), json!({"apiVersion": "extensions/v1beta1"}), &[]);
+}
+
+#[test]
+fn no_value_of_a_secret_is_shown() {
+    let declared = json!({"stringData": {"a": "hunter2"}, "data": {"b": "aHVudGVyMg==", "c": ""}});
+    let live = json!({"stringData": null, "data": {"a": "b2xk", "c": "b2xk"}, "type": "Opaque"});
+    check("Secret", declared.clone(), live.clone(), &["data.a: changed", "data.b: added", "data.c: changed"]);
+    let (declared, live) = (json!({"data": {"a": "hunter2"}}), json!({"data": {"a": "old"}}));
+    assert_eq!(differences("ConfigMap", declared, live, true), ["data.a: changed"]);
+}
+
+/// What is found if the live object bears this hash.
+fn hashed(kind: &str, hash: &Value) -> Comparison {
+    let body = object(kind, json!({"data": {"a": "Yg=="}}));
+    let mut live = body.clone();
+    live["metadata"]["annotations"] = json!({"qontract.integration": "x", "qontract.sha256sum": hash});
+    compare(&Desired::new(body).unwrap(), &Live::new(live), false)
+}
+
+#[test]
+fn another_hash_is_a_difference_though_all_fields_hold() {
+    let line = |comparison: Comparison| lines(&comparison.differences()).join("|");
+    assert_eq!(
+        line(hashed("ConfigMap", &json!("0123456789abcdef"))),
+        "qontract.sha256sum: \"0123456789ab\" → \"40f7e1316031\""
+    );
+    assert_eq!(line(hashed("ConfigMap", &json!(null))), "qontract.sha256sum: absent → \"40f7e1316031\"");
+    assert_eq!(line(hashed("Secret", &json!("0123456789abcdef"))), "qontract.sha256sum: changed");
+}
+
+#[test]
+fn a_restart_is_no_drift() {
+    let owner = Owner::of("openshift-resources", None).unwrap();
+    let spec = |annotations: Value| json!({"spec": {"template": {"metadata": {"annotations": annotations}, "spec": {}}}});
+    let desired = Desired::new(object("Deployment", spec(json!({})))).unwrap();
+    let restarted =
+        Live::new(object("Deployment", spec(json!({"kubectl.kubernetes.io/restartedAt": "noon"}))));
+    let written = Live::new(to_write(&desired, Some(&restarted), &owner, "2024-05-01T12:00:00"));
+    assert_eq!(compare(&desired, &written, false), Comparison::Equal);
+}

@@ -1,0 +1,122 @@
+//! What differs, in words for people. **Invariant:** of what is sensitive, no value gets here.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// How many letters of a value are shown.
+const LETTERS: usize = 60;
+
+/// How many differences are shown.
+const LINES: usize = 20;
+
+/// One side of a difference, as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// There is nothing.
+    Absent,
+    /// The value as JSON, shortened.
+    Shown(String),
+    /// There is a value that is not shown.
+    Hidden,
+}
+
+/// Whether values may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Show {
+    Values,
+    Paths,
+}
+
+impl Side {
+    /// A value, or its absence.
+    pub(crate) fn of(value: Option<&Value>, show: Show) -> Self {
+        match (value, show) {
+            (None, _) => Side::Absent,
+            (Some(_), Show::Paths) => Side::Hidden,
+            (Some(value), Show::Values) => Side::Shown(shortened(&value.to_string())),
+        }
+    }
+
+    /// A text, or its absence.
+    pub(crate) fn text(text: Option<&str>) -> Self {
+        text.map_or(Side::Absent, |text| Side::of(Some(&text.into()), Show::Values))
+    }
+}
+
+/// One thing that is not as it is declared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Difference {
+    /// Where: `spec.template.spec.containers[web].image`.
+    pub path: String,
+    /// What the cluster has.
+    pub before: Side,
+    /// What is declared.
+    pub after: Side,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |side: &Side| match side {
+            Side::Absent => "absent".to_owned(),
+            Side::Shown(text) => text.clone(),
+            Side::Hidden => "…".to_owned(),
+        };
+        match (&self.before, &self.after) {
+            (Side::Absent, Side::Hidden) => write!(f, "{}: added", self.path),
+            (Side::Hidden, _) | (_, Side::Hidden) => write!(f, "{}: changed", self.path),
+            (before, after) => write!(f, "{}: {} → {}", self.path, side(before), side(after)),
+        }
+    }
+}
+
+/// The lines that tell differences: at most twenty, then how many more there are.
+pub fn lines(differences: &[Difference]) -> Vec<String> {
+    let mut lines: Vec<String> = differences.iter().take(LINES).map(ToString::to_string).collect();
+    if differences.len() > LINES {
+        lines.push(format!("… and {} more", differences.len() - LINES));
+    }
+    lines
+}
+
+/// The text, or its beginning.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Difference, Show, Side, lines};
+    use serde_json::json;
+
+    fn check(before: Side, after: Side, expect: &str) {
+        assert_eq!(Difference { path: "data.x".to_owned(), before, after }.to_string(), expect);
+    }
+
+    #[test]
+    fn a_difference_tells_before_and_after() {
+        let shown = |value: serde_json::Value| Side::of(Some(&value), Show::Values);
+        check(shown(json!("1")), shown(json!("2")), "data.x: \"1\" → \"2\"");
+        check(Side::Absent, shown(json!(3)), "data.x: absent → 3");
+        check(shown(json!("a\nb")), shown(json!({"a": []})), "data.x: \"a\\nb\" → {\"a\":[]}");
+        check(Side::Absent, shown(json!("ä".repeat(90))), &format!("data.x: absent → \"{}…", "ä".repeat(59)));
+    }
+
+    #[test]
+    fn what_is_hidden_is_told_without_its_value() {
+        let hidden = || Side::of(Some(&json!("secret")), Show::Paths);
+        check(hidden(), hidden(), "data.x: changed");
+        check(Side::Absent, hidden(), "data.x: added");
+    }
+
+    #[test]
+    fn at_most_twenty_are_shown() {
+        let one = Difference { path: "a".to_owned(), before: Side::Absent, after: Side::Hidden };
+        assert_eq!(lines(&vec![one.clone(); 20]).len(), 20);
+        let many = lines(&vec![one; 23]);
+        assert_eq!((many.len(), many[20].as_str()), (21, "… and 3 more"));
+    }
+}

@@ -1,0 +1,251 @@
+//! Fields that a cluster never changes once an object is there, and kinds that may be replaced for their sake.
+
+use serde_json::Value;
+
+use crate::compare::holds;
+use crate::normal;
+
+/// How a field is kept.
+enum Rule {
+    /// What is declared must hold.
+    Holds(&'static str),
+    /// What is declared must hold, unless nothing is there yet.
+    Once(&'static str),
+    /// What is declared must be all there is.
+    Same(&'static str),
+    /// Everything in `spec` but these.
+    SpecBut(&'static [&'static str]),
+}
+
+/// Kind, group, and what of it does not change.
+const TABLE: [(&str, &str, &[Rule]); 19] = [
+    ("Secret", "", &[Rule::Holds("/type")]),
+    ("RoleBinding", "rbac.authorization.k8s.io", &[Rule::Holds("/roleRef")]),
+    ("ClusterRoleBinding", "rbac.authorization.k8s.io", &[Rule::Holds("/roleRef")]),
+    ("RoleBinding", "authorization.openshift.io", &[Rule::Holds("/roleRef")]),
+    ("ClusterRoleBinding", "authorization.openshift.io", &[Rule::Holds("/roleRef")]),
+    ("Service", "", &[Rule::Once("/spec/clusterIP")]),
+    ("Route", "route.openshift.io", &[Rule::Holds("/spec/host"), Rule::Holds("/spec/wildcardPolicy")]),
+    (
+        "Job",
+        "batch",
+        &[
+            Rule::Holds("/spec/template"),
+            Rule::Holds("/spec/selector"),
+            Rule::Holds("/spec/completions"),
+            Rule::Holds("/spec/completionMode"),
+        ],
+    ),
+    ("Deployment", "apps", &[Rule::Same("/spec/selector")]),
+    ("DaemonSet", "apps", &[Rule::Same("/spec/selector")]),
+    ("ReplicaSet", "apps", &[Rule::Same("/spec/selector")]),
+    (
+        "StatefulSet",
+        "apps",
+        &[
+            Rule::Same("/spec/selector"),
+            Rule::SpecBut(&[
+                "selector",
+                "replicas",
+                "template",
+                "updateStrategy",
+                "persistentVolumeClaimRetentionPolicy",
+                "minReadySeconds",
+                "ordinals",
+                "revisionHistoryLimit",
+            ]),
+        ],
+    ),
+    ("PersistentVolumeClaim", "", &[Rule::SpecBut(&["resources", "volumeAttributesClassName"])]),
+    (
+        "StorageClass",
+        "storage.k8s.io",
+        &[
+            Rule::Holds("/provisioner"),
+            Rule::Same("/parameters"),
+            Rule::Holds("/reclaimPolicy"),
+            Rule::Holds("/volumeBindingMode"),
+        ],
+    ),
+    ("CustomResourceDefinition", "apiextensions.k8s.io", &[Rule::Holds("/spec/scope")]),
+    ("PriorityClass", "scheduling.k8s.io", &[Rule::Holds("/value"), Rule::Holds("/preemptionPolicy")]),
+    ("IngressClass", "networking.k8s.io", &[Rule::Holds("/spec/controller")]),
+    ("RuntimeClass", "node.k8s.io", &[Rule::Holds("/handler")]),
+    ("CSIDriver", "storage.k8s.io", &[Rule::Holds("/spec/attachRequired")]),
+];
+
+/// Kind and group of what may be removed and made again: nothing in it is lost, or it is all declared.
+const REPLACEABLE: [(&str, &str); 9] = [
+    ("ClusterRoleBinding", "authorization.openshift.io"),
+    ("ClusterRoleBinding", "rbac.authorization.k8s.io"),
+    ("ConfigMap", ""),
+    ("Job", "batch"),
+    ("RoleBinding", "authorization.openshift.io"),
+    ("RoleBinding", "rbac.authorization.k8s.io"),
+    ("Route", "route.openshift.io"),
+    ("Secret", ""),
+    ("Service", ""),
+];
+
+/// The fields that would have to change in place and cannot, of two objects that are known to differ.
+pub fn changed(group: &str, desired: &Value, live: &Value) -> Vec<String> {
+    let kind = desired["kind"].as_str().unwrap_or_default();
+    let (wanted, found) = (normal::of_desired(desired), normal::of_live(live));
+    let mut fields = Vec::new();
+    for (_, _, rules) in TABLE.iter().filter(|row| (row.0, row.1) == (kind, group)) {
+        fields.extend(rules.iter().flat_map(|rule| rule.broken(&wanted, &found)));
+    }
+    if group.is_empty() && ["Secret", "ConfigMap"].contains(&kind) && live["immutable"] == true {
+        fields.extend(sealed(&wanted, &found));
+    }
+    fields
+}
+
+impl Rule {
+    /// The fields that break the rule.
+    fn broken(&self, wanted: &Value, found: &Value) -> Vec<String> {
+        let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted(field)] } else { Vec::new() };
+        match self {
+            Rule::Holds(field) => broken(field, !kept(wanted, found, field)),
+            Rule::Once(field) => {
+                let is_set = found.pointer(field).is_some_and(|value| !value.is_null() && value != "");
+                broken(field, is_set && !kept(wanted, found, field))
+            }
+            Rule::Same(field) => broken(field, !kept(wanted, found, field) || !kept(found, wanted, field)),
+            Rule::SpecBut(free) => {
+                let spec = wanted["spec"].as_object().into_iter().flatten();
+                let bound = spec.filter(|(name, _)| !free.contains(&name.as_str()));
+                let lost = bound.filter(|(name, value)| !holds(value, found["spec"].get(name.as_str())));
+                lost.map(|(name, _)| format!("spec.{name}")).collect()
+            }
+        }
+    }
+}
+
+/// Whether an object of this kind may be removed and made again.
+pub fn is_replaceable(kind: &str, group: &str) -> bool {
+    REPLACEABLE.contains(&(kind, group))
+}
+
+/// What would have to change in an object that was sealed: nothing was added to it behind our back.
+fn sealed(wanted: &Value, found: &Value) -> Vec<String> {
+    let same = |field: &str| kept(wanted, found, field) && kept(found, wanted, field);
+    let fields = ["/data", "/binaryData", "/immutable"];
+    fields.into_iter().filter(|field| !same(field)).map(dotted).collect()
+}
+
+/// Whether what one object says at a place holds in the other.
+fn kept(one: &Value, other: &Value, field: &str) -> bool {
+    one.pointer(field).is_none_or(|value| holds(value, other.pointer(field)))
+}
+
+fn dotted(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{changed, is_replaceable};
+    use serde_json::{Value, json};
+
+    /// The fields that cannot change in place.
+    fn check(kind: &str, group: &str, mut desired: Value, mut live: Value, expect: &[&str]) {
+        desired["kind"] = kind.into();
+        live["kind"] = kind.into();
+        assert_eq!(changed(group, &desired, &live), expect, "{desired} over {live}");
+    }
+
+    #[test]
+    fn a_secret_keeps_its_type_and_a_sealed_one_its_data() {
+        check("Secret", "", json!({"type": "a"}), json!({"type": "b"}), &["type"]);
+        check("Secret", "", json!({}), json!({"type": "b"}), &[]);
+        let open = json!({"data": {"a": "1"}});
+        let sealed = json!({"data": {"a": "1"}, "immutable": true});
+        check("ConfigMap", "", json!({"data": {"a": "2"}}), open, &[]);
+        check("ConfigMap", "", json!({"data": {"a": "2"}, "immutable": true}), sealed.clone(), &["data"]);
+        check("ConfigMap", "", json!({"data": {}, "immutable": true}), sealed.clone(), &["data"]);
+        check("ConfigMap", "", json!({"data": {"a": "1"}, "metadata": {}}), sealed.clone(), &["immutable"]);
+        check("Secret", "", json!({"stringData": {"a": "x"}, "immutable": true}), sealed, &["data"]);
+    }
+
+    #[test]
+    fn a_binding_keeps_its_role() {
+        let role = |name: &str| json!({"roleRef": {"kind": "ClusterRole", "name": name}});
+        check("RoleBinding", "rbac.authorization.k8s.io", role("a"), role("b"), &["roleRef"]);
+        check("ClusterRoleBinding", "rbac.authorization.k8s.io", role("a"), role("a"), &[]);
+    }
+
+    #[test]
+    fn a_service_keeps_the_address_that_it_has() {
+        let address = |ip: &str| json!({"spec": {"clusterIP": ip}});
+        check("Service", "", address("None"), address("10.0.0.1"), &["spec.clusterIP"]);
+        check("Service", "", address("10.0.0.1"), address(""), &[]);
+        check("Service", "", address(""), address("10.0.0.1"), &[]);
+        check("Service", "", json!({"spec": {}}), address("10.0.0.1"), &[]);
+        check("Service", "serving.knative.dev", address("None"), address("10.0.0.1"), &[]);
+    }
+
+    #[test]
+    fn a_workload_keeps_its_selector() {
+        let selector = |labels: Value| json!({"spec": {"selector": {"matchLabels": labels}, "replicas": 1}});
+        for kind in ["Deployment", "DaemonSet", "ReplicaSet", "StatefulSet"] {
+            check(kind, "apps", selector(json!({"a": "1"})), selector(json!({"a": "1"})), &[]);
+            check(kind, "apps", selector(json!({"a": "1"})), selector(json!({"a": "2"})), &["spec.selector"]);
+            check(
+                kind,
+                "apps",
+                selector(json!({"a": "1"})),
+                selector(json!({"a": "1", "b": "2"})),
+                &["spec.selector"],
+            );
+        }
+    }
+
+    #[test]
+    fn a_stateful_set_keeps_all_but_what_may_roll_out() {
+        let live = json!({"spec": {"serviceName": "a", "replicas": 1, "template": {"x": 1}, "podManagementPolicy": "OrderedReady",
+            "volumeClaimTemplates": [{"spec": {"resources": {"requests": {"storage": "1Gi"}}}, "status": {}}]}});
+        let claim = |size: &str| json!([{"spec": {"resources": {"requests": {"storage": size}}}}]);
+        let same = json!({"spec": {"serviceName": "a", "replicas": 2, "template": {"x": 2}, "volumeClaimTemplates": claim("1024Mi")}});
+        check("StatefulSet", "apps", same, live.clone(), &[]);
+        let other = json!({"spec": {"serviceName": "b", "volumeClaimTemplates": claim("2Gi")}});
+        check("StatefulSet", "apps", other, live, &["spec.serviceName", "spec.volumeClaimTemplates"]);
+    }
+
+    #[test]
+    fn a_claim_may_only_grow() {
+        let claim = |class: &str, size: &str| json!({"spec": {"storageClassName": class, "resources": {"requests": {"storage": size}}}});
+        check("PersistentVolumeClaim", "", claim("a", "2Gi"), claim("a", "1Gi"), &[]);
+        check("PersistentVolumeClaim", "", claim("b", "1Gi"), claim("a", "1Gi"), &["spec.storageClassName"]);
+    }
+
+    #[test]
+    fn jobs_routes_and_classes_keep_what_they_are() {
+        let job = |image: &str| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "image": image}]}}}});
+        check("Job", "batch", job("1"), job("2"), &["spec.template"]);
+        check("Job", "batch.volcano.sh", job("1"), job("2"), &[]);
+        check(
+            "Route",
+            "route.openshift.io",
+            json!({"spec": {"host": "a"}}),
+            json!({"spec": {"host": "b"}}),
+            &["spec.host"],
+        );
+        check(
+            "StorageClass",
+            "storage.k8s.io",
+            json!({"provisioner": "a"}),
+            json!({"provisioner": "b", "parameters": {"x": "y"}}),
+            &["provisioner", "parameters"],
+        );
+        check("Ingress", "networking.k8s.io", json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}), &[]);
+    }
+
+    #[test]
+    fn what_holds_data_is_never_replaced() {
+        for kind in ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "StatefulSet", "Deployment"] {
+            assert!(!["", "apps"].iter().any(|group| is_replaceable(kind, group)));
+        }
+        assert!(is_replaceable("Service", "") && !is_replaceable("Service", "serving.knative.dev"));
+    }
+}

@@ -1,0 +1,253 @@
+//! The marks on objects that we write: whose they are, and the hash of what was declared.
+//!
+//! They are those of the established runtime, so either of the two knows what the other has written.
+
+use qontract_bundle::Sha256;
+use serde_json::{Map, Value};
+
+use crate::names::marks_of;
+
+/// Which integration wrote the object.
+pub const INTEGRATION: &str = "qontract.integration";
+/// In which version.
+pub const VERSION: &str = "qontract.integration_version";
+/// The hash of what was declared then.
+pub const SHA256SUM: &str = "qontract.sha256sum";
+/// When, in UTC.
+pub const UPDATE: &str = "qontract.update";
+/// For whom: a saas file, an account, an upstream.
+pub const CALLER: &str = "qontract.caller_name";
+
+/// All of them.
+pub(crate) const MARKS: [&str; 5] = [INTEGRATION, VERSION, SHA256SUM, UPDATE, CALLER];
+
+/// What `kubectl apply` leaves on objects.
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Fields of `metadata` that only the cluster writes.
+pub(crate) const OF_THE_CLUSTER: [&str; 6] =
+    ["creationTimestamp", "resourceVersion", "generation", "selfLink", "uid", "managedFields"];
+
+/// A version is not of the form `1.2.3`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no version of the form `1.2.3`")]
+pub struct BadVersion(String);
+
+/// In whose name objects are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    integration: String,
+    version: String,
+    major: u64,
+    caller: Option<String>,
+}
+
+impl Owner {
+    /// An integration, by its name in the mark, in this version.
+    pub fn new(
+        integration: impl Into<String>,
+        version: impl Into<String>,
+        caller: Option<String>,
+    ) -> Result<Self, BadVersion> {
+        let version = version.into();
+        let major = major(&version).ok_or_else(|| BadVersion(version.clone()))?;
+        Ok(Self {
+            integration: integration.into(),
+            version,
+            major,
+            caller: caller.filter(|it| !it.is_empty()),
+        })
+    }
+
+    /// An integration by its name on the command line, if it is one that marks objects.
+    pub fn of(integration: &str, caller: Option<String>) -> Option<Self> {
+        let (name, version) = marks_of(integration)?;
+        Self::new(name, version, caller).ok()
+    }
+
+    /// The integration's name in the mark.
+    pub fn integration(&self) -> &str {
+        &self.integration
+    }
+
+    /// Its version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// For whom it writes, if it tells callers apart.
+    pub fn caller(&self) -> Option<&str> {
+        self.caller.as_deref()
+    }
+}
+
+/// What a live object says about who wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The integration. An object without it is unmarked, whatever else it says.
+    pub integration: String,
+    /// Its version.
+    pub version: Option<String>,
+    /// The hash of what was declared.
+    pub sha256sum: Option<String>,
+    /// When it was written.
+    pub update: Option<String>,
+    /// For whom it was written.
+    pub caller: Option<String>,
+}
+
+impl Mark {
+    /// The mark of an object; an empty annotation is none.
+    pub fn of(object: &Value) -> Option<Self> {
+        let text = |name: &str| annotation(object, name).filter(|it| !it.is_empty()).map(str::to_owned);
+        Some(Self {
+            integration: text(INTEGRATION)?,
+            version: text(VERSION),
+            sha256sum: text(SHA256SUM),
+            update: text(UPDATE),
+            caller: text(CALLER),
+        })
+    }
+
+    /// Whether the object is managed by this integration: the same name, the same major version, and a hash.
+    ///
+    /// The caller is another question.
+    pub fn is_managed_by(&self, owner: &Owner) -> bool {
+        self.integration == owner.integration && self.sha256sum.is_some() && self.is_of_major(owner)
+    }
+
+    /// Whether it was written by the same major version.
+    pub(crate) fn is_of_major(&self, owner: &Owner) -> bool {
+        self.version.as_deref().and_then(major) == Some(owner.major)
+    }
+}
+
+/// The body as it is written: with the marks of `owner`, without marks that were there and without what only a cluster
+/// writes.
+///
+/// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
+pub fn stamp(body: &Value, owner: &Owner, sha256: &Sha256, now: &str) -> Value {
+    let mut body = body.clone();
+    let Some(metadata) = metadata(&mut body) else { return body };
+    for name in OF_THE_CLUSTER {
+        metadata.remove(name);
+    }
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
+    if !annotations.is_object() {
+        *annotations = Value::Object(Map::new());
+    }
+    let Some(annotations) = annotations.as_object_mut() else { return body };
+    for name in MARKS.into_iter().chain([LAST_APPLIED]) {
+        annotations.remove(name);
+    }
+    annotations.insert(INTEGRATION.to_owned(), owner.integration.as_str().into());
+    annotations.insert(VERSION.to_owned(), owner.version.as_str().into());
+    annotations.insert(SHA256SUM.to_owned(), sha256.to_string().into());
+    annotations.insert(UPDATE.to_owned(), now.into());
+    if let Some(caller) = &owner.caller {
+        annotations.insert(CALLER.to_owned(), caller.as_str().into());
+    }
+    body
+}
+
+/// An annotation of an object.
+pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
+}
+
+fn metadata(body: &mut Value) -> Option<&mut Map<String, Value>> {
+    body.get_mut("metadata")?.as_object_mut()
+}
+
+/// The first number of a version: `1.2.3`, perhaps with more behind `-` or `+`.
+fn major(version: &str) -> Option<u64> {
+    let core = version.split(['-', '+']).next()?;
+    let numbers: Vec<&str> = core.split('.').collect();
+    let is_number = |text: &&str| {
+        !text.is_empty()
+            && text.bytes().all(|one| one.is_ascii_digit())
+            && (text.len() == 1 || !text.starts_with('0'))
+    };
+    (numbers.len() == 3 && numbers.iter().all(is_number)).then(|| numbers[0].parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadVersion, Mark, Owner, stamp};
+    use qontract_bundle::Sha256;
+    use serde_json::{Value, json};
+
+    fn owner(caller: Option<&str>) -> Owner {
+        Owner::new("openshift_resources", "1.9.3", caller.map(str::to_owned)).unwrap()
+    }
+
+    /// Whether an object with these annotations is managed by `openshift_resources` 1.9.3.
+    fn check(annotations: &Value, expect: Option<bool>) {
+        let mark = Mark::of(&json!({"metadata": {"annotations": annotations}}));
+        assert_eq!(mark.map(|mark| mark.is_managed_by(&owner(None))), expect, "{annotations}");
+    }
+
+    #[test]
+    fn name_major_version_and_hash_make_an_object_managed() {
+        let mark = |version: &str| {
+            json!({"qontract.integration": "openshift_resources", "qontract.integration_version": version,
+                "qontract.sha256sum": "x"})
+        };
+        check(&mark("1.9.3"), Some(true));
+        check(&mark("1.0.0-rc.1+2"), Some(true));
+        check(&mark("2.0.0"), Some(false));
+        check(&mark("1.9"), Some(false));
+        check(&mark("01.9.3"), Some(false));
+        check(&mark(""), Some(false));
+        check(
+            &json!({"qontract.integration": "openshift_resources", "qontract.integration_version": "1.9.3"}),
+            Some(false),
+        );
+        check(
+            &json!({"qontract.integration": "openshift-resources", "qontract.integration_version": "1.9.3",
+            "qontract.sha256sum": "x"}),
+            Some(false),
+        );
+    }
+
+    #[test]
+    fn without_an_integration_an_object_is_unmarked() {
+        check(&Value::Null, None);
+        check(&json!({"qontract.sha256sum": "x", "qontract.caller_name": "y"}), None);
+        check(&json!({"qontract.integration": ""}), None);
+        check(&json!({"qontract.integration": 1}), None);
+        assert_eq!(Mark::of(&json!("text")), None);
+    }
+
+    #[test]
+    fn a_version_is_three_numbers() {
+        for version in ["", "1", "1.2", "1.2.x", "1.2.3.4", "v1.2.3", "99999999999999999999.0.0"] {
+            assert_eq!(Owner::new("x", version, None), Err(BadVersion(version.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_stamp_leaves_nothing_of_an_older_one() {
+        let body = json!({"metadata": {"name": "a", "namespace": "n", "uid": "1", "managedFields": [], "annotations": {
+            "a": "b", "qontract.caller_name": "old", "kubectl.kubernetes.io/last-applied-configuration": "{}"}}});
+        let hash = Sha256::of(b"");
+        let mut marks = json!({"a": "b", "qontract.integration": "openshift_resources",
+            "qontract.integration_version": "1.9.3", "qontract.sha256sum": hash.to_string(),
+            "qontract.update": "2024-05-01T12:00:00"});
+        let expect =
+            |marks: &Value| json!({"metadata": {"name": "a", "namespace": "n", "annotations": marks}});
+        assert_eq!(stamp(&body, &owner(None), &hash, "2024-05-01T12:00:00"), expect(&marks));
+        marks["qontract.caller_name"] = "me".into();
+        assert_eq!(stamp(&body, &owner(Some("me")), &hash, "2024-05-01T12:00:00"), expect(&marks));
+    }
+
+    #[test]
+    fn what_was_stamped_is_read_again() {
+        let body = json!({"metadata": {"name": "a", "annotations": null}});
+        let hash = Sha256::of(b"x");
+        let mark = Mark::of(&stamp(&body, &owner(Some("me")), &hash, "2024-05-01T12:00:00")).unwrap();
+        assert!(mark.is_managed_by(&owner(None)));
+        assert_eq!(mark.caller.as_deref(), Some("me"));
+        assert_eq!(mark.sha256sum, Some(hash.to_string()));
+    }
+}

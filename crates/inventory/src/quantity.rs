@@ -1,0 +1,106 @@
+//! Quantities of Kubernetes: `500m` is `0.5`, `1Gi` is `1024Mi`.
+
+use serde_json::Value;
+
+/// The most digits a quantity may have: more are compared as text.
+const DIGITS: usize = 30;
+
+/// Whether two values are the same quantity; `None` if one of them is none.
+pub fn same(one: &Value, other: &Value) -> Option<bool> {
+    Some(nanos(&text(one)?)? == nanos(&text(other)?)?)
+}
+
+/// Quantities are written as numbers, too.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// The quantity in billionths; `None` if it is none, or not exactly so many.
+fn nanos(text: &str) -> Option<i128> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.len() + part.len() == 0 || whole.len() + part.len() > DIGITS || part.contains('.') {
+        return None;
+    }
+    let digits: i128 = format!("{whole}{part}").parse().ok()?;
+    let (binary, ten) = scale(suffix)?;
+    let ten = ten.checked_add(9)?.checked_sub(i32::try_from(part.len()).ok()?)?;
+    let scaled = digits.checked_mul(1i128.checked_shl(binary)?)?;
+    let factor = 10i128.checked_pow(ten.unsigned_abs())?;
+    let amount = if ten >= 0 {
+        scaled.checked_mul(factor)?
+    } else {
+        (scaled % factor == 0).then_some(scaled / factor)?
+    };
+    Some(if negative { -amount } else { amount })
+}
+
+/// What a suffix multiplies by: a power of two, and a power of ten.
+fn scale(suffix: &str) -> Option<(u32, i32)> {
+    Some(match suffix {
+        "n" => (0, -9),
+        "u" => (0, -6),
+        "m" => (0, -3),
+        "" => (0, 0),
+        "k" => (0, 3),
+        "M" => (0, 6),
+        "G" => (0, 9),
+        "T" => (0, 12),
+        "P" => (0, 15),
+        "E" => (0, 18),
+        "Ki" => (10, 0),
+        "Mi" => (20, 0),
+        "Gi" => (30, 0),
+        "Ti" => (40, 0),
+        "Pi" => (50, 0),
+        "Ei" => (60, 0),
+        other => (0, other.strip_prefix(['e', 'E'])?.parse().ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+    use serde_json::{Value, json};
+
+    fn check(one: &Value, other: &Value, expect: Option<bool>) {
+        assert_eq!(same(one, other), expect, "{one} and {other}");
+        assert_eq!(same(other, one), expect, "{other} and {one}");
+    }
+
+    #[test]
+    fn quantities_are_equal_by_value() {
+        check(&json!("0.5"), &json!("500m"), Some(true));
+        check(&json!(0.5), &json!("500m"), Some(true));
+        check(&json!("1000m"), &json!(1), Some(true));
+        check(&json!("1024Mi"), &json!("1Gi"), Some(true));
+        check(&json!("1.5Gi"), &json!("1536Mi"), Some(true));
+        check(&json!("1e3"), &json!("1k"), Some(true));
+        check(&json!("1E3"), &json!("1000"), Some(true));
+        check(&json!("1E"), &json!("1000P"), Some(true));
+        check(&json!("0"), &json!("-0Gi"), Some(true));
+        check(&json!(".5"), &json!("0.50"), Some(true));
+        check(&json!("1G"), &json!("1Gi"), Some(false));
+        check(&json!("1"), &json!("-1"), Some(false));
+        check(&json!("100m"), &json!("100M"), Some(false));
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_not_compared() {
+        for odd in ["", "m", ".", "1.2.3", "1x", "--1", "1e", "1e99", "1 Gi", "0.0000000001", &"9".repeat(40)]
+        {
+            check(&json!(odd), &json!("1"), None);
+        }
+        check(&json!(true), &json!("1"), None);
+        check(&json!(null), &json!("1"), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! Which workloads are restarted when a ConfigMap or a Secret changes.
+
+use serde_json::Value;
+
+use crate::mark::annotation;
+use crate::restart::RESTARTED;
+
+/// Whether the workloads that use this object are restarted when it changes.
+pub fn wants_recycle(object: &Value) -> bool {
+    annotation(object, "qontract.recycle") == Some("true")
+}
+
+/// Whether the pods of a workload use the ConfigMap or Secret of this name.
+///
+/// They do in volumes, as sources of variables and in single variables, of containers and of those that run before them;
+/// optional uses count, credentials for pulling images do not.
+pub fn uses(workload: &Value, kind: &str, name: &str) -> bool {
+    let is_workload = workload["kind"].as_str().is_some_and(|kind| RESTARTED.contains(&kind));
+    let (Some(words), true) = (Words::of(kind), is_workload) else { return false };
+    let pod = &workload["spec"]["template"]["spec"];
+    let mut containers = items(&pod["initContainers"]).chain(items(&pod["containers"]));
+    items(&pod["volumes"]).any(|volume| words.in_volume(volume, name))
+        || containers.any(|container| words.in_container(container, name))
+}
+
+/// How fields are called that name an object of a kind.
+struct Words {
+    volume: &'static str,
+    volume_name: &'static str,
+    all: &'static str,
+    one: &'static str,
+}
+
+impl Words {
+    fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "ConfigMap" => Some(Self {
+                volume: "configMap",
+                volume_name: "name",
+                all: "configMapRef",
+                one: "configMapKeyRef",
+            }),
+            "Secret" => Some(Self {
+                volume: "secret",
+                volume_name: "secretName",
+                all: "secretRef",
+                one: "secretKeyRef",
+            }),
+            _ => None,
+        }
+    }
+
+    fn in_volume(&self, volume: &Value, name: &str) -> bool {
+        volume[self.volume][self.volume_name] == name
+            || items(&volume["projected"]["sources"]).any(|source| source[self.volume]["name"] == name)
+    }
+
+    fn in_container(&self, container: &Value, name: &str) -> bool {
+        items(&container["envFrom"]).any(|source| source[self.all]["name"] == name)
+            || items(&container["env"]).any(|variable| variable["valueFrom"][self.one]["name"] == name)
+    }
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{uses, wants_recycle};
+    use serde_json::{Value, json};
+
+    /// Whether pods of this spec use the ConfigMap and the Secret called `a`.
+    fn check(pod: &Value, expect: [bool; 2]) {
+        let workload = json!({"kind": "Deployment", "spec": {"template": {"spec": pod}}});
+        assert_eq!(["ConfigMap", "Secret"].map(|kind| uses(&workload, kind, "a")), expect, "{pod}");
+        assert!(!uses(&workload, "ConfigMap", "b") && !uses(&workload, "Service", "a"));
+        let other = json!({"kind": "Job", "spec": {"template": {"spec": pod}}});
+        assert!(!uses(&other, "ConfigMap", "a") && !uses(&other, "Secret", "a"));
+    }
+
+    #[test]
+    fn volumes_use_objects() {
+        check(
+            &json!({"volumes": [{"name": "a"}, {"configMap": {"name": "a", "optional": true}}]}),
+            [true, false],
+        );
+        check(&json!({"volumes": [{"secret": {"secretName": "a"}}]}), [false, true]);
+        check(
+            &json!({"volumes": [{"projected": {"sources": [{"configMap": {"name": "a"}}, {"secret": {"name": "a"}}]}}]}),
+            [true, true],
+        );
+    }
+
+    #[test]
+    fn variables_use_objects() {
+        for list in ["initContainers", "containers"] {
+            check(&json!({list: [{}, {"envFrom": [{"configMapRef": {"name": "a"}}]}]}), [true, false]);
+            check(
+                &json!({list: [{"envFrom": [{"secretRef": {"name": "a", "optional": true}}]}]}),
+                [false, true],
+            );
+            check(
+                &json!({list: [{"env": [{"valueFrom": {"configMapKeyRef": {"name": "a", "key": "k"}}}]}]}),
+                [true, false],
+            );
+            check(
+                &json!({list: [{"env": [{"name": "a"}, {"valueFrom": {"secretKeyRef": {"name": "a"}}}]}]}),
+                [false, true],
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_else_does() {
+        check(
+            &json!({"imagePullSecrets": [{"name": "a"}], "volumes": [{"emptyDir": {"name": "a"}}], "containers": [{"name": "a"}]}),
+            [false, false],
+        );
+        check(&json!({"volumes": {"configMap": {"name": "a"}}, "containers": "a"}), [false, false]);
+        check(&Value::Null, [false, false]);
+    }
+
+    #[test]
+    fn an_object_asks_to_be_recycled_in_one_word() {
+        for (value, expect) in
+            [(json!("true"), true), (json!("false"), false), (json!(true), false), (json!(null), false)]
+        {
+            assert_eq!(
+                wants_recycle(&json!({"metadata": {"annotations": {"qontract.recycle": value}}})),
+                expect
+            );
+        }
+        assert!(!wants_recycle(&json!({})));
+    }
+}

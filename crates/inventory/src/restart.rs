@@ -1,0 +1,109 @@
+//! Restarts that were asked for on the cluster are kept, or every write would undo or repeat them.
+
+use std::borrow::Cow;
+
+use qontract_bundle::Sha256;
+use serde_json::Value;
+
+use crate::canonical::canonical;
+use crate::mark::{Owner, stamp};
+use crate::object::{Desired, Live};
+
+/// Kinds whose pods are restarted by a note in their template.
+pub(crate) const RESTARTED: [&str; 4] = ["DaemonSet", "Deployment", "DeploymentConfig", "StatefulSet"];
+
+/// The notes that ask for a restart.
+const NOTES: [&str; 2] = ["kubectl.kubernetes.io/restartedAt", "openshift.openshift.io/restartedAt"];
+
+/// The wanted body with the live object's notes of restarts, unless it has its own.
+pub fn keep_restarts<'a>(desired: &'a Desired, live: &Live) -> Cow<'a, Value> {
+    let mut body = Cow::Borrowed(desired.body());
+    let template = &live.body()["spec"]["template"]["metadata"]["annotations"];
+    let has_template = desired.body()["spec"]["template"].is_object();
+    if !RESTARTED.contains(&desired.kind()) || !has_template {
+        return body;
+    }
+    for note in NOTES {
+        let ours = &desired.body()["spec"]["template"]["metadata"]["annotations"];
+        let fits = |value: &Value| value.is_null() || value.is_object();
+        let room = fits(&desired.body()["spec"]["template"]["metadata"]) && fits(ours);
+        if let (Some(text), true, None) = (template[note].as_str(), room, ours.get(note)) {
+            body.to_mut()["spec"]["template"]["metadata"]["annotations"][note] = text.into();
+        }
+    }
+    body
+}
+
+/// The hash of what is declared, with the live object's restarts.
+pub(crate) fn hash(body: &Value) -> Sha256 {
+    canonical(body).expect("what is wanted was checked when it was made").sha256
+}
+
+/// The body that is written over `live`, or in its absence: with restarts kept, hashed and marked.
+///
+/// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
+pub fn to_write(desired: &Desired, live: Option<&Live>, owner: &Owner, now: &str) -> Value {
+    let body = live.map_or(Cow::Borrowed(desired.body()), |live| keep_restarts(desired, live));
+    stamp(&body, owner, &hash(&body), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{keep_restarts, to_write};
+    use crate::mark::{Mark, Owner};
+    use crate::object::{Desired, Live};
+    use serde_json::{Value, json};
+
+    fn object(kind: &str, template: Value) -> Value {
+        let mut object =
+            json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": {}});
+        object["spec"]["template"] = template;
+        object
+    }
+
+    /// The annotations of the template, when `live` has a note of a restart.
+    fn check(kind: &str, template: Value, expect: &Value) {
+        let live =
+            json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "noon", "x": "y"}}});
+        let live = Live::new(object(kind, live));
+        let desired = Desired::new(object(kind, template)).unwrap();
+        assert_eq!(keep_restarts(&desired, &live)["spec"]["template"]["metadata"]["annotations"], *expect);
+    }
+
+    #[test]
+    fn a_restart_is_kept() {
+        let note = json!({"kubectl.kubernetes.io/restartedAt": "noon"});
+        for kind in ["DaemonSet", "Deployment", "DeploymentConfig", "StatefulSet"] {
+            check(kind, json!({}), &note);
+            check(kind, json!({"metadata": null}), &note);
+            check(kind, json!({"metadata": {"annotations": null}}), &note);
+        }
+    }
+
+    #[test]
+    fn what_is_declared_wins() {
+        let note = json!({"kubectl.kubernetes.io/restartedAt": "one"});
+        check("Deployment", json!({"metadata": {"annotations": note}}), &note);
+    }
+
+    #[test]
+    fn other_kinds_and_odd_bodies_are_left_alone() {
+        check("Job", json!({}), &Value::Null);
+        check("Deployment", Value::Null, &Value::Null);
+        check("Deployment", json!({"metadata": 1}), &Value::Null);
+        check("Deployment", json!({"metadata": {"annotations": []}}), &json!([]));
+    }
+
+    #[test]
+    fn what_is_written_is_hashed_with_its_restarts() {
+        let owner = Owner::of("openshift-resources", None).unwrap();
+        let desired = Desired::new(object("Deployment", json!({}))).unwrap();
+        let note = json!({"metadata": {"annotations": {"openshift.openshift.io/restartedAt": "noon"}}});
+        let live = Live::new(object("Deployment", note.clone()));
+        let written = to_write(&desired, Some(&live), &owner, "2024-05-01T12:00:00");
+        assert_eq!(written["spec"]["template"], note);
+        let hash = Mark::of(&written).unwrap().sha256sum;
+        assert_ne!(hash, Some(desired.canonical().sha256.to_string()));
+        assert_eq!(hash, Some(Desired::new(written).unwrap().canonical().sha256.to_string()));
+    }
+}

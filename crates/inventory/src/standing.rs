@@ -1,0 +1,110 @@
+//! Whose an object is, seen from one owner.
+
+use std::collections::BTreeSet;
+
+use crate::mark::{Mark, Owner};
+
+/// The callers of an integration that there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Callers {
+    /// Only a part of the data was looked at: whether a caller is still there is not known.
+    Unknown,
+    /// All callers of the integration in the whole bundle.
+    Whole(BTreeSet<String>),
+}
+
+/// Whether another caller still is in the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It is.
+    Living,
+    /// It is not: it was removed or renamed.
+    Gone,
+    /// It may be.
+    Unknown,
+}
+
+/// Whose an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing<'a> {
+    /// Ours: this integration, this caller, this major version, with a hash.
+    Ours,
+    /// This integration's and this caller's, but of another major version or without a hash.
+    Outdated,
+    /// This integration's, and nobody's in particular, while we have a caller.
+    Unclaimed,
+    /// Another caller's of this integration.
+    Caller(&'a str, Life),
+    /// Another integration's.
+    Integration(&'a str),
+    /// Nobody's whom we know.
+    Unmarked,
+}
+
+impl<'a> Standing<'a> {
+    /// Whose the object with this mark is.
+    pub fn of(owner: &Owner, callers: &Callers, mark: Option<&'a Mark>) -> Self {
+        let Some(mark) = mark else { return Standing::Unmarked };
+        if mark.integration != owner.integration() {
+            return Standing::Integration(&mark.integration);
+        }
+        match (owner.caller(), mark.caller.as_deref()) {
+            (Some(_), None) => Standing::Unclaimed,
+            (ours, Some(theirs)) if ours != Some(theirs) => Standing::Caller(theirs, callers.life_of(theirs)),
+            _ if mark.is_managed_by(owner) => Standing::Ours,
+            _ => Standing::Outdated,
+        }
+    }
+}
+
+impl Callers {
+    fn life_of(&self, caller: &str) -> Life {
+        match self {
+            Callers::Unknown => Life::Unknown,
+            Callers::Whole(all) if all.contains(caller) => Life::Living,
+            Callers::Whole(_) => Life::Gone,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Callers, Life, Standing};
+    use crate::mark::{Mark, Owner};
+
+    /// Whose an object of `openshift-saas-deploy` with this caller and this version is.
+    fn check(ours: Option<&str>, theirs: Option<&str>, version: &str, expect: Standing<'_>) {
+        let owner = Owner::of("openshift-saas-deploy", ours.map(str::to_owned)).unwrap();
+        let mark = Mark {
+            integration: "openshift-saas-deploy".to_owned(),
+            version: Some(version.to_owned()),
+            sha256sum: Some("x".to_owned()),
+            update: None,
+            caller: theirs.map(str::to_owned),
+        };
+        let callers = Callers::Whole(["one".to_owned(), "two".to_owned()].into());
+        assert_eq!(Standing::of(&owner, &callers, Some(&mark)), expect);
+    }
+
+    #[test]
+    fn integration_caller_and_version_make_it_ours() {
+        check(None, None, "0.1.0", Standing::Ours);
+        check(Some("one"), Some("one"), "0.9.9", Standing::Ours);
+        check(Some("one"), Some("one"), "1.0.0", Standing::Outdated);
+        check(None, None, "", Standing::Outdated);
+    }
+
+    #[test]
+    fn another_caller_is_another_whatever_the_version() {
+        check(Some("one"), Some("two"), "1.0.0", Standing::Caller("two", Life::Living));
+        check(Some("one"), Some("old"), "0.1.0", Standing::Caller("old", Life::Gone));
+        check(None, Some("two"), "0.1.0", Standing::Caller("two", Life::Living));
+        check(None, Some("old"), "0.1.0", Standing::Caller("old", Life::Gone));
+    }
+
+    #[test]
+    fn an_object_without_a_caller_is_claimed_by_none() {
+        check(Some("one"), None, "0.1.0", Standing::Unclaimed);
+        check(Some("one"), None, "1.0.0", Standing::Unclaimed);
+    }
+}

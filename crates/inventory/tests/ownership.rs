@@ -1,0 +1,332 @@
+//! Whose an object is, and what therefore happens to it: each test is one rule, each line of it one row.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::collections::BTreeSet;
+
+use qontract_inventory::{Callers, Desired, Former, Live, Owner, Verdict, Wanted, decide, lines, to_write};
+use serde_json::{Value, json};
+
+const NOW: &str = "2024-05-01T12:00:00";
+
+/// What the data says.
+#[derive(Clone, Copy)]
+enum Say {
+    Present,
+    Moved,
+    Delete,
+    Nothing,
+}
+use Say::{Delete, Moved, Nothing, Present};
+
+fn body() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}})
+}
+
+fn owner(integration: &str, caller: &str) -> Owner {
+    Owner::of(integration, Some(caller.to_owned()).filter(|it| !it.is_empty())).unwrap()
+}
+
+/// The object as it was written by this integration for this caller.
+fn written(integration: &str, caller: &str) -> Value {
+    to_write(&Desired::new(body()).unwrap(), None, &owner(integration, caller), NOW)
+}
+
+/// The object with something else in it.
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[key] = value;
+    object
+}
+
+/// A verdict in one line.
+fn told(verdict: Verdict) -> String {
+    let (word, differences) = match verdict {
+        Verdict::Keep => return "keep".to_owned(),
+        Verdict::Create => return "create".to_owned(),
+        Verdict::Remove => return "remove".to_owned(),
+        Verdict::Leave(why) => return format!("leave: {why}"),
+        Verdict::Wait(text) => return format!("wait: {text}"),
+        Verdict::Refuse(text) => return format!("refuse: {text}"),
+        Verdict::Change { differences } => ("change".to_owned(), differences),
+        Verdict::Adopt { differences } => ("adopt".to_owned(), differences),
+        Verdict::TakeOver { from: Former::Caller(name), differences } => {
+            (format!("take over from caller {name}"), differences)
+        }
+        Verdict::TakeOver { from: Former::Integration(name), differences } => {
+            (format!("take over from {name}"), differences)
+        }
+        Verdict::Replace { fields, differences } => {
+            (format!("replace for {}", fields.join(" ")), differences)
+        }
+    };
+    format!("{word}: {}", lines(&differences).join("; "))
+}
+
+fn decided(owner: &Owner, callers: &Callers, say: Say, desired: Value, live: Option<Value>) -> String {
+    let desired = Desired::new(desired).unwrap();
+    let from: BTreeSet<String> = match say {
+        Moved => [String::from("openshift_resources")].into(),
+        Present | Delete | Nothing => BTreeSet::new(),
+    };
+    let wanted = match say {
+        Present | Moved => Wanted::Present { body: &desired, moved_from: &from, sensitive: false },
+        Delete => Wanted::Delete,
+        Nothing => Wanted::Absent,
+    };
+    told(decide(owner, callers, wanted, live.map(Live::new).as_ref()))
+}
+
+fn whole() -> Callers {
+    Callers::Whole(["one".to_owned(), "two".to_owned()].into())
+}
+
+/// What `openshift-saas-deploy` does for caller `one`, while `one` and `two` are in the data.
+fn check(say: Say, live: Option<Value>, expect: &str) {
+    let found = decided(&owner("openshift-saas-deploy", "one"), &whole(), say, body(), live);
+    assert!(found.starts_with(expect), "`{found}` does not begin with `{expect}`");
+}
+
+const SAAS: &str = "openshift-saas-deploy";
+
+#[test]
+fn what_is_not_there_is_made_if_it_is_wanted() {
+    check(Present, None, "create");
+    check(Delete, None, "keep");
+    check(Nothing, None, "keep");
+}
+
+#[test]
+fn what_is_ours_becomes_what_is_wanted() {
+    check(Present, Some(written(SAAS, "one")), "keep");
+    check(Present, Some(with(written(SAAS, "one"), "/data/x", json!("2"))), "change: data.x: \"2\" → \"1\"");
+    check(Delete, Some(written(SAAS, "one")), "remove");
+    check(Nothing, Some(written(SAAS, "one")), "remove");
+}
+
+#[test]
+fn what_another_living_caller_has_is_never_touched() {
+    let text = "refuse: ConfigMap `a` belongs to caller `two` of `openshift-saas-deploy` and is in the data of \
+                caller `one` of `openshift-saas-deploy`: keep it in one of the two";
+    check(Present, Some(written(SAAS, "two")), text);
+    check(Moved, Some(written(SAAS, "two")), text);
+    check(Present, Some(with(written(SAAS, "two"), "/data/x", json!("2"))), text);
+    check(Delete, Some(written(SAAS, "two")), text);
+    check(Nothing, Some(written(SAAS, "two")), "leave: it belongs to caller `two`");
+}
+
+#[test]
+fn what_a_caller_had_that_is_gone_is_taken_over_only_if_it_is_wanted() {
+    let gone = || Some(written(SAAS, "old"));
+    check(Present, gone(), "take over from caller old: qontract.caller_name: \"old\" → \"one\"");
+    check(Delete, gone(), "remove");
+    check(Nothing, gone(), "leave: it belongs to caller `old`");
+}
+
+#[test]
+fn a_part_of_the_data_tells_of_no_caller_that_it_is_gone() {
+    for caller in ["two", "old"] {
+        for say in [Present, Delete] {
+            let found =
+                decided(&owner(SAAS, "one"), &Callers::Unknown, say, body(), Some(written(SAAS, caller)));
+            assert!(found.starts_with("refuse: ConfigMap `a` belongs to caller"), "{found}");
+            assert!(found.ends_with("is known only to a run over the whole data"), "{found}");
+        }
+        let found =
+            decided(&owner(SAAS, "one"), &Callers::Unknown, Nothing, body(), Some(written(SAAS, caller)));
+        assert_eq!(found, format!("leave: it belongs to caller `{caller}`"));
+    }
+    assert_eq!(
+        decided(&owner(SAAS, "one"), &Callers::Unknown, Nothing, body(), Some(written(SAAS, "one"))),
+        "remove"
+    );
+}
+
+#[test]
+fn what_tells_no_caller_is_claimed_by_who_wants_it() {
+    let unclaimed = || Some(written(SAAS, ""));
+    check(Present, unclaimed(), "change: qontract.caller_name: absent → \"one\"");
+    check(Delete, unclaimed(), "remove");
+    check(Nothing, unclaimed(), "leave: it does not tell its caller");
+}
+
+#[test]
+fn who_has_no_caller_respects_callers_all_the_same() {
+    let check = |say, caller, expect: &str| {
+        let found = decided(&owner(SAAS, ""), &whole(), say, body(), Some(written(SAAS, caller)));
+        assert!(found.starts_with(expect), "`{found}` does not begin with `{expect}`");
+    };
+    check(Present, "two", "refuse: ConfigMap `a` belongs to caller `two`");
+    check(Present, "old", "take over from caller old: qontract.caller_name: \"old\" → absent");
+    check(Nothing, "two", "leave");
+    check(Nothing, "old", "leave");
+}
+
+#[test]
+fn callers_of_another_integration_are_not_ours() {
+    let theirs = || Some(written("openshift-resources", "one"));
+    check(
+        Present,
+        theirs(),
+        "refuse: ConfigMap `a` belongs to `openshift_resources` and is in the data of caller `one` of `openshift-saas-deploy`",
+    );
+    check(Nothing, theirs(), "leave: it belongs to `openshift_resources`");
+}
+
+#[test]
+fn what_another_integration_has_is_taken_over_only_if_the_data_moved_it() {
+    let theirs = || Some(written("openshift-resources", ""));
+    check(Present, theirs(), "refuse: ConfigMap `a` belongs to `openshift_resources`");
+    check(
+        Moved,
+        theirs(),
+        "take over from openshift_resources: qontract.integration: \"openshift_resources\" → \"openshift-saas-deploy\"; \
+         qontract.integration_version: \"1.9.3\" → \"0.1.0\"; qontract.caller_name: absent → \"one\"",
+    );
+    check(
+        Moved,
+        Some(written("openshift-routes", "")),
+        "refuse: ConfigMap `a` belongs to `openshift-routes`",
+    );
+    check(Delete, theirs(), "refuse: ConfigMap `a` belongs to `openshift_resources`");
+    check(Nothing, theirs(), "leave: it belongs to `openshift_resources`");
+}
+
+#[test]
+fn what_nobody_marked_is_adopted_if_it_is_wanted() {
+    check(Present, Some(body()), "adopt: qontract.sha256sum: absent → ");
+    check(Present, Some(with(body(), "/data/x", json!("2"))), "adopt: data.x: \"2\" → \"1\"");
+    check(Delete, Some(body()), "remove");
+    check(Nothing, Some(body()), "leave: nobody marked it");
+    let half =
+        with(body(), "/metadata/annotations", json!({"qontract.sha256sum": "x", "qontract.recycle": "true"}));
+    check(Nothing, Some(half), "leave: nobody marked it");
+}
+
+#[test]
+fn what_another_object_keeps_is_its_own() {
+    let owners = json!([{"kind": "Operator", "name": "b", "controller": true}]);
+    let kept = |object: Value| Some(with(object, "/metadata/ownerReferences", owners.clone()));
+    check(
+        Present,
+        kept(body()),
+        "refuse: ConfigMap `a` is kept by Operator `b` and is in the data of caller `one`",
+    );
+    check(Delete, kept(body()), "refuse: ConfigMap `a` is kept by Operator `b`");
+    check(Nothing, kept(body()), "leave: it is kept by Operator `b`");
+    check(Nothing, kept(written(SAAS, "one")), "leave: it is kept by Operator `b`");
+    check(Present, kept(written(SAAS, "one")), "keep");
+    let owned = with(body(), "/metadata/ownerReferences", json!([{"kind": "Operator", "name": "b"}]));
+    check(Present, Some(owned), "adopt");
+}
+
+#[test]
+fn what_another_major_version_wrote_is_written_anew_and_not_removed() {
+    let version = |version: &str| {
+        Some(with(written(SAAS, "one"), "/metadata/annotations/qontract.integration_version", json!(version)))
+    };
+    check(Present, version("0.9.0"), "keep");
+    check(Present, version("1.0.0"), "change: qontract.integration_version: \"1.0.0\" → \"0.1.0\"");
+    check(Present, version("odd"), "change: qontract.integration_version: \"odd\" → \"0.1.0\"");
+    check(Nothing, version("1.0.0"), "leave: it was written by version 1.0.0");
+    check(Delete, version("1.0.0"), "remove");
+}
+
+#[test]
+fn what_has_lost_its_hash_is_written_anew_and_not_removed() {
+    let bare = || Some(with(written(SAAS, "one"), "/metadata/annotations/qontract.sha256sum", Value::Null));
+    check(Present, bare(), "change: qontract.sha256sum: absent → ");
+    check(Nothing, bare(), "leave: it was written by version 0.1.0");
+    check(Delete, bare(), "remove");
+}
+
+#[test]
+fn what_is_being_removed_is_waited_for() {
+    let going = |object: Value| Some(with(object, "/metadata/deletionTimestamp", json!(NOW)));
+    for object in [body(), written(SAAS, "one"), written(SAAS, "two"), written("openshift-resources", "")] {
+        check(Present, going(object.clone()), "wait: ConfigMap `a` is being removed");
+        check(Delete, going(object), "wait: ConfigMap `a` is being removed");
+    }
+    check(Nothing, going(written(SAAS, "one")), "wait");
+    check(Nothing, going(body()), "leave");
+}
+
+#[test]
+fn what_belongs_to_argo_is_left_to_it() {
+    let argo = |object: Value| {
+        Some(with(object, "/metadata/labels", json!({"app.kubernetes.io/part-of": "argocd"})))
+    };
+    check(
+        Present,
+        argo(body()),
+        "refuse: ConfigMap `a` belongs to Argo CD and is in the data of caller `one`",
+    );
+    check(Present, argo(written(SAAS, "one")), "refuse: ConfigMap `a` belongs to Argo CD");
+    check(Delete, argo(body()), "refuse: ConfigMap `a` belongs to Argo CD");
+    check(Delete, argo(written(SAAS, "one")), "remove");
+    check(Nothing, argo(written(SAAS, "one")), "leave: it belongs to Argo CD");
+    check(Nothing, argo(body()), "leave: it belongs to Argo CD");
+    let ours = argo(body()).unwrap();
+    let found = decided(&owner(SAAS, "one"), &whole(), Present, ours.clone(), Some(ours));
+    assert!(found.starts_with("adopt"), "{found}");
+}
+
+/// What happens if the same caller declares something else than it wrote.
+fn check_change(kind: [&str; 2], before: Value, after: Value, expect: &str) {
+    let object = |more: Value| {
+        let mut object = json!({"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": "a"}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        object
+    };
+    let owner = owner(SAAS, "one");
+    let written = to_write(&Desired::new(object(before)).unwrap(), None, &owner, NOW);
+    let found = decided(&owner, &whole(), Present, object(after), Some(written));
+    assert!(found.starts_with(expect), "`{found}` does not begin with `{expect}`");
+}
+
+#[test]
+fn what_cannot_change_in_place_is_replaced_or_refused() {
+    let role = |name: &str| json!({"roleRef": {"name": name}});
+    check_change(
+        ["rbac.authorization.k8s.io/v1", "RoleBinding"],
+        role("a"),
+        role("b"),
+        "replace for roleRef: roleRef.name: \"a\" → \"b\"",
+    );
+    check_change(
+        ["v1", "Secret"],
+        json!({"type": "a"}),
+        json!({"type": "b"}),
+        "replace for type: type: changed",
+    );
+    let selector = |label: &str| json!({"spec": {"selector": {"matchLabels": {"app": label}}}});
+    check_change(
+        ["apps/v1", "Deployment"],
+        selector("a"),
+        selector("b"),
+        "refuse: `spec.selector` of Deployment `a` cannot change, and what caller `one`",
+    );
+    check_change(
+        ["custom/v1", "Deployment"],
+        selector("a"),
+        selector("b"),
+        "change: spec.selector.matchLabels.app",
+    );
+}
+
+#[test]
+fn what_nobody_marked_is_not_replaced() {
+    let secret =
+        |kind: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": kind});
+    let found = decided(&owner(SAAS, "one"), &whole(), Present, secret("a"), Some(secret("b")));
+    assert!(found.starts_with("refuse: `type` of Secret `a` cannot change"), "{found}");
+}
+
+#[test]
+fn what_is_no_longer_declared_is_told_by_the_hash() {
+    check_change(
+        ["v1", "ConfigMap"],
+        json!({"data": {"x": "1", "y": "2"}}),
+        json!({"data": {"x": "1"}}),
+        "change: qontract.sha256sum: \"",
+    );
+}

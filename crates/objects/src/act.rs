@@ -1,0 +1,122 @@
+//! Doing a step, or asking the cluster whether it would be done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qontract_client_kubernetes::{
+    Address, Cluster, Draft, Kind, KubernetesError, MANAGER, Onto, Rehearsal, Restart, Version,
+};
+use qontract_inventory::{Live, to_write};
+use qontract_runtime::{Applied, Fault, Read, Rehearsed, Write};
+
+use crate::Steward;
+use crate::estate::{Estate, Item};
+use crate::fault::fault;
+use crate::recycle::PENDING;
+
+/// How often it is looked whether a kind is served.
+const PATIENCE: u32 = 40;
+
+/// The time in between.
+const MOMENT: Duration = Duration::from_millis(250);
+
+/// What is done in a step. It leaves nothing to decide.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Write an object.
+    Put(Box<Put>),
+    /// Remove the object of this version.
+    Remove(Arc<Estate>, Address, Version),
+    /// Restart a workload.
+    Restart(Arc<Estate>, Restart),
+}
+
+/// An object to be written.
+#[derive(Clone, Debug)]
+pub struct Put {
+    /// What is wanted.
+    pub item: Item,
+    /// Where it is.
+    pub address: Address,
+    /// The live object, whose restarts are kept.
+    pub live: Option<Live>,
+    /// On what it is written.
+    pub onto: Onto,
+    /// Why its users are still to be restarted; nothing if they are not.
+    pub pending: Option<String>,
+    /// Whether the same plan makes its kind, which then takes a moment to be served.
+    pub awaits_kind: bool,
+}
+
+impl Put {
+    /// The object with our marks. The time of writing is part of them.
+    fn draft(&self, now: jiff::Timestamp) -> Draft {
+        let now = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
+        let mut body = to_write(&self.item.desired, self.live.as_ref(), &self.item.estate.owner, &now);
+        let metadata = &mut body["metadata"];
+        if let Some(namespace) = &self.address.namespace {
+            metadata["namespace"] = namespace.as_str().into();
+        }
+        if let Some(cause) = &self.pending {
+            metadata["annotations"][PENDING] = cause.as_str().into();
+        }
+        let mut address = self.address.clone();
+        if let (true, Some(kind)) = (self.awaits_kind, Kind::of(&body)) {
+            address.kind = kind;
+        }
+        Draft { address, body, onto: self.onto.clone(), is_sensitive: self.item.is_sensitive }
+    }
+}
+
+impl Steward {
+    /// Does one step.
+    pub async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
+        let done = match action {
+            Action::Put(put) => {
+                let (cluster, draft) = (&put.item.estate.cluster, put.draft(jiff::Timestamp::now()));
+                if put.awaits_kind {
+                    self.await_kind(write, cluster, &draft.address.kind).await;
+                }
+                self.kubernetes.put(write.permit, cluster, MANAGER, &draft).await
+            }
+            Action::Remove(estate, address, version) => {
+                self.kubernetes.remove(write.permit, &estate.cluster, address, version).await
+            }
+            Action::Restart(estate, restart) => {
+                self.kubernetes.restart(write.permit, &estate.cluster, restart).await
+            }
+        };
+        match done {
+            Ok(()) => Ok(Applied::Done),
+            Err(KubernetesError::Stale { .. }) => Ok(Applied::Stale),
+            Err(error) => Err(fault(&error)),
+        }
+    }
+
+    /// Waits for a moment until a kind is served that was just made. Whether it is shows when it is used.
+    async fn await_kind(&self, write: &Write<'_>, cluster: &Cluster, kind: &Kind) {
+        for _ in 0..PATIENCE {
+            match self.kubernetes.served(write.read, cluster, kind).await {
+                Err(KubernetesError::Unserved { .. }) => tokio::time::sleep(MOMENT).await,
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Whether the cluster would take what a step writes.
+    pub async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
+        let Action::Put(put) = action else { return Ok(Rehearsed::NotAsked) };
+        let draft = put.draft(jiff::Timestamp::now());
+        let said = self.kubernetes.rehearse(&read.permit, &put.item.estate.cluster, MANAGER, &draft).await;
+        match said {
+            Ok(Rehearsal::Taken) => Ok(Rehearsed::Taken),
+            Ok(Rehearsal::Refused(why)) => Ok(Rehearsed::Refused(Fault::author(why))),
+            Ok(Rehearsal::NotYet(why)) => Ok(Rehearsed::NotValidated(why)),
+            Ok(Rehearsal::NotAsked) => Ok(Rehearsed::NotAsked),
+            Err(KubernetesError::Stale { object }) => {
+                Ok(Rehearsed::NotValidated(format!("{object} changed meanwhile")))
+            }
+            Err(error) => Err(fault(&error)),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Objects of Kubernetes clusters, owned and reconciled: what the rooms of Kubernetes share.
+//!
+//! A room says which objects its data wants ([`Item`]) and where it looks after them ([`Estate`]); a [`Steward`]
+//! answers the other questions of the contract: what is there, what would change, would the cluster take it, do it.
+//! What is decided is decided in `qontract-inventory`; what is sent is sent by `qontract-client-kubernetes`.
+//!
+//! **Invariant:** nothing is written that carries the mark of another integration or of another living caller
+//! (`tests/ownership.rs`).
+
+mod act;
+mod estate;
+mod fault;
+mod observe;
+mod plan;
+mod recycle;
+
+use std::sync::Arc;
+
+use qontract_client_kubernetes::Kubernetes;
+
+pub use act::Action;
+pub use estate::{Estate, Item, Managed};
+pub use fault::fault;
+pub use observe::Seen;
+
+/// Looks after the objects of an integration.
+#[derive(Clone)]
+pub struct Steward {
+    kubernetes: Arc<dyn Kubernetes>,
+}
+
+impl Steward {
+    /// A steward on these clusters.
+    pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
+        Self { kubernetes }
+    }
+}

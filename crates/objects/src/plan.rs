@@ -1,0 +1,195 @@
+//! What would change: what `qontract-inventory` decides, object by object, as a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use qontract_client_kubernetes::{Fields, Kind, Onto};
+use qontract_inventory::{Difference, Former, Stage, Turn, Verdict, Wanted as Wish, decide, lines};
+use qontract_runtime::{Change, ChangeKind, Fault, Observed, Plan, Scope, Wait, Want, Wanted, World};
+
+use crate::Steward;
+use crate::act::{Action, Put};
+use crate::estate::Item;
+use crate::observe::Seen;
+use crate::recycle;
+
+/// What is there, by scope and name.
+type Index<'w> = BTreeMap<(&'w Scope, &'w str), &'w Seen>;
+
+impl Steward {
+    /// What would change.
+    pub fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
+        let index = index(world);
+        let mut plan = Plan::default();
+        for want in wanted {
+            // What could not be read is not planned for; the runner tells why.
+            let Some(Observed::Known(_)) = world.get(&want.thing.scope) else { continue };
+            let seen = index.get(&(&want.thing.scope, want.thing.name.as_str())).copied();
+            match &want.wanted {
+                Wanted::Present(item) => present(&mut plan, want, item, seen),
+                Wanted::Delete => gone(&mut plan, want, seen),
+                Wanted::Unresolved(_) => {}
+            }
+        }
+        let named: BTreeSet<(&Scope, &str)> =
+            wanted.iter().map(|want| (&want.thing.scope, want.thing.name.as_str())).collect();
+        for (key, seen) in index.iter().filter(|(key, _)| !named.contains(*key)) {
+            unwanted(&mut plan, key.0, seen);
+        }
+        recycle::plan(wanted, world, &mut plan);
+        mark_awaited_kinds(&mut plan);
+        plan.groups.sort_by_key(|group| group.stage);
+        plan
+    }
+}
+
+/// What is of a kind that the same plan makes has to wait until it is served.
+fn mark_awaited_kinds(plan: &mut Plan<Action>) {
+    let mut made: BTreeSet<(String, String)> = BTreeSet::new();
+    for step in plan.groups.iter().flat_map(|group| &group.steps) {
+        if let Action::Put(put) = &step.action
+            && put.item.desired.kind() == "CustomResourceDefinition"
+        {
+            let spec = &put.item.desired.body()["spec"];
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            made.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+        }
+    }
+    for step in plan.groups.iter_mut().flat_map(|group| &mut group.steps) {
+        if let Action::Put(put) = &mut step.action {
+            let desired = &put.item.desired;
+            put.awaits_kind = made.contains(&(desired.group().to_owned(), desired.kind().to_owned()));
+        }
+    }
+}
+
+/// What is looked after, by scope and name. Workloads that are only looked at are not in it.
+fn index(world: &World<Seen>) -> Index<'_> {
+    let looked_after = world.iter().filter(|(scope, _)| scope.get("workloads").is_none());
+    let mut index = Index::new();
+    for (scope, observed) in looked_after {
+        if let Observed::Known(all) = observed {
+            index.extend(all.iter().map(|seen| ((scope, seen.address.name.as_str()), seen)));
+        }
+    }
+    index
+}
+
+/// Something is to be there.
+fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option<&Seen>) {
+    let wish =
+        Wish::Present { body: &item.desired, moved_from: &item.moved_from, sensitive: item.is_sensitive };
+    let estate = &item.estate;
+    let kind = item.desired.kind();
+    let verdict = decide(&estate.owner, &estate.callers, wish, seen.map(|seen| &seen.live));
+    let (how, what, diff) = match verdict {
+        Verdict::Keep | Verdict::Leave(_) | Verdict::Remove => return,
+        Verdict::Wait(text) => {
+            plan.waits.push(Wait { text, place: want.place.clone() });
+            return;
+        }
+        Verdict::Refuse(text) => {
+            plan.faults.push(Fault::author(text).at(want.place.clone()));
+            return;
+        }
+        Verdict::Create => (ChangeKind::Add, format!("create {kind}"), Vec::new()),
+        Verdict::Change { differences } => {
+            (ChangeKind::Change, format!("change {kind}"), lines(&differences))
+        }
+        Verdict::Adopt { differences } => {
+            (ChangeKind::Change, format!("adopt {kind}"), besides_marks(&differences))
+        }
+        Verdict::TakeOver { from, differences } => {
+            (ChangeKind::Change, format!("take over {kind}"), taken(&from, &differences))
+        }
+        Verdict::Replace { fields, differences } => {
+            let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+            let mut diff = vec![format!("{} cannot change in place", fields.join(", "))];
+            diff.extend(lines(&differences));
+            (ChangeKind::Replace, format!("replace {kind}"), diff)
+        }
+    };
+    let onto = match (how, seen) {
+        (_, None) => Onto::Nothing,
+        (ChangeKind::Replace, Some(seen)) => Onto::Replaced(seen.version.clone()),
+        (_, Some(seen)) => {
+            // Of what is only adopted now, what was written by hand and is not declared stays.
+            let fields = match seen.fields {
+                Fields::Written if seen.live.mark().is_none() => Fields::ToBeMoved,
+                fields => fields,
+            };
+            Onto::Version(seen.version.clone(), fields)
+        }
+    };
+    let put = Put {
+        item: item.clone(),
+        address: seen
+            .map_or_else(|| estate.address(&item.kind, want.thing.name.clone()), |it| it.address.clone()),
+        live: seen.map(|seen| seen.live.clone()),
+        onto,
+        pending: recycle::note(item, seen),
+        awaits_kind: false,
+    };
+    let change = Change::new(how, want.thing.clone(), what).with_diff(diff).at(want.place.clone());
+    let stage = Stage::of(kind, item.desired.group());
+    plan.step_in(number(Turn::Write(stage)), change, Action::Put(Box::new(put)));
+}
+
+/// Something is to be gone, in as many words.
+fn gone(plan: &mut Plan<Action>, want: &Want<Item>, seen: Option<&Seen>) {
+    let Some(seen) = seen else { return };
+    match decide(&seen.estate.owner, &seen.estate.callers, Wish::Delete, Some(&seen.live)) {
+        Verdict::Remove => {
+            let what = format!("remove {}", seen.address.kind.name);
+            let change = Change::new(ChangeKind::Remove, want.thing.clone(), what).at(want.place.clone());
+            remove(plan, change, seen);
+        }
+        Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
+        Verdict::Refuse(text) => plan.faults.push(Fault::author(text).at(want.place.clone())),
+        _ => {}
+    }
+}
+
+/// Something is there that nobody wants.
+fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &Seen) {
+    match decide(&seen.estate.owner, &seen.estate.callers, Wish::Absent, Some(&seen.live)) {
+        Verdict::Remove => {
+            let (kind, name) = (&seen.address.kind, seen.address.name.clone());
+            let thing = qontract_runtime::Thing { scope: scope.clone(), kind: kind.to_string(), name };
+            remove(plan, Change::new(ChangeKind::Remove, thing, format!("remove {}", kind.name)), seen);
+        }
+        Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
+        _ => {}
+    }
+}
+
+fn remove(plan: &mut Plan<Action>, change: Change, seen: &Seen) {
+    let Kind { name, group } = &seen.address.kind;
+    let turn = Turn::removing(Stage::of(name, group.as_deref().unwrap_or_default()));
+    let action = Action::Remove(Arc::clone(&seen.estate), seen.address.clone(), seen.version.clone());
+    plan.step_in(number(turn), change, action);
+}
+
+/// From whom something is taken over, and what differs besides.
+fn taken(from: &Former, differences: &[Difference]) -> Vec<String> {
+    let mut diff = vec![match from {
+        Former::Caller(caller) => format!("from the caller `{caller}`, which is no more"),
+        Former::Integration(name) => format!("from the integration `{name}`, as the data says"),
+    }];
+    diff.extend(besides_marks(differences));
+    diff
+}
+
+/// What differs, but for our marks: that they change is told already.
+fn besides_marks(differences: &[Difference]) -> Vec<String> {
+    let others = differences.iter().filter(|it| !it.path.starts_with("qontract.")).cloned();
+    lines(&others.collect::<Vec<_>>())
+}
+
+/// The stage of a plan in which it is this turn: removals come after everything, and after restarts.
+fn number(turn: Turn) -> u32 {
+    match turn {
+        Turn::Write(stage) => 10 + stage as u32,
+        Turn::Remove(stage) => 1000 - stage.0 as u32,
+    }
+}

@@ -1,0 +1,174 @@
+//! Each rule of ownership is a case in `tests/cases`, and is played on the sandbox and on a real cluster: a dry run shows
+//! the plan and changes nothing, a real run makes the world what the case says, and then there is nothing left to do.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod ground;
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod yard;
+}
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use qontract_access::Mode;
+use qontract_inventory::{Callers, Owner};
+use qontract_runtime::Outcome;
+use qontract_testkit::Case;
+use serde_json::Value;
+use support::ground::{Folder, Ground, RealCluster, grown, told};
+use support::yard::{Mood, Wish, Yard};
+
+/// A case, read.
+struct Play {
+    case: Case,
+    us: Value,
+    wishes: Vec<Wish>,
+}
+
+impl Play {
+    fn read(text: &str) -> Self {
+        let case = Case::parse(text).unwrap();
+        let yaml = |text: &str| qontract_yaml::json::read(text.as_bytes()).unwrap();
+        let us = yaml(&case.files["data/us.yml"]);
+        let wishes = match yaml(&case.files["data/want.yml"]) {
+            Value::Array(wishes) => wishes.into_iter().map(wish).collect(),
+            _ => Vec::new(),
+        };
+        Self { case, us, wishes }
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        self.us["kinds"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect()
+    }
+
+    fn run(&self, ground: &dyn Ground, namespace: &str, mode: Mode) -> Outcome {
+        let text = |field: &str| self.us[field].as_str().map(str::to_owned);
+        let owner =
+            Owner::new(text("integration").unwrap(), text("version").unwrap(), text("caller")).unwrap();
+        let callers = match &self.us["callers"] {
+            Value::Array(all) => {
+                Callers::Whole(all.iter().map(|one| one.as_str().unwrap().to_owned()).collect())
+            }
+            _ => Callers::Unknown,
+        };
+        let yard = Yard::new(ground.kubernetes(mode), ground.cluster(), owner, &self.kinds());
+        yard.callers(callers).plot(namespace, self.wishes.clone()).run(mode)
+    }
+
+    fn world(&self, ground: &dyn Ground, namespace: &str) -> Vec<Value> {
+        let mut all: Vec<Value> =
+            ground.harvest(namespace, &self.kinds()).into_iter().filter_map(told).collect();
+        all.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
+        all
+    }
+
+    fn play(&self, ground: &dyn Ground) -> Result<(), String> {
+        let namespace = ground.namespace();
+        let mut planted = list(&self.case.world);
+        let edits: Vec<Option<Value>> =
+            planted.iter_mut().map(|object| object.as_object_mut().unwrap().remove("edited")).collect();
+        ground.plant(&namespace, &planted.iter().cloned().map(grown).collect::<Vec<_>>());
+        for (object, edit) in planted.iter().zip(edits) {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            if let Some(edit) = edit {
+                ground.edit(&namespace, &text(&object["kind"]), &text(&object["metadata"]["name"]), &edit);
+            }
+        }
+        let before = self.world(ground, &namespace);
+        let dry = self.run(ground, &namespace, Mode::DryRun);
+        let shown = shown(&dry, &namespace);
+        if shown != self.case.plan {
+            return Err(format!("expected plan:\n{}actual plan:\n{shown}", self.case.plan));
+        }
+        if self.world(ground, &namespace) != before {
+            return Err("the dry run changed the world".to_owned());
+        }
+        let real = self.run(ground, &namespace, Mode::Real);
+        let after = self.case.after.as_deref().map_or_else(|| before.clone(), list);
+        let now = self.world(ground, &namespace);
+        if now != after {
+            let (after, now) = (Value::Array(after), Value::Array(now));
+            return Err(format!("expected world:\n{after:#}\nactual world:\n{now:#}\n{:?}", real.shards));
+        }
+        let again = self.run(ground, &namespace, Mode::DryRun);
+        let left: Vec<String> =
+            again.shards.values().flat_map(|shard| &shard.changes).map(ToString::to_string).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("the second plan is not empty: {left:?}")) }
+    }
+}
+
+fn wish(mut body: Value) -> Wish {
+    let map = body.as_object_mut().unwrap();
+    let (delete, unresolved, moved) =
+        (map.remove("delete"), map.remove("unresolved"), map.remove("moved_from"));
+    let mood = match (delete, unresolved) {
+        (Some(_), _) => Mood::Delete,
+        (_, Some(_)) => Mood::Unresolved,
+        (None, None) => Mood::Present,
+    };
+    let moved_from: BTreeSet<String> = moved.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    Wish { body, mood, moved_from }
+}
+
+fn list(text: &str) -> Vec<Value> {
+    match qontract_yaml::json::read(text.as_bytes()).unwrap() {
+        Value::Array(all) => all,
+        _ => Vec::new(),
+    }
+}
+
+/// The plan as the command line shows it, with the namespace by its usual name.
+fn shown(outcome: &Outcome, namespace: &str) -> String {
+    let mut text = String::new();
+    for shard in outcome.shards.values() {
+        for change in &shard.changes {
+            text.push_str(&format!("{change}\n"));
+            for line in &change.diff {
+                text.push_str(&format!("    {line}\n"));
+            }
+        }
+        for held in &shard.held {
+            text.push_str(&format!("held: {}\n    {}\n", held.change, held.why));
+        }
+        for wait in &shard.waits {
+            text.push_str(&format!("waits: {}\n", wait.text));
+        }
+        for fault in &shard.faults {
+            text.push_str(&format!("error: {}\n", fault.text));
+        }
+    }
+    text.replace(&format!("namespace={namespace}"), "namespace=ns").replace(&format!("`{namespace}`"), "`ns`")
+}
+
+fn check(ground: impl Fn() -> Box<dyn Ground>) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 10, "the cases are there");
+    let mut problems = Vec::new();
+    for file in &files {
+        let play = Play::read(&fs::read_to_string(file).unwrap());
+        if let Err(problem) = play.play(&*ground()) {
+            problems.push(format!("{}: {}\n{problem}", file.file_stem().unwrap().display(), play.case.title));
+        }
+    }
+    assert!(
+        problems.is_empty(),
+        "{} of {} cases fail\n\n{}",
+        problems.len(),
+        files.len(),
+        problems.join("\n\n")
+    );
+}
+
+#[test]
+fn the_cases_hold_on_the_sandbox() {
+    check(|| Box::new(Folder::new()));
+}
+
+#[test]
+fn the_cases_hold_on_a_real_cluster() {
+    check(|| Box::new(RealCluster::new()));
+}

@@ -1,0 +1,241 @@
+//! Where cases are played: the sandbox, or a real cluster. What is there is put and looked at without our own client.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Mode, ReadPermit};
+use qontract_client_http::{Proxies, Secret, Settings};
+use qontract_client_kubernetes::{Cluster, ClusterSettings, Clusters, Kubernetes, Sandbox, Token, Tokens};
+use qontract_inventory::{Mark, Owner, canonical, stamp};
+use qontract_testcluster::{Api, shared, unique_name};
+use qontract_testkit::Scratch;
+use serde_json::{Value, json};
+
+/// Where a case is played.
+pub trait Ground {
+    /// The clusters, for a run of this mode.
+    fn kubernetes(&self, mode: Mode) -> Arc<dyn Kubernetes>;
+    /// The cluster.
+    fn cluster(&self) -> Cluster;
+    /// A namespace that nobody else has.
+    fn namespace(&self) -> String;
+    /// Puts objects into a namespace.
+    fn plant(&self, namespace: &str, objects: &[Value]);
+    /// Changes an object by hand; `null` removes.
+    fn edit(&self, namespace: &str, kind: &str, name: &str, edit: &Value);
+    /// All objects of these kinds in a namespace.
+    fn harvest(&self, namespace: &str, kinds: &[&str]) -> Vec<Value>;
+}
+
+/// The sandbox.
+pub struct Folder {
+    scratch: Scratch,
+}
+
+impl Folder {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self { scratch: Scratch::new() }
+    }
+
+    fn of(&self, namespace: &str, kind: &str) -> PathBuf {
+        let kind = kind.split('.').next().unwrap();
+        self.scratch.path().join("clusters/c1").join(namespace).join(kind)
+    }
+}
+
+impl Ground for Folder {
+    fn kubernetes(&self, _: Mode) -> Arc<dyn Kubernetes> {
+        Arc::new(Sandbox::new(self.scratch.path()))
+    }
+
+    fn cluster(&self) -> Cluster {
+        Cluster { name: "c1".to_owned(), server: "https://c1.example.com".to_owned(), token: None }
+    }
+
+    fn namespace(&self) -> String {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}});
+        self.scratch.write("clusters/c1/_cluster/Namespace/ns.yaml", qontract_yaml::json::print(&object));
+        "ns".to_owned()
+    }
+
+    fn plant(&self, namespace: &str, objects: &[Value]) {
+        for object in objects {
+            let (kind, name) =
+                (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
+            let path = format!("clusters/c1/{namespace}/{kind}/{name}.yaml");
+            self.scratch.write(&path, qontract_yaml::json::print(object));
+        }
+    }
+
+    fn edit(&self, namespace: &str, kind: &str, name: &str, edit: &Value) {
+        let path = self.of(namespace, kind).join(format!("{name}.yaml"));
+        let mut object = qontract_yaml::json::read(&std::fs::read(&path).unwrap()).unwrap();
+        merge(&mut object, edit);
+        std::fs::write(path, qontract_yaml::json::print(&object)).unwrap();
+    }
+
+    fn harvest(&self, namespace: &str, kinds: &[&str]) -> Vec<Value> {
+        let mut all = Vec::new();
+        for kind in kinds {
+            for entry in std::fs::read_dir(self.of(namespace, kind)).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.extension().is_some_and(|extension| extension == "yaml") {
+                    all.push(qontract_yaml::json::read(&std::fs::read(path).unwrap()).unwrap());
+                }
+            }
+        }
+        all
+    }
+}
+
+/// The API server of this test run.
+pub struct RealCluster {
+    api: Api,
+    server: String,
+}
+
+impl RealCluster {
+    /// The one of this test run.
+    pub fn new() -> Self {
+        Self::of(shared())
+    }
+
+    /// This one.
+    pub fn of(api: &Api) -> Self {
+        Self { api: api.clone(), server: api.url.clone() }
+    }
+
+    /// The same, reached through a proxy.
+    pub fn through(address: std::net::SocketAddr) -> Self {
+        Self { api: shared().clone(), server: format!("http://{address}") }
+    }
+
+    /// The certificate that vouches for it.
+    pub fn ca(&self) -> Vec<u8> {
+        std::fs::read(&self.api.ca).unwrap()
+    }
+
+    /// A client for a run of this mode, with this budget.
+    pub fn clusters(&self, mode: Mode, per_second: u32) -> Clusters {
+        let settings = ClusterSettings {
+            ca: Some(self.ca()),
+            per_second: per_second.try_into().unwrap(),
+            rehearses: true,
+            ..ClusterSettings::default()
+        };
+        let settings = BTreeMap::from([("c1".to_owned(), settings)]);
+        let http = Settings {
+            proxies: Proxies::Never,
+            pause: Duration::from_millis(20),
+            longest_pause: Duration::from_millis(200),
+            ..Settings::default()
+        };
+        Clusters::new(&ReadPermit::for_targets(mode), http, Arc::new(Admin(self.api.token.clone())), settings)
+    }
+}
+
+/// The token of the administrator, for every cluster.
+struct Admin(String);
+
+impl Tokens for Admin {
+    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, String>> {
+        let secret = Secret::new(self.0.clone());
+        std::future::ready(Ok(Token { secret, server: None })).boxed()
+    }
+}
+
+impl Ground for RealCluster {
+    fn kubernetes(&self, mode: Mode) -> Arc<dyn Kubernetes> {
+        Arc::new(self.clusters(mode, 1000))
+    }
+
+    fn cluster(&self) -> Cluster {
+        Cluster { name: "c1".to_owned(), server: self.server.clone(), token: None }
+    }
+
+    fn namespace(&self) -> String {
+        let name = unique_name("objects");
+        self.api.kubectl(&["create", "namespace", &name], "").text();
+        name
+    }
+
+    fn plant(&self, namespace: &str, objects: &[Value]) {
+        let (marked, others): (Vec<_>, Vec<_>) =
+            objects.iter().partition(|object| Mark::of(object).is_some());
+        let put = |how: &[&str], objects: Vec<&Value>| {
+            if !objects.is_empty() {
+                let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+                let words = [how, &["--namespace", namespace, "--filename", "-"]].concat();
+                self.api.kubectl(&words, &list.to_string()).text();
+            }
+        };
+        // What is marked was written as we write; the rest by hand.
+        put(&["apply", "--server-side", "--field-manager", "qontract"], marked);
+        put(&["create"], others);
+    }
+
+    fn edit(&self, namespace: &str, kind: &str, name: &str, edit: &Value) {
+        let edit = edit.to_string();
+        self.api
+            .kubectl(
+                &["patch", kind, name, "--namespace", namespace, "--type", "merge", "--patch", &edit],
+                "",
+            )
+            .text();
+    }
+
+    fn harvest(&self, namespace: &str, kinds: &[&str]) -> Vec<Value> {
+        let words = ["get", "--namespace", namespace, "--output", "json", &kinds.join(",")];
+        let list: Value = serde_json::from_str(&self.api.kubectl(&words, "").text()).unwrap();
+        list["items"].as_array().unwrap().clone()
+    }
+}
+
+fn merge(object: &mut Value, edit: &Value) {
+    let Value::Object(edit) = edit else {
+        *object = edit.clone();
+        return;
+    };
+    for (field, value) in edit {
+        if value.is_null() {
+            object.as_object_mut().unwrap().remove(field);
+        } else {
+            merge(&mut object[field], value);
+        }
+    }
+}
+
+/// An object of a case as it is in the world: `owner: INTEGRATION VERSION [by CALLER]` becomes marks.
+pub fn grown(mut object: Value) -> Value {
+    let owner = object.as_object_mut().unwrap().remove("owner");
+    let Some(owner) = owner else { return object };
+    let words: Vec<&str> = owner.as_str().unwrap().split(' ').collect();
+    let owner = Owner::new(words[0], words[1], words.get(3).map(|caller| (*caller).to_owned())).unwrap();
+    stamp(&object, &owner, &canonical(&object).unwrap().sha256, "2026-01-01T00:00:00")
+}
+
+/// An object of the world as cases tell it; nothing for what clusters make by themselves.
+pub fn told(mut object: Value) -> Option<Value> {
+    let name = object["metadata"]["name"].as_str()?.to_owned();
+    if name == "kube-root-ca.crt" || object["type"] == "kubernetes.io/service-account-token" {
+        return None;
+    }
+    let mark = Mark::of(&object);
+    let form = canonical(&object).ok()?;
+    object = form.object;
+    if let Some(mark) = mark {
+        let caller = mark.caller.map(|caller| format!(" by {caller}")).unwrap_or_default();
+        object["owner"] = format!("{} {}{caller}", mark.integration, mark.version.unwrap_or_default()).into();
+    }
+    let metadata = object["metadata"].as_object_mut()?;
+    metadata.remove("finalizers");
+    if metadata["annotations"].as_object().is_some_and(serde_json::Map::is_empty) {
+        metadata.remove("annotations");
+    }
+    Some(object)
+}

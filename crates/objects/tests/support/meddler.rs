@@ -1,0 +1,148 @@
+//! A proxy in front of a real API server that fails by chance: it refuses, loses requests, and loses answers.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use qontract_testkit::Chance;
+
+/// What it does with requests, in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Habits {
+    /// 409 without asking the server.
+    pub conflicts: usize,
+    /// 429, with a second to wait.
+    pub throttles: usize,
+    /// 500 without asking the server.
+    pub failures: usize,
+    /// The server does it, and nobody hears of it.
+    pub lost_answers: usize,
+}
+
+/// The proxy.
+pub struct Meddler {
+    /// Where it listens.
+    pub address: SocketAddr,
+    counts: Arc<Mutex<Counts>>,
+}
+
+/// What went through it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Reads.
+    pub reads: usize,
+    /// Writes.
+    pub writes: usize,
+    /// What it spoilt.
+    pub spoilt: usize,
+}
+
+struct Inner {
+    server: String,
+    client: reqwest::Client,
+    habits: Habits,
+    chance: Mutex<Chance>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Meddler {
+    /// Stands in front of `server`, in the async runtime that this is called in.
+    pub async fn start(server: &str, ca: &[u8], habits: Habits, seed: u64) -> Self {
+        let ca = reqwest::Certificate::from_pem(ca).unwrap();
+        let client = reqwest::Client::builder().tls_certs_only([ca]).no_proxy().build().unwrap();
+        let counts = Arc::<Mutex<Counts>>::default();
+        let inner = Inner {
+            server: server.trim_end_matches('/').to_owned(),
+            client,
+            habits,
+            chance: Mutex::new(Chance::new(seed)),
+            counts: Arc::clone(&counts),
+        };
+        let router = Router::new().fallback(forward).with_state(Arc::new(inner));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { address, counts }
+    }
+
+    /// What went through it so far.
+    pub fn counts(&self) -> Counts {
+        *self.counts.lock().unwrap()
+    }
+}
+
+async fn forward(State(inner): State<Arc<Inner>>, request: Request) -> Response {
+    let is_write = request.method() != axum::http::Method::GET;
+    let draw = inner.chance.lock().unwrap().below(100);
+    let Habits { conflicts, throttles, failures, lost_answers } = inner.habits;
+    let mut bound = 0;
+    let mut within = |share: usize| {
+        bound += share;
+        draw < bound
+    };
+    let refusal = if within(conflicts) && is_write {
+        Some(refused(StatusCode::CONFLICT, "Conflict", "the object has been modified"))
+    } else if within(throttles) {
+        Some(refused(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "slow down"))
+    } else if within(failures) {
+        Some(refused(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "etcd is away"))
+    } else {
+        None
+    };
+    let loses = within(lost_answers);
+    {
+        let mut counts = inner.counts.lock().unwrap();
+        counts.spoilt += usize::from(refusal.is_some() || loses);
+        if is_write {
+            counts.writes += 1;
+        } else {
+            counts.reads += 1;
+        }
+    }
+    if let Some(refusal) = refusal {
+        return refusal;
+    }
+    let answer = inner.ask(request).await;
+    if loses {
+        return refused(StatusCode::BAD_GATEWAY, "", "the answer was lost");
+    }
+    answer.unwrap_or_else(|_| refused(StatusCode::BAD_GATEWAY, "", "the server is away"))
+}
+
+impl Inner {
+    async fn ask(&self, request: Request) -> Result<Response, reqwest::Error> {
+        let (parts, body) = request.into_parts();
+        let body: Bytes = to_bytes(body, 64 << 20).await.unwrap_or_default();
+        let url = format!("{}{}", self.server, parts.uri);
+        let mut asked = self.client.request(parts.method, url).body(body);
+        for name in ["authorization", "content-type", "accept"] {
+            if let Some(value) = parts.headers.get(name) {
+                asked = asked.header(name, value);
+            }
+        }
+        let answer = asked.send().await?;
+        let (status, kind) = (answer.status(), answer.headers().get("content-type").cloned());
+        let mut response = Response::new(Body::from(answer.bytes().await?));
+        *response.status_mut() = status;
+        if let Some(kind) = kind {
+            response.headers_mut().insert("content-type", kind);
+        }
+        Ok(response)
+    }
+}
+
+fn refused(status: StatusCode, reason: &str, message: &str) -> Response {
+    let body = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
+        "message": message, "code": status.as_u16()});
+    let headers = [("content-type", "application/json"), ("retry-after", "1")];
+    let headers = if status == StatusCode::TOO_MANY_REQUESTS { &headers[..] } else { &headers[..1] };
+    let mut response = (status, body.to_string()).into_response();
+    for (name, value) in headers {
+        response.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    response
+}

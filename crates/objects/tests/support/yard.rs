@@ -1,0 +1,207 @@
+//! An integration whose data is a list of objects: what the rooms of Kubernetes have in common, and nothing else.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use qontract_access::Mode;
+use qontract_bundle::{Pool, load};
+use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
+use qontract_graphql::Engine;
+use qontract_inventory::{Callers, Desired, Owner};
+use qontract_objects::{Action, Estate, Item, Managed, Seen, Steward};
+use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::{
+    About, Applied, Data, DeclaredOf, Fault, Loaded, Options, Outcome, Plan, Read, Rehearsed, Request, Room,
+    ShardKey, Staged, View, Want, Wanted, World, Write, run,
+};
+use serde_json::{Value, json};
+
+/// One thing that is wanted.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// The object; of one that is to go, kind and name are enough.
+    pub body: Value,
+    /// How it is wanted.
+    pub mood: Mood,
+    /// Integrations that the data moved it from.
+    pub moved_from: BTreeSet<String>,
+}
+
+/// How something is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// It is to be there.
+    Present,
+    /// It is to be gone.
+    Delete,
+    /// Nobody knows.
+    Unresolved,
+}
+
+impl Wish {
+    /// An object that is to be there.
+    pub fn for_object(body: Value) -> Self {
+        Self { body, mood: Mood::Present, moved_from: BTreeSet::new() }
+    }
+}
+
+/// What is looked after in one namespace.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// The namespace.
+    pub namespace: String,
+    /// What is wanted.
+    pub wishes: Vec<Wish>,
+}
+
+/// The integration.
+pub struct Yard {
+    about: About,
+    steward: Steward,
+    cluster: Cluster,
+    kinds: Vec<Managed>,
+    owner: Arc<Owner>,
+    callers: Arc<Callers>,
+    plots: Vec<Plot>,
+}
+
+impl Yard {
+    /// An integration on these clusters.
+    pub fn new(kubernetes: Arc<dyn Kubernetes>, cluster: Cluster, owner: Owner, kinds: &[&str]) -> Self {
+        Self {
+            about: About::new("yard", "Looks after objects").rounds(3),
+            steward: Steward::new(kubernetes),
+            cluster,
+            kinds: kinds.iter().map(|kind| Managed::from(kind.parse::<Kind>().unwrap())).collect(),
+            owner: Arc::new(owner),
+            callers: Arc::new(Callers::Unknown),
+            plots: Vec::new(),
+        }
+    }
+
+    /// With all callers of the integration.
+    pub fn callers(mut self, callers: Callers) -> Self {
+        self.callers = Arc::new(callers);
+        self
+    }
+
+    /// With objects of these names of one more kind.
+    pub fn named(mut self, kind: &str, names: &[&str]) -> Self {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        self.kinds.push(Managed { kind: kind.parse().unwrap(), names: Some(names) });
+        self
+    }
+
+    /// With this many rounds.
+    pub fn rounds(mut self, rounds: u32) -> Self {
+        self.about.rounds = rounds;
+        self
+    }
+
+    /// With something to look after.
+    pub fn plot(mut self, namespace: &str, wishes: Vec<Wish>) -> Self {
+        self.plots.push(Plot { namespace: namespace.to_owned(), wishes });
+        self
+    }
+
+    fn estate(&self, namespace: &str) -> Arc<Estate> {
+        Arc::new(Estate {
+            cluster: self.cluster.clone(),
+            namespace: Some(namespace.to_owned()),
+            kinds: self.kinds.clone(),
+            owner: Arc::clone(&self.owner),
+            callers: Arc::clone(&self.callers),
+        })
+    }
+
+    /// Runs once.
+    pub fn run(self, mode: Mode) -> Outcome {
+        let tokio =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        tokio.block_on(self.run_in(mode))
+    }
+
+    /// Runs once, in whichever async runtime this is.
+    pub async fn run_in(self, mode: Mode) -> Outcome {
+        let mut request = Request::new("run", mode, source(), jiff::civil::date(2026, 1, 1));
+        request.validate_schemas = false;
+        run(&Room::staged(self), &request).await
+    }
+}
+
+fn source() -> Arc<Loaded> {
+    let bundle = json!({"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {}, "data": {
+            "/integration.yml": {"$schema": "/integration", "path": "/integration.yml", "name": "yard", "schemas": []}},
+        "graphql": [
+            {"name": "Query", "fields": [
+                {"name": "integrations_v1", "type": "Integration", "isList": true, "datafileSchema": "/integration"}]},
+            {"name": "Integration", "fields": [{"name": "name", "type": "string"}, {"name": "path", "type": "string"},
+                {"name": "schemas", "type": "string", "isList": true}]}]});
+    let bundle = load(bundle.to_string().as_bytes(), &Pool::default()).unwrap();
+    Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).unwrap())))
+}
+
+impl Staged for Yard {
+    type Common = ();
+    type Target = String;
+    type State = usize;
+    type Item = Item;
+    type Found = Seen;
+    type Action = Action;
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn declare(&self, _: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+        let mut declared = Declared::new(());
+        for (index, plot) in self.plots.iter().enumerate() {
+            let key = ShardKey::new([("namespace", plot.namespace.as_str())]);
+            declared.add(key, Shard::new(plot.namespace.clone(), index, None));
+        }
+        Ok(declared)
+    }
+
+    async fn resolve(&self, _: &Read, view: View<'_, (), String, usize>) -> Result<Vec<Want<Item>>, Fault> {
+        let estate = self.estate(&view.shard.target);
+        let want = |wish: &Wish| {
+            let kind = estate.kind_of(&wish.body).expect("a kind that is looked after").clone();
+            let name = wish.body["metadata"]["name"].as_str().unwrap();
+            let item = || Item {
+                estate: Arc::clone(&estate),
+                kind: kind.clone(),
+                desired: Desired::new(wish.body.clone()).unwrap(),
+                is_sensitive: false,
+                moved_from: wish.moved_from.clone(),
+            };
+            let wanted = match wish.mood {
+                Mood::Present => Wanted::Present(item()),
+                Mood::Delete => Wanted::Delete,
+                Mood::Unresolved => Wanted::Unresolved(Fault::remote("the store is away")),
+            };
+            Want { thing: estate.thing(&kind, name), place: None, wanted }
+        };
+        Ok(self.plots[view.shard.state].wishes.iter().map(want).collect())
+    }
+
+    async fn observe(
+        &self,
+        read: &Read,
+        namespace: &String,
+        wanted: &[Want<Item>],
+    ) -> Result<World<Seen>, Fault> {
+        Ok(self.steward.observe(read, &self.estate(namespace), wanted).await)
+    }
+
+    fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
+        self.steward.plan(wanted, world)
+    }
+
+    async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
+        self.steward.rehearse(read, action).await
+    }
+
+    async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
+        self.steward.apply(write, action).await
+    }
+}

@@ -1,0 +1,202 @@
+//! `openshift-namespaces` against a real API server, with the binary as a user has it.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    pub mod cluster;
+}
+
+use std::time::Duration;
+
+use qontract_testcluster::eventually;
+use qontract_testkit::Chance;
+use serde_json::json;
+use support::cluster::{Stage, phase};
+
+#[test]
+fn namespaces_are_made_labelled_marked_and_removed() {
+    let stage = Stage::new();
+    let (kept, gone) = (stage.name("kept"), stage.name("gone"));
+    stage.declare(&kept, "labels: {team: shop}");
+    stage.declare(&gone, "");
+    let (code, plan) = stage.reconcile(&["--dry-run"]);
+    let lines: Vec<&str> = plan.lines().filter(|line| line.starts_with('+')).collect();
+    let line = |name: &str| format!("+ create Namespace `{name}` (cluster=c1)");
+    assert_eq!((code, lines), (0, vec![line(&gone).as_str(), line(&kept).as_str()]), "{plan}");
+    assert_eq!(stage.namespace(&kept), None, "a dry run makes nothing");
+
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let made = stage.namespace(&kept).unwrap();
+    assert_eq!(made["metadata"]["labels"]["team"], "shop");
+    assert_eq!(made["metadata"]["annotations"]["qontract.integration"], "openshift-namespaces");
+    let (code, plan) = stage.reconcile(&[]);
+    assert_eq!((code, plan.as_str()), (0, ""), "the second run has nothing to do");
+    assert_eq!(
+        stage.namespace(&kept).unwrap()["metadata"]["resourceVersion"],
+        made["metadata"]["resourceVersion"]
+    );
+
+    stage.api.kubectl(&["label", "namespace", &kept, "team=books", "mine=stays", "--overwrite"], "").text();
+    stage.declare(&kept, "labels: {team: shop, tier: one}");
+    stage.declare(&gone, "delete: true");
+    let (code, plan) = stage.reconcile(&[]);
+    assert_eq!(code, 0, "{plan}");
+    let labels = &stage.namespace(&kept).unwrap()["metadata"]["labels"];
+    assert_eq!(
+        (&labels["team"], &labels["tier"], &labels["mine"]),
+        (&"shop".into(), &"one".into(), &"stays".into())
+    );
+    eventually("the namespace is gone", || stage.namespace(&gone).is_none().then_some(()));
+    stage.declare(&kept, "labels: {tier: one}");
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let labels = &stage.namespace(&kept).unwrap()["metadata"]["labels"];
+    assert_eq!(
+        (labels.get("team"), labels["mine"].as_str()),
+        (None, Some("stays")),
+        "what is not declared goes"
+    );
+}
+
+#[test]
+fn one_that_kubectl_applied_is_adopted_with_its_fields() {
+    let stage = Stage::new();
+    let name = stage.name("applied");
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"old": "field", "team": "shop"}}});
+    stage.api.kubectl(&["apply", "--filename", "-"], &object.to_string()).text();
+    stage.declare(&name, "labels: {team: shop}");
+    let (code, plan) = stage.reconcile(&[]);
+    assert_eq!(code, 0, "{plan}");
+    assert!(plan.contains(&format!("~ adopt Namespace `{name}`")), "{plan}");
+    let now = stage.namespace(&name).unwrap();
+    assert_eq!(now["metadata"]["labels"].get("old"), None, "what kubectl applied and nobody declares goes");
+    assert_eq!(now["metadata"]["labels"]["team"], "shop");
+}
+
+#[test]
+fn one_that_a_program_manages_is_a_conflict_that_names_it() {
+    let stage = Stage::new();
+    let (name, other) = (stage.name("contended"), stage.name("other"));
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"team": "books"}}});
+    let words = ["apply", "--server-side", "--field-manager", "some-operator", "--filename", "-"];
+    stage.api.kubectl(&words, &object.to_string()).text();
+    stage.declare(&name, "labels: {team: shop}");
+    stage.declare(&other, "");
+    let (code, plan) = stage.reconcile(&[]);
+    assert_eq!(code, 1, "{plan}");
+    assert!(plan.contains("`some-operator` owns"), "{plan}");
+    assert_eq!(stage.namespace(&name).unwrap()["metadata"]["labels"]["team"], "books");
+    assert!(stage.namespace(&other).is_some(), "the rest goes on");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_reached_is_told_and_the_others_go_on() {
+    let stage = Stage::new();
+    let name = stage.name("reached");
+    stage.declare(&name, "");
+    stage.write("data/clusters/c2.yml", &Stage::cluster("c2", "https://127.0.0.1:9"));
+    stage.write(
+        "data/away.yml",
+        "$schema: /openshift/namespace-1.yml\nname: away\ncluster: {$ref: /clusters/c2.yml}\ndelete: true\n",
+    );
+    let (code, plan) = stage.reconcile(&[]);
+    assert_eq!(code, 75, "{plan}");
+    assert!(plan.contains("error: cannot read `cluster=c2`: the cluster `c2` cannot be reached"), "{plan}");
+    assert!(stage.namespace(&name).is_some());
+    let (code, plan) = stage.reconcile(&["--cluster-name", "c1"]);
+    assert_eq!((code, plan.as_str()), (0, ""));
+}
+
+#[test]
+fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
+    let stage = Stage::new();
+    let name = stage.name("refused");
+    stage.declare(&name, "labels: {team: not a label!}");
+    let (code, plan) = stage.reconcile(&["--dry-run"]);
+    assert_eq!(code, 1, "{plan}");
+    assert!(plan.contains("error: + create Namespace") && plan.contains("metadata.labels"), "{plan}");
+    assert_eq!(stage.namespace(&name), None);
+    // What we made ourselves is no conflict when it is to change.
+    stage.declare(&name, "labels: {team: shop}");
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    stage.api.kubectl(&["label", "namespace", &name, "team=books", "--overwrite"], "").text();
+    stage.declare(&name, "labels: {team: toys}");
+    let (code, plan) = stage.reconcile(&["--dry-run"]);
+    assert_eq!(code, 0, "{plan}");
+    assert!(plan.contains(&format!("~ change Namespace `{name}`")), "{plan}");
+}
+
+#[test]
+fn what_the_operator_got_wrong_is_told_as_that() {
+    let stage = Stage::new();
+    stage.declare(&stage.name("never"), "");
+    for (config, expect) in [
+        ("[creds.admin]\ntoken = \"wrong\"\n", "the token is not accepted"),
+        ("[creds.admin]\ntoken = \"a\\nb\"\n", "its token or its address cannot be sent"),
+        (
+            "[creds.admin]\ntoken = \"x\"\nserver = \"https://elsewhere.example.com\"\n",
+            "its token is for `https://elsewhere.example.com`",
+        ),
+        ("[creds.other]\ntoken = \"x\"\n", "the configuration has no `token` in `creds/admin`"),
+    ] {
+        stage.configure(config);
+        let (code, plan) = stage.reconcile(&["--dry-run"]);
+        assert!(code == 1 && plan.contains(expect) && plan.contains("hint: "), "{code}: {plan}");
+    }
+    stage.write("data/clusters/c1.yml", &Stage::cluster("c1", "https://ann:hunter2@127.0.0.1:9"));
+    let (code, plan) = stage.reconcile(&["--dry-run"]);
+    assert!(
+        code == 1 && plan.contains("has a user or a password") && !plan.contains("hunter2"),
+        "{code}: {plan}"
+    );
+}
+
+#[test]
+fn slots_split_the_namespaces() {
+    let stage = Stage::new();
+    let names: Vec<String> = (0..6).map(|number| stage.name(&format!("slot{number}"))).collect();
+    for name in &names {
+        stage.declare(name, "");
+    }
+    for id in ["0", "1", "2"] {
+        let before = names.iter().filter(|name| stage.namespace(name).is_some()).count();
+        let (code, plan) = stage.reconcile_with(&[], &[("SHARDS", "3"), ("SHARD_ID", id)]);
+        assert_eq!(code, 0, "{plan}");
+        let after = names.iter().filter(|name| stage.namespace(name).is_some()).count();
+        assert_eq!(plan.lines().filter(|line| line.starts_with('+')).count(), after - before);
+    }
+    assert!(names.iter().all(|name| stage.namespace(name).is_some()));
+}
+
+/// Kills the process at random points of writing 200 objects. The next run finishes it, and nothing foreign is touched.
+#[test]
+fn killed_anywhere_it_converges() {
+    let rounds: u64 =
+        std::env::var("QONTRACT_KILLS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(10);
+    let stage = Stage::new();
+    let foreign = stage.name("foreign");
+    stage.api.kubectl(&["create", "namespace", &foreign], "").text();
+    let untouched = stage.namespace(&foreign).unwrap();
+    let names: Vec<String> = (0..200).map(|number| stage.name(&format!("kill{number}"))).collect();
+    let mut chance = Chance::new(7);
+    let (mut killed, mut half) = (0, 0);
+    // Creating them is the first round; each later one writes a label to all of them.
+    for round in 0..rounds {
+        for name in &names {
+            stage.declare(name, &format!("labels: {{round: r{round}}}"));
+        }
+        let patience = Duration::from_millis(300 + chance.below(2500) as u64);
+        killed += usize::from(stage.kill_after(patience));
+        let done = stage.count(&format!("round=r{round}"));
+        half += usize::from(done > 0 && done < names.len());
+        let (code, plan) = stage.reconcile(&[]);
+        assert_eq!(code, 0, "round {round}: {plan}");
+        assert_eq!(stage.count(&format!("round=r{round}")), names.len(), "round {round}");
+        let (code, plan) = stage.reconcile(&["--dry-run"]);
+        assert_eq!((code, plan.as_str()), (0, ""), "round {round}: the second plan is empty");
+    }
+    assert!(killed > 0 && half > 0, "{killed} of {rounds} were killed, {half} in the midst of it: too few");
+    let now = stage.namespace(&foreign).unwrap();
+    assert_eq!(now["metadata"]["resourceVersion"], untouched["metadata"]["resourceVersion"]);
+    assert_eq!(phase(&now), "Active");
+}

@@ -1,0 +1,136 @@
+//! What is being done, and since when: the heartbeat of a run.
+//!
+//! A run has one [`Activities`], and is executed within it ([`Activities::scope`]). Whoever does something that may take
+//! time says so ([`begin`]); a watchdog sees whether anything begins or ends.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+tokio::task_local! {
+    static CURRENT: Activities;
+}
+
+/// What a run is doing. A clone is the same.
+#[derive(Clone, Default)]
+pub struct Activities(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    ticks: AtomicU64,
+    doing: Mutex<BTreeMap<u64, (String, Instant)>>,
+}
+
+/// Something that is being done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// What, in words: `GET https://api.example.com/`.
+    pub what: String,
+    /// For how long.
+    pub since: Duration,
+}
+
+impl fmt::Display for Activity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for {:.1} s", self.what, self.since.as_secs_f64())
+    }
+}
+
+impl Activities {
+    /// Executes a future as what this run does.
+    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
+        CURRENT.scope(self.clone(), future).await
+    }
+
+    /// How often something began or ended: as long as it grows there is progress.
+    pub fn ticks(&self) -> u64 {
+        self.0.ticks.load(Ordering::Relaxed)
+    }
+
+    /// What is being done, the oldest first.
+    pub fn doing(&self) -> Vec<Activity> {
+        let now = Instant::now();
+        let doing = self.0.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Activity> = doing
+            .values()
+            .map(|(what, begun)| Activity {
+                what: what.clone(),
+                since: now.saturating_duration_since(*begun),
+            })
+            .collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.since));
+        all
+    }
+
+    /// What is waited for: the newest of what is being done, which is the innermost.
+    pub fn waits_for(&self) -> Option<Activity> {
+        self.doing().pop()
+    }
+}
+
+impl fmt::Debug for Activities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.doing()).finish()
+    }
+}
+
+/// Something is being done as long as this lives.
+#[must_use = "what is dropped at once is over at once"]
+pub struct Doing(Option<(Activities, u64)>);
+
+/// Says that something begins. Outside of any run nobody listens.
+pub fn begin(what: impl Into<String>) -> Doing {
+    let begun = CURRENT.try_with(|activities| {
+        let number = activities.0.ticks.fetch_add(1, Ordering::Relaxed);
+        let mut doing = activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        doing.insert(number, (what.into(), Instant::now()));
+        (activities.clone(), number)
+    });
+    Doing(begun.ok())
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        if let Some((activities, number)) = self.0.take() {
+            activities.0.ticks.fetch_add(1, Ordering::Relaxed);
+            activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Activities, begin};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_being_done_is_told_with_its_age() {
+        let activities = Activities::default();
+        let inside = activities.clone();
+        activities
+            .scope(async {
+                let _outer = begin("observe");
+                tokio::time::advance(Duration::from_secs(3)).await;
+                let inner = begin("GET https://c1");
+                tokio::time::advance(Duration::from_secs(2)).await;
+                let told: Vec<String> = inside.doing().iter().map(ToString::to_string).collect();
+                assert_eq!(told, ["observe for 5.0 s", "GET https://c1 for 2.0 s"]);
+                assert_eq!(inside.waits_for().map(|one| one.what).as_deref(), Some("GET https://c1"));
+                drop(inner);
+                assert_eq!(inside.doing().len(), 1);
+            })
+            .await;
+        assert_eq!((activities.doing().len(), activities.ticks()), (0, 4));
+    }
+
+    #[tokio::test]
+    async fn outside_of_a_run_nobody_listens() {
+        let _nothing = begin("whatever");
+    }
+}

@@ -1,0 +1,151 @@
+//! Lines about what happened: text for people, JSON for machines.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Only to whoever looks for a defect.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// It may be wrong.
+    Warning,
+    /// It is wrong.
+    Error,
+}
+
+impl Level {
+    /// The word for it in lines.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Debug => "DEBUG",
+            Level::Info => "INFO",
+            Level::Warning => "WARNING",
+            Level::Error => "ERROR",
+        }
+    }
+}
+
+/// The form of lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    #[default]
+    Text,
+    /// An object in each line, for machines.
+    Json,
+}
+
+/// One line: what happened, to what.
+#[derive(Clone, Debug)]
+pub struct Line {
+    level: Level,
+    text: String,
+    fields: Map<String, Value>,
+}
+
+impl Line {
+    /// A line of this level.
+    pub fn new(level: Level, text: impl Into<String>) -> Self {
+        Self { level, text: text.into(), fields: Map::new() }
+    }
+
+    /// With a field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// As it is written, without the line's end; a line of text stays one line.
+    pub fn print(&self, form: Form, at: jiff::Timestamp) -> String {
+        let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+        match form {
+            Form::Text => {
+                let mut line = format!("{at} {:<7} {}", self.level.as_str(), self.text.replace('\n', "\\n"));
+                for (name, value) in &self.fields {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    line.push_str(&format!(" {name}={}", text.replace('\n', "\\n")));
+                }
+                line
+            }
+            Form::Json => {
+                let mut map = Map::from_iter([
+                    ("time".to_owned(), at.into()),
+                    ("level".to_owned(), self.level.as_str().into()),
+                    ("message".to_owned(), self.text.as_str().into()),
+                ]);
+                map.extend(self.fields.clone());
+                Value::Object(map).to_string()
+            }
+        }
+    }
+}
+
+/// Where lines go.
+pub struct Log {
+    least: Level,
+    form: Form,
+    sinks: Mutex<Vec<Box<dyn Write + Send>>>,
+}
+
+impl Log {
+    /// A log of everything from this level on, to nowhere yet.
+    pub fn new(least: Level, form: Form) -> Self {
+        Self { least, form, sinks: Mutex::default() }
+    }
+
+    /// Also to this.
+    #[must_use]
+    pub fn to(self, sink: impl Write + Send + 'static) -> Self {
+        self.sinks.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(sink));
+        self
+    }
+
+    /// Also to the end of this file.
+    pub fn to_file(self, path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(self.to(file))
+    }
+
+    /// Writes a line, if it matters enough. A sink that fails does not keep the others from it.
+    pub fn write(&self, line: &Line) {
+        if line.level < self.least {
+            return;
+        }
+        let text = line.print(self.form, jiff::Timestamp::now()) + "\n";
+        for sink in self.sinks.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            // Nobody is left to tell that the log itself cannot be written.
+            let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Form, Level, Line};
+
+    fn check(form: Form, expect: &str) {
+        let line = Line::new(Level::Warning, "two\nlines").with("integration", "a").with("steps", 3);
+        assert_eq!(line.print(form, jiff::Timestamp::UNIX_EPOCH), expect);
+    }
+
+    #[test]
+    fn a_line_for_people_is_one_line() {
+        check(Form::Text, "1970-01-01T00:00:00.000Z WARNING two\\nlines integration=a steps=3");
+    }
+
+    #[test]
+    fn a_line_for_machines_is_an_object() {
+        check(
+            Form::Json,
+            r#"{"integration":"a","level":"WARNING","message":"two\nlines","steps":3,"time":"1970-01-01T00:00:00.000Z"}"#,
+        );
+    }
+}

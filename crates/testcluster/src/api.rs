@@ -1,0 +1,225 @@
+//! A running API server: where it is, who may what, and a client that is not ours to set up worlds with.
+
+use crate::{Error, WITHOUT};
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+
+/// A running API server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Api {
+    /// `https://127.0.0.1:PORT`.
+    pub url: String,
+    /// The file of the certificate to trust.
+    pub ca: PathBuf,
+    /// The token of somebody who may do everything.
+    pub token: String,
+    /// The token of somebody who may do nothing.
+    pub plain_token: String,
+    /// A kubeconfig with [`Self::token`].
+    pub kubeconfig: PathBuf,
+    /// A kubeconfig with [`Self::plain_token`].
+    pub plain_kubeconfig: PathBuf,
+    /// The client.
+    pub kubectl: PathBuf,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// May do everything: a member of `system:masters`.
+    Admin,
+    /// May do nothing, unless a test grants it: the user `plain`.
+    Plain,
+}
+
+/// What the client said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether it ended well.
+    pub ok: bool,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+const URL: &str = "QONTRACT_KUBE_URL";
+const CA: &str = "QONTRACT_KUBE_CA";
+const TOKEN: &str = "QONTRACT_KUBE_TOKEN";
+const PLAIN_TOKEN: &str = "QONTRACT_KUBE_PLAIN_TOKEN";
+const CONFIG: &str = "QONTRACT_KUBE_CONFIG";
+const PLAIN_CONFIG: &str = "QONTRACT_KUBE_PLAIN_CONFIG";
+const KUBECTL: &str = crate::Binaries::KUBECTL;
+
+/// The server that all tests of this run share, as `cargo xtask test` started it.
+///
+/// # Panics
+///
+/// If there is none, with what to do.
+#[track_caller]
+pub fn shared() -> &'static Api {
+    static SHARED: OnceLock<Api> = OnceLock::new();
+    if let Some(api) = SHARED.get() {
+        return api;
+    }
+    match Api::from_variables(|name| env::var_os(name)) {
+        Ok(api) => SHARED.get_or_init(|| api),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+impl Api {
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
+        if variable(WITHOUT).is_some() {
+            return Err(Error::LeftOut);
+        }
+        let value = |name: &'static str| variable(name).ok_or(Error::Unset { variable: name });
+        let text = |name| value(name)?.into_string().map_err(|_| Error::Unset { variable: name });
+        Ok(Self {
+            url: text(URL)?,
+            ca: value(CA)?.into(),
+            token: text(TOKEN)?,
+            plain_token: text(PLAIN_TOKEN)?,
+            kubeconfig: value(CONFIG)?.into(),
+            plain_kubeconfig: value(PLAIN_CONFIG)?.into(),
+            kubectl: value(KUBECTL)?.into(),
+        })
+    }
+
+    /// The variables that tell other processes of this server, so that it is [`shared`] for them.
+    pub fn variables(&self) -> [(&'static str, OsString); 7] {
+        [
+            (URL, self.url.clone().into()),
+            (CA, self.ca.clone().into()),
+            (TOKEN, self.token.clone().into()),
+            (PLAIN_TOKEN, self.plain_token.clone().into()),
+            (CONFIG, self.kubeconfig.clone().into()),
+            (PLAIN_CONFIG, self.plain_kubeconfig.clone().into()),
+            (KUBECTL, self.kubectl.clone().into()),
+        ]
+    }
+
+    /// What `kubectl` says to the admin; `stdin` is what `-f -` reads.
+    pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Answer {
+        self.kubectl_as(User::Admin, arguments, stdin)
+    }
+
+    /// What `kubectl` says to one of the users.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn kubectl_as(&self, user: User, arguments: &[&str], stdin: &str) -> Answer {
+        self.ask(user, arguments, stdin)
+            .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.kubectl.display()))
+    }
+
+    pub(crate) fn ask(&self, user: User, arguments: &[&str], stdin: &str) -> io::Result<Answer> {
+        let kubeconfig = match user {
+            User::Admin => &self.kubeconfig,
+            User::Plain => &self.plain_kubeconfig,
+        };
+        // beside the kubeconfig, so that nothing is kept in anybody's home
+        let cache = self.kubeconfig.with_file_name("kubectl-cache");
+        let mut child = Command::new(&self.kubectl)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .arg("--cache-dir")
+            .arg(cache)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let output = thread::scope(|scope| {
+            let pipe = child.stdin.take();
+            // a client that does not read what it is given is not our failure
+            scope.spawn(move || pipe.map(|mut pipe| pipe.write_all(stdin.as_bytes())));
+            child.wait_with_output()
+        })?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Answer { ok: output.status.success(), stdout: text(&output.stdout), stderr: text(&output.stderr) })
+    }
+}
+
+impl Answer {
+    /// What was printed.
+    ///
+    /// # Panics
+    ///
+    /// If the client failed, with its complaint.
+    pub fn text(self) -> String {
+        assert!(self.ok, "kubectl failed: {}", self.stderr);
+        self.stdout
+    }
+
+    /// What was complained about.
+    ///
+    /// # Panics
+    ///
+    /// If the client did not fail.
+    pub fn complaint(self) -> String {
+        assert!(!self.ok, "kubectl did not fail: {}", self.stdout);
+        self.stderr
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Api, WITHOUT};
+    use crate::Error;
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    fn api(kubectl: &str) -> Api {
+        Api {
+            url: "https://127.0.0.1:1".to_owned(),
+            ca: PathBuf::from("/c/apiserver.crt"),
+            token: "a".to_owned(),
+            plain_token: "p".to_owned(),
+            kubeconfig: PathBuf::from("/c/admin"),
+            plain_kubeconfig: PathBuf::from("/c/plain"),
+            kubectl: PathBuf::from(kubectl),
+        }
+    }
+
+    #[test]
+    fn a_server_is_read_as_it_is_told() {
+        let told = api("/b/kubectl");
+        let variables = told.variables();
+        let read = Api::from_variables(|name| {
+            variables.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value.clone())
+        });
+        assert_eq!(read.expect("all is told"), told);
+    }
+
+    #[test]
+    fn without_a_server_it_is_told_what_to_do_in_one_line() {
+        let error = Api::from_variables(|_| None).expect_err("nothing is told").to_string();
+        assert!(error.contains("`cargo xtask test --without-kube`") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn a_server_left_out_is_no_server() {
+        let left_out = Api::from_variables(|name| (name == WITHOUT).then(|| OsString::from("1")));
+        assert!(matches!(left_out, Err(Error::LeftOut)), "{left_out:?}");
+    }
+
+    #[test]
+    fn the_client_gets_its_arguments_and_stays_out_of_the_home() {
+        let said = api("echo").kubectl(&["get", "pods"], "").text();
+        assert_eq!(said, "--kubeconfig /c/admin --cache-dir /c/kubectl-cache get pods\n");
+    }
+
+    #[test]
+    fn a_client_that_fails_is_told_from_one_that_does_not() {
+        let said = api("false").kubectl(&[], "");
+        assert!(!said.ok);
+        assert_eq!(said.complaint(), "");
+    }
+}

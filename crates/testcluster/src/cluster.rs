@@ -1,0 +1,122 @@
+//! A cluster of one's own: three servers and a folder.
+
+mod arguments;
+mod files;
+
+use crate::patience::POLL;
+use crate::process::{Kept, Process};
+use crate::{Api, Binaries, Error, User, ports};
+use arguments::Ports;
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long the servers may take until they answer: long, since the machine may be busy.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// A running cluster. **Invariant:** its processes and its folder go with it, even if this process is killed.
+#[derive(Debug)]
+pub struct TestCluster {
+    // in the order in which they end
+    controller_manager: Option<Process>,
+    api_server: Option<Process>,
+    etcd: Process,
+    folder: TempDir,
+    binaries: Binaries,
+    ports: Ports,
+    /// Where the API server is, and who may what there.
+    pub api: Api,
+}
+
+impl TestCluster {
+    /// Starts a cluster with the programs that the environment names, for a test that cannot use the shared one.
+    ///
+    /// # Panics
+    ///
+    /// If that fails, with what to do or with the last words of the server that failed.
+    #[track_caller]
+    pub fn start() -> Self {
+        match Binaries::from_environment().and_then(|binaries| Self::launch(&binaries)) {
+            Ok(cluster) => cluster,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Starts a cluster with these programs, and waits until it is ready.
+    pub fn launch(binaries: &Binaries) -> Result<Self, Error> {
+        let folder = files::folder()?;
+        let [etcd, peer, api] = ports::free().map_err(Error::Port)?;
+        let ports = Ports { etcd, peer, api };
+        let api = files::write(folder.path(), binaries, &ports)?;
+        let program = binaries.folder.join("etcd");
+        let arguments = arguments::etcd(folder.path(), &ports);
+        let etcd = Process::start(&program, &arguments, folder.path(), Kept::Nothing)?;
+        let binaries = binaries.clone();
+        let mut cluster =
+            Self { controller_manager: None, api_server: None, etcd, folder, binaries, ports, api };
+        cluster.bring_up_api_server()?;
+        cluster.bring_up_controller_manager()?;
+        Ok(cluster)
+    }
+
+    /// Ends the API server and starts it again: same address, same certificate, same objects.
+    pub fn restart_api_server(&mut self) {
+        self.stop_api_server();
+        self.start_api_server();
+    }
+
+    /// Ends the API server, at once; the objects stay.
+    pub fn stop_api_server(&mut self) {
+        self.api_server = None;
+    }
+
+    /// Starts the API server, unless it runs, and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// If that fails, with its last words.
+    pub fn start_api_server(&mut self) {
+        self.bring_up_api_server().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn bring_up_api_server(&mut self) -> Result<(), Error> {
+        if self.api_server.is_none() {
+            let program = self.binaries.folder.join("kube-apiserver");
+            let arguments = arguments::api_server(self.folder.path(), &self.ports);
+            self.api_server = Some(Process::start(&program, &arguments, self.folder.path(), Kept::Folder)?);
+        }
+        self.wait_until_ready()
+    }
+
+    fn bring_up_controller_manager(&mut self) -> Result<(), Error> {
+        let program = self.binaries.folder.join("kube-controller-manager");
+        let minor = arguments::minor_version(&program)?;
+        let arguments = arguments::controller_manager(self.folder.path(), &self.api, minor);
+        let process = Process::start(&program, &arguments, self.folder.path(), Kept::Folder)?;
+        self.controller_manager.insert(process).check()
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let start = Instant::now();
+        loop {
+            self.etcd.check()?;
+            let Some(api_server) = &mut self.api_server else { return Ok(()) };
+            api_server.check()?;
+            // the certificate is made by the server, at its first start
+            let ready = self.api.ca.exists() && {
+                let question = ["get", "--raw", "/readyz", "--request-timeout=10s"];
+                let answer = self.api.ask(User::Admin, &question, "");
+                let program = &self.api.kubectl;
+                answer.map_err(|source| Error::Start { program: program.clone(), source })?.ok
+            };
+            if ready {
+                return Ok(());
+            }
+            if start.elapsed() > LIMIT {
+                let (program, log) = (api_server.name(), api_server.last_words());
+                return Err(Error::Late { program, seconds: LIMIT.as_secs(), log });
+            }
+            thread::sleep(POLL);
+        }
+    }
+}

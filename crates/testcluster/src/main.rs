@@ -1,0 +1,34 @@
+//! Starts a cluster for trying things by hand: prints the variables that tell of it, and ends it when stdin ends or
+//! with itself.
+
+use qontract_testcluster::{Binaries, Error, TestCluster};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut stderr = io::stderr();
+    match Binaries::from_environment().and_then(|binaries| run(&binaries)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(stderr, "error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(binaries: &Binaries) -> Result<(), Error> {
+    let cluster = TestCluster::launch(binaries)?;
+    let mut text = String::new();
+    let variables: BTreeMap<_, _> = binaries.variables().into_iter().chain(cluster.api.variables()).collect();
+    for (name, value) in variables {
+        text.push_str(&format!("export {name}='{}'\n", value.display()));
+    }
+    text.push_str(&format!("export KUBECONFIG='{}'\n", cluster.api.kubeconfig.display()));
+    let mut stdout = io::stdout();
+    // without a reader, or at the end of stdin, there is nobody left to serve
+    if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok() {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Free ports of the loopback interface.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Below the ports that systems give to outgoing connections, so that a server which is stopped for a while finds its
+/// own still free.
+const FIRST: u32 = 20_000;
+const COUNT: u32 = 12_000;
+
+/// As many different ports that nobody listens on.
+///
+/// Each call in each process begins to look elsewhere, so that servers which start at the same time do not meet.
+pub fn free<const N: usize>() -> io::Result<[u16; N]> {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed) * 31);
+    let mut candidates = (0..COUNT).map(|step| FIRST + start.wrapping_add(step) % COUNT);
+    // held until all are found
+    let mut held: Vec<TcpListener> = Vec::new();
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = candidates
+            .by_ref()
+            .filter_map(|candidate| u16::try_from(candidate).ok())
+            .find_map(|candidate| TcpListener::bind((Ipv4Addr::LOCALHOST, candidate)).ok())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::AddrInUse))?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::free;
+    use std::net::TcpListener;
+
+    #[test]
+    fn ports_differ_and_are_free() {
+        let [first, second] = free().expect("two ports are free");
+        assert_ne!(first, second);
+        TcpListener::bind(("127.0.0.1", first)).expect("it is free");
+    }
+
+    #[test]
+    fn a_taken_port_is_passed_over() {
+        let [port] = free().expect("a port is free");
+        let _taken = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
+        for _ in 0..3 {
+            let [next] = free().expect("a port is free");
+            assert_ne!(next, port);
+        }
+    }
+}

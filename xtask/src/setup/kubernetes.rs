@@ -1,0 +1,235 @@
+//! The servers and the client of a Kubernetes cluster, for tests against a real one.
+//!
+//! No registry of packages has the servers as programs, but Debian has their source. So they are taken from where
+//! `KUBEBUILDER_ASSETS` says that they are; else they are built once, into the cache folder, from what the machine's own
+//! apt is set up to fetch. The system is left as it is: packages are unpacked in the cache, not installed.
+
+mod apt;
+mod go;
+mod source;
+mod steps;
+
+use super::Provision;
+use crate::command::CommandLine;
+use crate::house::Cache;
+use crate::talk;
+use anyhow::{Context as _, Result, bail};
+use qontract_testcluster::Binaries;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use steps::Steps;
+
+/// The version that Debian 12 has.
+const VERSION: &str = "1.20.2";
+/// Counted up when the same version is to be built in another way.
+const RECIPE: u32 = 1;
+/// The servers that are built; `etcd` is taken as Debian built it.
+const BUILT: [&str; 2] = ["kube-apiserver", "kube-controller-manager"];
+
+/// What to do where they cannot be built.
+const HINT: &str =
+    "`KUBEBUILDER_ASSETS` may name a folder that has them; `cargo xtask test --without-kube` goes without";
+
+/// The programs that [`binaries`] finds.
+#[derive(Debug)]
+pub struct Kubernetes;
+
+/// Where the programs come from.
+#[derive(Debug, PartialEq, Eq)]
+enum Origin {
+    /// Somebody put them on this machine.
+    Machine(Binaries),
+    /// They are in the cache folder.
+    Cache(Binaries),
+}
+
+impl Provision for Kubernetes {
+    fn name(&self) -> &'static str {
+        "kubernetes"
+    }
+
+    fn version(&self) -> String {
+        format!("{VERSION}, recipe {RECIPE}")
+    }
+
+    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+        match origin(cache) {
+            Some(Origin::Machine(_)) => true,
+            Some(Origin::Cache(_)) => stamped,
+            None => false,
+        }
+    }
+
+    /// Built in a folder that only this process knows, then renamed: what a killed run left is no obstacle.
+    fn install(&self, cache: &Cache) -> Result<()> {
+        if let Some(folder) = env::var_os("KUBEBUILDER_ASSETS") {
+            let servers = Binaries::SERVERS.join(", ");
+            let folder = Path::new(&folder).display();
+            talk::say(format_args!(
+                "setup: {folder} does not have all of {servers} and kubectl: they are built"
+            ));
+        }
+        let home = cache.path("kubernetes");
+        remove_leftovers(&home)?;
+        let work = home.join(format!("work-{}", std::process::id()));
+        fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
+        let steps = Steps::logged_in(home.join("build.log"))?;
+        if let Err(error) = build(&work, &steps) {
+            fs::remove_dir_all(&work)?;
+            bail!("{error:#}\nhint: {HINT}");
+        }
+        let folder = home.join("bin");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::rename(work.join("bin"), &folder)?;
+        steps.say("removing the source");
+        fs::remove_dir_all(&work)?;
+        steps.say("done");
+        Ok(())
+    }
+}
+
+/// The programs, once they were provided.
+pub fn binaries(cache: &Cache) -> Result<Binaries> {
+    match origin(cache) {
+        Some(Origin::Machine(binaries) | Origin::Cache(binaries)) => Ok(binaries),
+        None => bail!("the programs of Kubernetes are gone: run `cargo xtask setup`"),
+    }
+}
+
+fn origin(cache: &Cache) -> Option<Origin> {
+    let assets = env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path: Vec<PathBuf> = env::split_paths(&path).collect();
+    choose(assets.as_deref(), &path, &cache.path("kubernetes/bin"), Path::is_file)
+}
+
+/// The folder of assets if it has all servers, and a client lies there or on the path; else the cache if all is there.
+fn choose(
+    assets: Option<&Path>,
+    path: &[PathBuf],
+    cached: &Path,
+    exists: impl Fn(&Path) -> bool,
+) -> Option<Origin> {
+    let complete = |folder: &Path| Binaries::SERVERS.iter().all(|server| exists(&folder.join(server)));
+    let client = |folder: &Path| Some(folder.join("kubectl")).filter(|kubectl| exists(kubectl));
+    if let Some(folder) = assets.filter(|folder| complete(folder))
+        && let Some(kubectl) = client(folder).or_else(|| path.iter().find_map(|folder| client(folder)))
+    {
+        return Some(Origin::Machine(Binaries { folder: folder.to_owned(), kubectl }));
+    }
+    let kubectl = client(cached).filter(|_| complete(cached))?;
+    Some(Origin::Cache(Binaries { folder: cached.to_owned(), kubectl }))
+}
+
+/// Makes `bin` in the folder of work.
+fn build(work: &Path, steps: &Steps) -> Result<()> {
+    if !CommandLine::new("apt-get --version").answers() {
+        bail!("there is no `apt-get` on this machine to get the source of Kubernetes with");
+    }
+    let (root, bin) = (work.join("root"), work.join("bin"));
+    let apt = apt::Apt::isolated(&work.join("apt"), steps)?;
+    let mut packages = vec!["etcd-server", "kubernetes-client", source::REFLECT2];
+    packages.extend(go::missing());
+    packages.extend(source::missing());
+    apt.unpack(&packages, &root)?;
+    let tree = source::Tree::unpack(&apt, work, &root, steps)?;
+    let go = go::Go::new(work, &root);
+    tree.replace_reflect2(&root, steps)?;
+    tree.generate_openapi(&go, work, steps)?;
+    for (server, time) in BUILT.into_iter().zip(["5 minutes", "2 minutes"]) {
+        let what = format!("building {server} (about {time} on two cores)");
+        steps.run(&what, &go.build(&tree, server, &bin.join(server)))?;
+    }
+    for program in ["etcd", "kubectl"] {
+        fs::copy(root.join("usr/bin").join(program), bin.join(program))
+            .with_context(|| format!("the package has no {program}"))?;
+    }
+    for server in Binaries::SERVERS {
+        let version = CommandLine::program(&bin.join(server)).args(["--version"]);
+        steps.run(&format!("trying {server}"), &version)?;
+    }
+    Ok(())
+}
+
+/// What killed runs left behind. The lock of the cache is held: nobody works there.
+fn remove_leftovers(home: &Path) -> Result<()> {
+    let Ok(entries) = home.read_dir() else { return Ok(()) };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("work-") {
+            let path = entry.path();
+            fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Origin, choose, remove_leftovers};
+    use qontract_testcluster::Binaries;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    const SERVERS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
+
+    fn check(folders: &[(&str, &[&str])], expect: Option<&Origin>) {
+        let exists = |file: &Path| {
+            folders
+                .iter()
+                .any(|(folder, names)| names.iter().any(|name| Path::new(folder).join(name) == file))
+        };
+        let path = [PathBuf::from("/bin"), PathBuf::from("/usr/bin")];
+        let found = choose(Some(Path::new("/assets")), &path, Path::new("/cache"), exists);
+        assert_eq!(found.as_ref(), expect);
+    }
+
+    fn binaries(folder: &str, kubectl: &str) -> Binaries {
+        Binaries { folder: PathBuf::from(folder), kubectl: PathBuf::from(kubectl) }
+    }
+
+    #[test]
+    fn assets_with_everything_win() {
+        let expect = Origin::Machine(binaries("/assets", "/assets/kubectl"));
+        let kubectl = ("/assets", ["kubectl"].as_slice());
+        check(
+            &[("/assets", &SERVERS), kubectl, ("/cache", &SERVERS), ("/cache", &["kubectl"])],
+            Some(&expect),
+        );
+    }
+
+    #[test]
+    fn the_client_may_lie_on_the_path() {
+        let expect = Origin::Machine(binaries("/assets", "/usr/bin/kubectl"));
+        check(&[("/assets", &SERVERS), ("/usr/bin", &["kubectl"])], Some(&expect));
+    }
+
+    #[test]
+    fn assets_that_lack_a_server_are_passed_over() {
+        let cached = [("/cache", SERVERS.as_slice()), ("/cache", ["kubectl"].as_slice())];
+        let expect = Origin::Cache(binaries("/cache", "/cache/kubectl"));
+        let lacking = ("/assets", ["etcd", "kube-apiserver", "kubectl"].as_slice());
+        check(&[lacking, cached[0], cached[1]], Some(&expect));
+        check(&[lacking], None);
+    }
+
+    #[test]
+    fn a_cache_that_lacks_something_is_none() {
+        check(&[("/cache", &SERVERS), ("/usr/bin", &["kubectl"])], None);
+        check(&[("/cache", &["etcd", "kube-apiserver", "kubectl"])], None);
+    }
+
+    #[test]
+    fn what_a_killed_build_left_is_removed_and_the_rest_is_not() {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        for folder in ["work-17/go", "bin"] {
+            fs::create_dir_all(home.path().join(folder)).expect("a folder");
+        }
+        remove_leftovers(home.path()).expect("it can be removed");
+        assert!(!home.path().join("work-17").exists() && home.path().join("bin").exists());
+        remove_leftovers(&home.path().join("none")).expect("nothing is to be done");
+    }
+}

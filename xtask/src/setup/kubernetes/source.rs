@@ -1,0 +1,176 @@
+//! The source of the servers: Debian's package, and the two things that it lacks to build here.
+
+use super::VERSION;
+use super::apt::Apt;
+use super::go::Go;
+use super::steps::Steps;
+use crate::command::CommandLine;
+use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A library that knows how Go lays out maps since 1.18; with the one in the source the API server crashes at the
+/// first custom resource.
+pub const REFLECT2: &str = "golang-github-modern-go-reflect2-dev";
+/// What unpacks source packages, with all that it needs.
+const UNPACKER: [&str; 3] = ["dpkg-dev", "libdpkg-perl", "patch"];
+/// Where the generated description of the API is looked for.
+const OPENAPI: &str = "k8s.io/kubernetes/pkg/generated/openapi";
+/// Whose types are described by other servers, not by this one.
+const ELSEWHERE: [&str; 2] = ["code-generator", "sample-apiserver"];
+
+/// The unpacked source.
+#[derive(Debug)]
+pub struct Tree {
+    folder: PathBuf,
+}
+
+/// The packages to fetch if this machine cannot unpack source packages.
+pub fn missing() -> &'static [&'static str] {
+    if unpacks_on_this_machine() { &[] } else { &UNPACKER }
+}
+
+fn unpacks_on_this_machine() -> bool {
+    CommandLine::new("dpkg-source --version").answers()
+}
+
+impl Tree {
+    /// Fetches the source and unpacks it where Go looks for it.
+    pub fn unpack(apt: &Apt<'_>, work: &Path, root: &Path, steps: &Steps) -> Result<Self> {
+        let description = apt.fetch_source("kubernetes", &work.join("source"))?;
+        let name = description.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !is_known(&name) {
+            bail!("apt has the source package {name}, but only {VERSION} is known to build here");
+        }
+        let folder = Go::sources(work).join("k8s.io/kubernetes");
+        fs::create_dir_all(folder.parent().context("it has a parent")?)?;
+        let line = dpkg_source(root).args(["--no-check", "-x"]).args([&description, &folder]);
+        steps.run("unpacking the source", &line)?;
+        Ok(Self { folder })
+    }
+
+    /// Its top folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Puts Debian's library in the place of the one that came with the source.
+    pub fn replace_reflect2(&self, root: &Path, steps: &Steps) -> Result<()> {
+        let name = "github.com/modern-go/reflect2";
+        let vendored = self.folder.join("vendor").join(name);
+        fs::remove_dir_all(&vendored).with_context(|| format!("the source has no {name}"))?;
+        let packaged = root.join("usr/share/gocode/src").join(name);
+        steps.run("replacing reflect2", &CommandLine::new("cp -R").args([packaged, vendored]))
+    }
+
+    /// Makes the description of the API, which the source lacks, with the generator that it has.
+    pub fn generate_openapi(&self, go: &Go, work: &Path, steps: &Steps) -> Result<()> {
+        let generator = work.join("openapi-gen");
+        let line = go.command("build -o", &self.folder).args([&generator]);
+        let line = line.args(["k8s.io/kubernetes/vendor/k8s.io/kube-openapi/cmd/openapi-gen"]);
+        steps.run("building the generator of the API's description", &line)?;
+        let packages = self.described_packages()?;
+        let line = CommandLine::program(&generator)
+            .args(["--output-file-base=zz_generated.openapi", "--output-package", OPENAPI])
+            .args(["--go-header-file=vendor/k8s.io/code-generator/hack/boilerplate.go.txt"])
+            .args([format!("--input-dirs={}", packages.join(","))])
+            .args(["--report-filename"])
+            .args([work.join("openapi-violations.txt")]);
+        let what = format!("generating the API's description from {} packages", packages.len());
+        steps.run(&what, &go.set_up(line, &self.folder))
+    }
+
+    /// The packages that ask to be described, in order.
+    fn described_packages(&self) -> Result<Vec<String>> {
+        let mut packages = BTreeSet::new();
+        let mut folders = vec![self.folder.join("pkg"), self.folder.join("staging/src/k8s.io")];
+        while let Some(folder) = folders.pop() {
+            let entries = folder.read_dir().with_context(|| format!("cannot read {}", folder.display()))?;
+            for entry in entries {
+                let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "go")
+                    && asks_to_be_described(&fs::read(&path)?)
+                {
+                    let relative = folder.strip_prefix(&self.folder)?.to_string_lossy().into_owned();
+                    packages.extend(package(&relative));
+                }
+            }
+        }
+        Ok(packages.into_iter().collect())
+    }
+}
+
+/// `kubernetes_1.20.5+really1.20.2-1.1`: what follows `really` is what it is.
+fn is_known(name: &str) -> bool {
+    let version = name.rsplit_once("really").or_else(|| name.split_once('_')).map(|(_, version)| version);
+    version.and_then(|version| version.strip_prefix(VERSION)).is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// The machine's own, else the unpacked one.
+fn dpkg_source(root: &Path) -> CommandLine {
+    if unpacks_on_this_machine() {
+        return CommandLine::new("dpkg-source");
+    }
+    let bin = root.join("usr/bin");
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":");
+    path.push(&bin);
+    CommandLine::program(&bin.join("dpkg-source"))
+        .env("PERL5LIB", root.join("usr/share/perl5"))
+        .env("PATH", path)
+}
+
+/// Whether a line is the remark that asks for it.
+fn asks_to_be_described(text: &[u8]) -> bool {
+    text.split(|byte| *byte == b'\n').any(|line| {
+        let remark = line.strip_prefix(b"//").map(<[u8]>::trim_ascii_start);
+        remark.is_some_and(|remark| remark.starts_with(b"+k8s:openapi-gen="))
+    })
+}
+
+/// The package in a folder of the source, as it is imported; none if others describe it.
+fn package(folder: &str) -> Option<String> {
+    let Some(staged) = folder.strip_prefix("staging/src/k8s.io/") else {
+        return Some(format!("k8s.io/kubernetes/{folder}"));
+    };
+    let module = staged.split('/').next()?;
+    (!ELSEWHERE.contains(&module)).then(|| format!("k8s.io/kubernetes/vendor/k8s.io/{staged}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{asks_to_be_described, is_known, package};
+
+    #[test]
+    fn only_the_known_version_is_built() {
+        assert!(is_known("kubernetes_1.20.5+really1.20.2-1.1+deb12u1"));
+        assert!(is_known("kubernetes_1.20.2-1"));
+        for other in
+            ["kubernetes_1.20.5-1", "kubernetes_1.20.21-1", "kubernetes_1.20.2+really1.33.4-1", "etcd"]
+        {
+            assert!(!is_known(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn packages_ask_in_a_remark() {
+        assert!(asks_to_be_described(
+            b"// +k8s:deepcopy-gen=package\n// +k8s:openapi-gen=true\n\npackage v1\n"
+        ));
+        assert!(asks_to_be_described(b"//+k8s:openapi-gen=true"));
+        assert!(!asks_to_be_described(b"package v1\n\nconst tag = \"+k8s:openapi-gen=true\"\n"));
+        assert!(!asks_to_be_described(b"// see +k8s:openapi-gen=true\n"));
+    }
+
+    #[test]
+    fn staged_packages_are_imported_as_vendored_ones() {
+        let check = |folder: &str, expect: Option<&str>| assert_eq!(package(folder).as_deref(), expect);
+        check("pkg/apis/abac/v0", Some("k8s.io/kubernetes/pkg/apis/abac/v0"));
+        check("staging/src/k8s.io/api/core/v1", Some("k8s.io/kubernetes/vendor/k8s.io/api/core/v1"));
+        check("staging/src/k8s.io/sample-apiserver/pkg/apis/wardle/v1beta1", None);
+        check("staging/src/k8s.io/code-generator/_examples/apiserver/apis/example/v1", None);
+    }
+}

@@ -1,0 +1,63 @@
+//! The steps of a long build: each is said when it begins, what its commands print goes to a log.
+
+use crate::command::CommandLine;
+use crate::talk;
+use anyhow::{Context as _, Result, bail};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// How many lines of the log a failure shows.
+const LAST_LINES: usize = 15;
+
+/// Where the log is, and since when it is written.
+#[derive(Debug)]
+pub struct Steps {
+    log: PathBuf,
+    start: Instant,
+}
+
+impl Steps {
+    /// Begins a new log.
+    pub fn logged_in(log: PathBuf) -> Result<Self> {
+        File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        Ok(Self { log, start: Instant::now() })
+    }
+
+    /// Says what is being done, and since when it all began.
+    pub fn say(&self, what: &str) {
+        talk::say(format_args!("setup: kubernetes: {:>4} s: {what}", self.start.elapsed().as_secs()));
+    }
+
+    /// Says what is being done, and does it; a failure names the step and the log.
+    pub fn run(&self, what: &str, line: &CommandLine) -> Result<()> {
+        self.say(what);
+        let log = File::options().append(true).open(&self.log)?;
+        if line.run_into(&log).with_context(|| format!("{what} failed"))? {
+            return Ok(());
+        }
+        let text = fs::read(&self.log)?;
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let end = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        bail!("{what} failed, see {}, which ends:\n{end}\n", self.log.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Steps;
+    use crate::command::CommandLine;
+
+    #[test]
+    fn a_failure_names_the_step_and_the_log_and_shows_its_end() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = folder.path().join("build.log");
+        let steps = Steps::logged_in(log.clone()).expect("a log");
+        steps.run("saying so", &CommandLine::new("echo so")).expect("it ends well");
+        let error = steps.run("looking", &CommandLine::new("ls /no/such/folder")).expect_err("it fails");
+        let error = error.to_string();
+        assert!(error.starts_with(&format!("looking failed, see {}", log.display())), "{error}");
+        assert!(error.contains("$ echo so\nso\n$ ls /no/such/folder\n"), "{error}");
+    }
+}
