@@ -6,7 +6,7 @@ use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{Bytes, File, Names};
 use qontract_bundle::{Layout, Repo};
 use qontract_diagnostics::Diagnostic;
-use qontract_validate::schema::Formats;
+pub use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate};
 use rayon::prelude::*;
 

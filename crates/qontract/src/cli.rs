@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, know, variable};
+pub use run::{Chosen, LogForm, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 
 /// Makes the world match one Git repository.
 #[derive(Debug, Parser)]
@@ -20,6 +20,11 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run the whole platform in one process: bundle, validate, and keep the world as the data says
+    ///
+    /// Everything that the data defines and the binary has runs in loops, on a folder in place of every target system. A
+    /// file that is saved takes effect within a second. Nothing else has to be installed.
+    Up(Up),
     /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
     Bundle(Bundle),
     /// Show what differs between two data repos, revisions or bundles
@@ -53,6 +58,8 @@ pub enum Command {
     Inventory(Inventory),
     /// Explain a code such as Q1007 at length, or a run; without either, list all codes
     Explain(Explain),
+    /// List the records of runs, or show one
+    Runs(Runs),
     /// Be one of the established tools, with its arguments
     Peer(Peer),
 }
@@ -390,6 +397,36 @@ pub struct Explain {
     pub runs: Option<PathBuf>,
 }
 
+/// Arguments of `runs`.
+#[derive(Args, Debug)]
+pub struct Runs {
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR", global = true)]
+    pub runs: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: RunsAction,
+}
+
+/// What to do with records of runs.
+#[derive(Subcommand, Debug)]
+pub enum RunsAction {
+    /// List them, the newest last
+    List {
+        /// Only those of this integration
+        #[arg(long, value_name = "NAME")]
+        integration: Option<String>,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        last: usize,
+    },
+    /// Tell what one decided and did
+    Show {
+        /// Its name
+        run: String,
+    },
+}
+
 /// Arguments of `peer`.
 #[derive(Args, Debug)]
 pub struct Peer {
@@ -405,6 +442,8 @@ pub enum PeerTool {
     Bundler(PeerBundler),
     /// qontract-reconcile: run an integration
     Reconcile(Box<Reconcile>),
+    /// run-integration: run an integration again and again, as the environment says
+    RunIntegration,
     /// qontract-validator: write a record of every check of a bundle to stdout
     Validator(PeerValidator),
 }

@@ -11,8 +11,11 @@ mod peer_bundler;
 mod peer_validator;
 mod query;
 mod reconcile;
+mod run_integration;
+mod runs;
 mod schema;
 mod shards;
+mod up;
 mod validate;
 
 use crate::cli::{Command, PeerTool, SchemaAction};
@@ -22,6 +25,7 @@ use crate::printer::Printer;
 /// Does what was asked.
 pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Up(arguments) => up::run(arguments, printer),
         Command::Bundle(arguments) => bundle::run(arguments, printer),
         Command::Diff(arguments) => diff::run(arguments, printer),
         Command::Get(arguments) => get::run(arguments, printer),
@@ -32,9 +36,11 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Shards(arguments) => shards::run(arguments, printer),
         Command::Inventory(arguments) => inventory::run(arguments, printer),
         Command::Explain(arguments) => explain::run(arguments, printer),
+        Command::Runs(arguments) => runs::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
             PeerTool::Reconcile(arguments) => reconcile::run(*arguments, reconcile::Manner::Peer, printer),
+            PeerTool::RunIntegration => run_integration::run(),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
         Command::Schema(schema) => match schema.action {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use qontract_bundle::{Layout, Pool};
+use qontract_bundle::{Bundle, Layout, Pool, Repo};
 use qontract_graphql::Engine;
 use qontract_runtime::{Loaded, Place, Source};
 
@@ -38,6 +38,13 @@ impl Side {
             .with_context(|| format!("the types of `{word}` cannot be used"))?;
         let source = Arc::new(Loaded::new(Arc::new(engine)));
         Ok(Self { source, input: Some(input), layout: layout.clone() })
+    }
+
+    /// A bundle that was made of a data repo.
+    pub fn of(bundle: Bundle, repo: Repo, layout: &Layout) -> anyhow::Result<Self> {
+        let engine = Engine::new(Arc::new(bundle.clone())).context("its types cannot be used")?;
+        let source = Arc::new(Loaded::new(Arc::new(engine)));
+        Ok(Self { source, input: Some(Input { bundle, repo: Some(repo) }), layout: layout.clone() })
     }
 
     /// A bundle that is asked elsewhere, and has no lines here.

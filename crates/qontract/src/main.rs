@@ -8,6 +8,7 @@ mod data;
 mod exit;
 mod input;
 mod integrations;
+mod keep;
 mod lines;
 mod printer;
 mod runs;
@@ -55,6 +56,7 @@ fn as_peer(mut arguments: Vec<OsString>) -> Vec<OsString> {
         Some("qontract-bundler") => "bundler",
         Some("qontract-reconcile") => "reconcile",
         Some("qontract-validator") => "validator",
+        Some("run-integration") => "run-integration",
         _ => return arguments,
     };
     arguments.splice(..1, ["qontract", "peer", peer].map(OsString::from));

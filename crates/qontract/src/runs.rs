@@ -8,11 +8,28 @@ use anyhow::Context as _;
 use qontract_bundle::store;
 use qontract_runtime::Record;
 use qontract_runtime::guard::{Ledger, Removed};
+use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
 
 /// So many bundles are remembered per integration.
 const BUNDLES: usize = 50;
+
+/// So many records of loops are kept per integration.
+const RECORDS: usize = 500;
+
+/// Runs of a loop that had nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idle {
+    /// The integration.
+    pub integration: String,
+    /// When the first began, in seconds since 1970.
+    pub first: i64,
+    /// When the last began.
+    pub last: i64,
+    /// How many there were.
+    pub count: u64,
+}
 
 /// The folder of records.
 #[derive(Debug)]
@@ -30,6 +47,59 @@ impl Runs {
     /// Keeps a record.
     pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
         write(&self.file(&record.run)?, record)
+    }
+
+    /// Keeps the record of a run of a loop: one that had nothing to do is only counted, and the oldest are forgotten.
+    pub fn keep_of_loop(&self, record: &Record) -> anyhow::Result<()> {
+        let is_idle = record.exit == 0
+            && record
+                .shards
+                .values()
+                .all(|shard| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty());
+        if !is_idle {
+            self.keep(record)?;
+            return self.forget_old(&record.integration);
+        }
+        let file = self.folder.join("idle").join(format!("{}.json", record.integration));
+        // What cannot be read is begun anew: it is a count, not evidence.
+        let known = read::<Idle>(&file).ok();
+        let (first, count) = known.map_or((record.began, 0), |idle| (idle.first, idle.count));
+        let idle =
+            Idle { integration: record.integration.clone(), first, last: record.began, count: count + 1 };
+        write(&file, &idle)
+    }
+
+    /// The last records, the newest last.
+    pub fn list(&self, integration: Option<&str>, last: usize) -> anyhow::Result<Vec<Record>> {
+        let names = self.names(integration)?;
+        names[names.len().saturating_sub(last)..].iter().map(|file| read(file)).collect()
+    }
+
+    /// How often loops had nothing to do.
+    pub fn idle(&self) -> anyhow::Result<Vec<Idle>> {
+        let mut files = entries(&self.folder.join("idle"))?;
+        files.sort();
+        files.iter().map(|file| read(file)).collect()
+    }
+
+    /// The files of records, the newest last: their names begin with the time.
+    fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
+        let is_one = |file: &PathBuf| {
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.ends_with(".json")
+                && integration.is_none_or(|integration| name.contains(&format!("-{integration}-")))
+        };
+        let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
+        files.sort();
+        Ok(files)
+    }
+
+    fn forget_old(&self, integration: &str) -> anyhow::Result<()> {
+        let names = self.names(Some(integration))?;
+        for file in &names[..names.len().saturating_sub(RECORDS)] {
+            fs::remove_file(file).with_context(|| format!("cannot remove `{}`", file.display()))?;
+        }
+        Ok(())
     }
 
     /// The record of a run.
@@ -101,7 +171,7 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
 }
 
-fn write(file: &Path, value: &impl serde::Serialize) -> anyhow::Result<()> {
+fn write(file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_vec_pretty(value)?;
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
@@ -116,9 +186,14 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
 }
 
 fn usual() -> Option<PathBuf> {
+    Some(state_folder()?.join("runs"))
+}
+
+/// The user's folder for what we keep between runs.
+pub fn state_folder() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
-    Some(state.join("qontract/runs"))
+    Some(state.join("qontract"))
 }
 
 #[cfg(test)]

@@ -48,18 +48,26 @@ pub struct Line {
     level: Level,
     text: String,
     fields: Map<String, Value>,
+    details: Map<String, Value>,
 }
 
 impl Line {
     /// A line of this level.
     pub fn new(level: Level, text: impl Into<String>) -> Self {
-        Self { level, text: text.into(), fields: Map::new() }
+        Self { level, text: text.into(), fields: Map::new(), details: Map::new() }
     }
 
     /// With a field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// With a field that people are spared: it is in the lines for machines.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
         self
     }
 
@@ -82,6 +90,7 @@ impl Line {
                     ("message".to_owned(), self.text.as_str().into()),
                 ]);
                 map.extend(self.fields.clone());
+                map.extend(self.details.clone());
                 Value::Object(map).to_string()
             }
         }
@@ -132,7 +141,10 @@ mod tests {
     use super::{Form, Level, Line};
 
     fn check(form: Form, expect: &str) {
-        let line = Line::new(Level::Warning, "two\nlines").with("integration", "a").with("steps", 3);
+        let line = Line::new(Level::Warning, "two\nlines")
+            .with("integration", "a")
+            .with("steps", 3)
+            .detail("run", "r1");
         assert_eq!(line.print(form, jiff::Timestamp::UNIX_EPOCH), expect);
     }
 
@@ -145,7 +157,7 @@ mod tests {
     fn a_line_for_machines_is_an_object() {
         check(
             Form::Json,
-            r#"{"integration":"a","level":"WARNING","message":"two\nlines","steps":3,"time":"1970-01-01T00:00:00.000Z"}"#,
+            r#"{"integration":"a","level":"WARNING","message":"two\nlines","run":"r1","steps":3,"time":"1970-01-01T00:00:00.000Z"}"#,
         );
     }
 }

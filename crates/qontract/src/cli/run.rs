@@ -1,7 +1,9 @@
 //! The part of the command line that runs integrations.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use qontract_runtime::{About, FlagKind, Options};
@@ -89,9 +91,73 @@ pub struct RunOptions {
     /// Which of them this one is, counted from 0; by default `$SHARD_ID`, else 0
     #[arg(long, value_name = "I", global = true)]
     pub shard_id: Option<u32>,
+    /// Run again and again: at once, then after this time, and whenever there is new data: `30s`, `10m`, `1h`
+    #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
+    pub every: Option<Duration>,
+    /// With `--every`: answer `/healthz`, `/readyz` and `/metrics` here
+    #[arg(long, value_name = "ADDRESS", global = true)]
+    pub listen: Option<SocketAddr>,
+    /// With `--every`: the form of what is told
+    #[arg(long, value_name = "FORM", global = true, value_enum, default_value_t)]
+    pub log_format: LogForm,
     /// Form of the result
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RunFormat,
+}
+
+/// Forms of what is told while something runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// Lines for people
+    #[default]
+    Text,
+    /// An object in each line, for machines
+    Json,
+}
+
+/// Arguments of `up`.
+#[derive(Args, Debug)]
+pub struct Up {
+    /// Folder of the data repo
+    #[arg(default_value = "examples/app-interface")]
+    pub repo: PathBuf,
+    /// The configuration; by default `$QONTRACT_CONFIG`
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The folder in place of every target system; by default one below the user's state folder
+    #[arg(long, value_name = "DIR")]
+    pub sandbox: Option<PathBuf>,
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR")]
+    pub runs: Option<PathBuf>,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run each integration once, then end: 0 if the world is as the data says
+    #[arg(long)]
+    pub once: bool,
+    /// The time between two runs of an integration: `30s`, `10m`, `1h`
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    pub every: Duration,
+    /// Answer `/healthz`, `/readyz` and `/metrics` here
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// A time: a number and `s`, `m` or `h`; without a letter it is in seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, letter)) if letter.is_ascii_alphabetic() => (&text[..at], letter),
+        _ => (text, 's'),
+    };
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        _ => return Err("a time is a number and `s`, `m` or `h`".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "a time is a number and `s`, `m` or `h`".to_owned())?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
 /// The value of an environment variable; an empty one is none.

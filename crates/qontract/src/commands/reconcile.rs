@@ -1,4 +1,4 @@
-//! `qontract reconcile`: one run of one integration.
+//! `qontract reconcile`: one run of one integration, or run after run.
 
 mod text;
 
@@ -11,14 +11,18 @@ use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Pool};
 use qontract_runtime::guard::Ledger;
+use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Clock, Outcome, Place, Record, Request};
+use qontract_telemetry::log::{Form, Level, Log};
 
-use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
+use crate::cli::{Chosen, LogForm, LogLevel, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
+use crate::keep::one::{Keeping, keep};
+use crate::keep::turn::run_name;
 use crate::printer::{Printer, is_broken_pipe};
 use crate::runs::Runs;
 use crate::targets::Targets;
@@ -38,6 +42,9 @@ pub enum Manner {
 pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
     let options = options.with_environment()?;
+    if let Some(every) = options.every {
+        return keep_going(&options, &integration, every);
+    }
     let config = Config::read(options.config.as_deref())?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let targets = Targets::new(&config, options.sandbox.as_deref(), mode)?;
@@ -63,6 +70,32 @@ pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::R
     let record = record(&outcome, clock, &head, base.as_ref());
     job.tell(&outcome, &record)?;
     Ok(Exit::Run(outcome.ended.code()))
+}
+
+/// Runs again and again.
+fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> anyhow::Result<Exit> {
+    if options.base.is_some() || options.early_exit_compare_sha.is_some() {
+        let text = "`--every` keeps the world as the data says: there is nothing to compare it with";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let level = match options.level() {
+        LogLevel::Debug => Level::Debug,
+        LogLevel::Info => Level::Info,
+        LogLevel::Warning => Level::Warning,
+        LogLevel::Error | LogLevel::Critical => Level::Error,
+    };
+    let form = match options.log_format {
+        LogForm::Text => Form::Text,
+        LogForm::Json => Form::Json,
+    };
+    let keeping = Keeping {
+        pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
+        once: false,
+        log: Arc::new(Log::new(level, form).to(std::io::stderr())),
+        listen: options.listen,
+        shard: None,
+    };
+    keep(options, integration, keeping)
 }
 
 /// What a run is made of.
@@ -106,13 +139,8 @@ impl Job<'_> {
     fn request(&self, integration: &Chosen, began: Duration, head: &Side) -> anyhow::Result<Request> {
         let Self { options, config, runs, .. } = self;
         let now = jiff::Timestamp::try_from(began_time(began)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let name = run_name(&integration.name, began, now);
         let now = now.to_zoned(jiff::tz::TimeZone::UTC);
-        let name = format!(
-            "{}-{}-{:05x}",
-            now.strftime("%Y%m%dT%H%M%SZ"),
-            integration.name,
-            (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff
-        );
         let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
         let mut request = Request::new(name, mode, Arc::clone(&head.source), now.date());
         request.options = integration.options.clone();

@@ -31,13 +31,21 @@ impl Connection {
         Ok(Self { server: Server::new(&http, url.clone(), token), url, runtime })
     }
 
+    /// The sha of the latest bundle.
+    pub fn latest(&self) -> anyhow::Result<String> {
+        Ok(self.latest_sha()?.to_string())
+    }
+
+    fn latest_sha(&self) -> anyhow::Result<Sha> {
+        let permit = ReadPermit::for_data();
+        let asking = self.server.latest_sha(&permit);
+        tokio::task::block_in_place(|| self.runtime.block_on(asking))
+            .with_context(|| format!("the data of `{}` cannot be read", self.url))
+    }
+
     /// The latest bundle. Unless it is pinned, each query is answered from whatever is the latest then.
     pub fn head(&self, pinned: bool) -> anyhow::Result<Remote> {
-        let permit = ReadPermit::for_data();
-        let sha = self
-            .runtime
-            .block_on(self.server.latest_sha(&permit))
-            .with_context(|| format!("the data of `{}` cannot be read", self.url))?;
+        let sha = self.latest_sha()?;
         let address = if pinned { Address::Sha(sha.clone()) } else { Address::Latest };
         Ok(self.remote(&sha, address))
     }
@@ -53,7 +61,8 @@ impl Connection {
     fn remote(&self, sha: &Sha, address: Address) -> Remote {
         let permit = ReadPermit::for_data();
         // Whether the commit is known decides nothing: a bundle that the server does not have is told when it is asked.
-        let info = self.runtime.block_on(self.server.commit_info(&permit, sha)).ok();
+        let asking = self.server.commit_info(&permit, sha);
+        let info = tokio::task::block_in_place(|| self.runtime.block_on(asking)).ok();
         Remote {
             server: self.server.clone(),
             runtime: self.runtime.clone(),

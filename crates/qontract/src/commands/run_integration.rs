@@ -1,0 +1,182 @@
+//! `peer run-integration`: the loop of the established runtime, told by the environment.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use qontract_runtime::looping::Pace;
+use qontract_telemetry::log::{Form, Level, Log};
+
+use crate::cli::{Cli, Command, PeerTool};
+use crate::exit::{Exit, UsageError};
+use crate::keep::one::{Keeping, keep};
+
+pub fn run() -> anyhow::Result<Exit> {
+    let variables: BTreeMap<String, String> = std::env::vars().collect();
+    let settings = Settings::of(&variables)?;
+    let cli = Cli::try_parse_from(&settings.words).map_err(|error| UsageError(error.to_string()))?;
+    let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
+    let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
+    let options = arguments.options.with_environment()?;
+    let mut log = Log::new(settings.level, Form::Text).to(std::io::stderr());
+    if let Some(file) = &settings.log_file {
+        log = log.to_file(file).with_context(|| format!("cannot write `{}`", file.display()))?;
+    }
+    let keeping = Keeping {
+        pace: Pace { every: settings.every, retry: settings.retry, jitter: 0.1 },
+        once: settings.once,
+        log: Arc::new(log),
+        listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
+        shard: settings.shard,
+    };
+    keep(&options, &arguments.integration, keeping)
+}
+
+/// What the environment says.
+#[derive(Debug, PartialEq)]
+struct Settings {
+    words: Vec<String>,
+    every: Duration,
+    retry: Duration,
+    once: bool,
+    level: Level,
+    log_file: Option<PathBuf>,
+    port: u16,
+    shard: Option<String>,
+}
+
+impl Settings {
+    /// The variables of the established runtime; booleans mean what they say.
+    fn of(variables: &BTreeMap<String, String>) -> Result<Self, UsageError> {
+        let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(String::as_str);
+        let name =
+            get("INTEGRATION_NAME").ok_or_else(|| UsageError("`INTEGRATION_NAME` is not set".to_owned()))?;
+        let config = get("CONFIG").unwrap_or("/config/config.toml");
+        let mut words: Vec<String> =
+            ["qontract", "peer", "reconcile", "--config", config].map(str::to_owned).into();
+        let dry_run = if name == "integrations-manager" { "MANAGER_DRY_RUN" } else { "DRY_RUN" };
+        match get(dry_run) {
+            None => {}
+            Some(flag @ ("--dry-run" | "--no-dry-run")) => words.push(flag.to_owned()),
+            Some(_) => {
+                let text = format!("`{dry_run}` is `--dry-run` or `--no-dry-run`, or is not set");
+                return Err(UsageError(text));
+            }
+        }
+        words.push(name.to_owned());
+        words.extend(split(get("INTEGRATION_EXTRA_ARGS").unwrap_or_default())?);
+        let seconds = |name: &str, usual: u64| match get(name).map(str::parse::<u64>) {
+            None => Ok(Duration::from_secs(usual)),
+            Some(Ok(seconds)) => Ok(Duration::from_secs(seconds)),
+            Some(Err(_)) => Err(UsageError(format!("`{name}` is no number of seconds"))),
+        };
+        let port = match get("PROMETHEUS_PORT").map(str::parse) {
+            None => 9090,
+            Some(Ok(port)) => port,
+            Some(Err(_)) => return Err(UsageError("`PROMETHEUS_PORT` is no port".to_owned())),
+        };
+        let once = match get("RUN_ONCE").map(str::to_lowercase).as_deref() {
+            None | Some("false" | "0" | "no" | "off") => false,
+            Some("true" | "1" | "yes" | "on") => true,
+            Some(_) => return Err(UsageError("`RUN_ONCE` is `true` or `false`".to_owned())),
+        };
+        let level = match get("LOG_LEVEL").map(str::to_uppercase).as_deref() {
+            Some("DEBUG") => Level::Debug,
+            Some("WARNING") => Level::Warning,
+            Some("ERROR" | "CRITICAL") => Level::Error,
+            _ => Level::Info,
+        };
+        Ok(Self {
+            words,
+            every: seconds("SLEEP_DURATION_SECS", 600)?,
+            retry: seconds("SLEEP_ON_ERROR", 10)?,
+            once,
+            level,
+            log_file: get("LOG_FILE").map(PathBuf::from),
+            port,
+            shard: get("SHARD_KEY").map(str::to_owned),
+        })
+    }
+}
+
+/// The words of a text, as a shell sees them: quotes keep words together, a backslash keeps a letter.
+fn split(text: &str) -> Result<Vec<String>, UsageError> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            (_, Some(open)) if letter == open => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(letters.next()),
+            (_, None) if letter.is_whitespace() => words.extend(word.take()),
+            (_, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    if quote.is_some() {
+        return Err(UsageError("a quote in `INTEGRATION_EXTRA_ARGS` has no end".to_owned()));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, split};
+    use std::time::Duration;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings::of(&variables.collect()).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn the_variables_become_a_command_line() {
+        let told = settings(&[
+            ("INTEGRATION_NAME", "openshift-namespaces"),
+            ("DRY_RUN", "--dry-run"),
+            ("INTEGRATION_EXTRA_ARGS", "--cluster-name 'a b'"),
+            ("CONFIG", "c.toml"),
+        ])
+        .unwrap();
+        let words = "qontract peer reconcile --config c.toml --dry-run openshift-namespaces --cluster-name";
+        assert_eq!(told.words[..8], words.split(' ').collect::<Vec<_>>());
+        assert_eq!(told.words[8], "a b");
+        assert_eq!((told.every, told.retry), (Duration::from_mins(10), Duration::from_secs(10)));
+        assert_eq!((told.once, told.port), (false, 9090));
+    }
+
+    #[test]
+    fn booleans_mean_what_they_say() {
+        for (value, expect) in [("true", true), ("1", true), ("false", false), ("0", false), ("", false)] {
+            assert_eq!(
+                settings(&[("INTEGRATION_NAME", "a"), ("RUN_ONCE", value)]).unwrap().once,
+                expect,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let wrong = |name, value| settings(&[("INTEGRATION_NAME", "a"), (name, value)]).unwrap_err();
+        assert_eq!(settings(&[]).unwrap_err(), "`INTEGRATION_NAME` is not set");
+        assert_eq!(wrong("DRY_RUN", "true"), "`DRY_RUN` is `--dry-run` or `--no-dry-run`, or is not set");
+        assert_eq!(wrong("SLEEP_DURATION_SECS", "soon"), "`SLEEP_DURATION_SECS` is no number of seconds");
+        assert_eq!(wrong("INTEGRATION_EXTRA_ARGS", "'a"), "a quote in `INTEGRATION_EXTRA_ARGS` has no end");
+    }
+
+    #[test]
+    fn words_are_split_as_a_shell_does() {
+        let check = |text: &str, expect: &[&str]| assert_eq!(split(text).unwrap(), expect, "{text}");
+        check("a  b\tc", &["a", "b", "c"]);
+        check(r#"--x='a b' "c \"d\"" e\ f '' "#, &["--x=a b", "c \"d\"", "e f", ""]);
+        check("", &[]);
+    }
+}

@@ -1,0 +1,114 @@
+//! `up`: the whole platform in one process.
+
+mod crew;
+mod screen;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use qontract_access::Mode;
+use qontract_bundle::Layout;
+use qontract_runtime::looping::Stop;
+use qontract_telemetry::log::{Form, Level, Line, Log};
+use qontract_telemetry::metrics::Metrics;
+
+use crate::cli::Up;
+use crate::config::Config;
+use crate::exit::{Exit, UsageError};
+use crate::keep::feed::{Feed as _, Folder, Look};
+use crate::keep::health::Health;
+use crate::keep::signals;
+use crate::printer::Printer;
+use crate::runs::{Runs, state_folder};
+use crate::targets::Targets;
+use crew::Crew;
+use screen::Screen;
+
+pub fn run(arguments: Up, printer: &Printer) -> anyhow::Result<Exit> {
+    let config = Config::read(arguments.config.as_deref())?;
+    let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
+    let sandbox = sandbox(&arguments, &config)?;
+    let targets = Targets::new(&config, sandbox.as_deref(), mode)?;
+    let feed = Arc::new(Folder::new(arguments.repo.clone(), Layout::default()));
+    if feed.look(printer)? == Look::Bad {
+        return Ok(Exit::Failure);
+    }
+    let screen = Arc::new(Screen::new(!arguments.once && std::io::stdout().is_terminal()));
+    let log = Arc::new(Log::new(Level::Info, Form::Text).to(screen.sink()));
+    let place =
+        sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
+    let sha = feed.side()?.source.sha().chars().take(12).collect::<String>();
+    let mode_word = mode.as_str();
+    log.write(&Line::new(Level::Info, format!("up: {mode_word} of bundle {sha} on {place}")));
+    let runs = Arc::new(Runs::new(arguments.runs.clone())?);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let crew = Crew {
+        config,
+        targets,
+        feed: Arc::clone(&feed),
+        runs,
+        log: Arc::clone(&log),
+        metrics: Arc::new(Metrics::default()),
+        mode,
+        every: arguments.every,
+    };
+    if arguments.once {
+        return runtime.block_on(crew.once());
+    }
+    watch(&feed, &log);
+    let code = runtime.block_on(async {
+        let (stopper, stop) = Stop::pair();
+        let voices = crew.voices();
+        if let Some(address) = arguments.listen {
+            let (metrics, known) = (Arc::clone(&crew.metrics), Arc::clone(&voices));
+            let health = Health { metrics, voices: Arc::new(move || known.all()), budget: crew::QUIET };
+            let bound = health.serve(address).await?;
+            log.write(&Line::new(
+                Level::Info,
+                format!("answers on http://{bound}/healthz, /readyz, /metrics"),
+            ));
+        }
+        let known = Arc::clone(&voices);
+        tokio::spawn(signals::listen(stopper, move || known.all(), Arc::clone(&log)));
+        tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices)));
+        crew.keep(voices, stop).await
+    })?;
+    screen.close();
+    // Threads that are blocked are not waited for.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+/// The folder in place of every target system; none if the configuration names real ones, and no folder is asked for.
+fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
+    if arguments.sandbox.is_some() {
+        return Ok(arguments.sandbox.clone());
+    }
+    if let Some(folder) = &config.sandbox {
+        return Ok(Some(folder.directory.clone()));
+    }
+    if config.kubernetes.is_some() {
+        return Ok(None);
+    }
+    let folder =
+        state_folder().ok_or_else(|| UsageError("no folder for the sandbox: pass `--sandbox`".to_owned()))?;
+    Ok(Some(folder.join("sandbox")))
+}
+
+/// Looks after the data repo, in a thread of its own.
+fn watch(feed: &Arc<Folder>, log: &Arc<Log>) {
+    let (feed, log) = (Arc::clone(feed), Arc::clone(log));
+    std::thread::spawn(move || {
+        feed.watch(&Printer::default(), |look| match look {
+            Look::Same => {}
+            Look::New => log.write(&Line::new(Level::Info, "the data changed")),
+            Look::Bad => {
+                let text = "the data changed and has errors: the last good bundle stays in force";
+                log.write(&Line::new(Level::Error, text));
+            }
+        });
+    });
+}

@@ -1,0 +1,194 @@
+//! The loops of `up`: one for each integration that the data defines and the binary has.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use qontract_access::Mode;
+use qontract_runtime::looping::{Carrier, Finish, Limits, Loop, Pace, Stop, Stopper};
+use qontract_runtime::slot::Slot;
+use qontract_runtime::{Ended, Options, listing};
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::integrations::{self, ALL};
+use crate::keep::feed::{Feed, Folder};
+use crate::keep::turn::{Manner, Runner};
+use crate::keep::voice::Voice;
+use crate::runs::Runs;
+use crate::targets::Targets;
+
+/// How long nothing may be heard of a loop that runs.
+pub const QUIET: Duration = Duration::from_mins(1);
+
+/// What the loops have in common.
+pub struct Crew {
+    pub config: Config,
+    pub targets: Targets,
+    pub feed: Arc<Folder>,
+    pub runs: Arc<Runs>,
+    pub log: Arc<Log>,
+    pub metrics: Arc<Metrics>,
+    pub mode: Mode,
+    pub every: Duration,
+}
+
+/// Who tells about the loops, by integration.
+#[derive(Default)]
+pub struct Voices(Mutex<BTreeMap<String, Arc<Voice>>>);
+
+impl Voices {
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Voice>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn add(&self, name: &str, voice: Arc<Voice>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), voice);
+    }
+
+    fn remove(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+impl Crew {
+    /// Nobody yet.
+    pub fn voices(&self) -> Arc<Voices> {
+        Arc::default()
+    }
+
+    /// The integrations to run: defined in the data, and compiled in or configured.
+    fn names(&self) -> anyhow::Result<Vec<String>> {
+        let defined = listing::all(&*self.feed.side()?.source)?;
+        let is_here = |name: &String| {
+            self.config.integrations.contains_key(name)
+                || ALL.iter().any(|entry| (entry.about)().name == *name)
+        };
+        Ok(defined.into_iter().map(|(name, _)| name).filter(is_here).collect())
+    }
+
+    fn voice(&self, name: &str) -> Arc<Voice> {
+        let process =
+            Process { integration: name.to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+        Arc::new(Voice::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics)))
+    }
+
+    fn runner(&self, name: &str, voice: &Arc<Voice>) -> anyhow::Result<Runner> {
+        Ok(Runner {
+            room: Arc::new(integrations::room(name, &self.config, &self.targets)?),
+            options: Options::default(),
+            feed: Arc::clone(&self.feed) as Arc<dyn Feed>,
+            manner: Manner {
+                mode: self.mode,
+                slot: Slot::default(),
+                budgets: self.config.guards.budgets(),
+                validate_schemas: true,
+            },
+            runs: Arc::clone(&self.runs),
+            kept: Arc::clone(voice) as _,
+        })
+    }
+
+    fn looping(&self, once: bool) -> Loop {
+        let limits =
+            Limits { beat: Duration::from_secs(1), stall: Duration::from_mins(2), ..Limits::default() };
+        let pace = Pace { every: self.every, retry: Duration::from_secs(1).min(self.every), jitter: 0.1 };
+        Loop { pace, limits, carrier: Carrier::Thread, once }
+    }
+
+    /// Runs each once: all is well if all end well.
+    pub async fn once(&self) -> anyhow::Result<Exit> {
+        let mut running = Vec::new();
+        for name in self.names()? {
+            let voice = self.voice(&name);
+            let runner = Arc::new(self.runner(&name, &voice)?);
+            let (looping, news) = (self.looping(true), self.feed.news());
+            running.push((
+                name,
+                tokio::spawn(async move {
+                    let finish = looping.keep(runner, news, Stop::never(), (chance, &*voice)).await;
+                    (finish, voice.status())
+                }),
+            ));
+        }
+        let mut worst = Ended::Ok;
+        for (name, task) in running {
+            let (finish, status) = task.await?;
+            let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
+            let (changes, held) = status.changes;
+            let line = Line::new(Level::Info, ended.as_str())
+                .with("integration", name)
+                .with("changes", changes)
+                .with("held", held);
+            self.log.write(&line);
+            if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
+                worst = ended;
+            }
+        }
+        Ok(Exit::Run(worst.code()))
+    }
+
+    /// Keeps everything going until the end is asked for. Integrations that come with the data are started, and those that
+    /// go are ended.
+    pub async fn keep(&self, voices: Arc<Voices>, stop: Stop) -> anyhow::Result<Exit> {
+        let mut news = self.feed.news();
+        let mut running: BTreeMap<String, (Stopper, tokio::task::JoinHandle<()>)> = BTreeMap::new();
+        loop {
+            news.mark_unchanged();
+            let names = self.names()?;
+            for name in running.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
+                if let Some((stopper, _)) = running.remove(&name) {
+                    stopper.ask();
+                    voices.remove(&name);
+                }
+            }
+            for name in names {
+                if !running.contains_key(&name) {
+                    let started = self.start(&name, &voices)?;
+                    running.insert(name, started);
+                }
+            }
+            tokio::select! {
+                changed = news.changed() => changed?,
+                () = stop.asked() => break,
+            }
+        }
+        for (stopper, _) in running.values() {
+            stopper.ask();
+        }
+        for (_, task) in running.into_values() {
+            // What does not end in time is left to the end of the process.
+            let _ = tokio::time::timeout(Duration::from_secs(30), task).await;
+        }
+        Ok(Exit::Ok)
+    }
+
+    fn start(&self, name: &str, voices: &Voices) -> anyhow::Result<(Stopper, tokio::task::JoinHandle<()>)> {
+        let voice = self.voice(name);
+        let runner = Arc::new(self.runner(name, &voice)?);
+        voices.add(name, Arc::clone(&voice));
+        let (stopper, stop) = Stop::pair();
+        let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
+        let name = name.to_owned();
+        let task = tokio::spawn(async move {
+            // One that gives up is begun anew: here nobody else would do it.
+            while looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice)).await
+                == Finish::GaveUp
+            {
+                let line = Line::new(Level::Error, "stuck too often: it is begun anew")
+                    .with("integration", name.as_str());
+                log.write(&line);
+                tokio::time::sleep(looping.pace.retry).await;
+            }
+        });
+        Ok((stopper, task))
+    }
+}
+
+/// A number from 0 to 1.
+fn chance() -> f64 {
+    fastrand::f64()
+}

@@ -1,0 +1,153 @@
+//! What one sees: a table that lives on a terminal, below the lines of the log; elsewhere only the lines.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::crew::Voices;
+use crate::keep::voice::Status;
+
+/// The screen.
+pub struct Screen {
+    is_live: bool,
+    /// How many lines the table has now, and its text.
+    table: Mutex<(usize, String)>,
+}
+
+impl Screen {
+    /// A screen; on a terminal it is live.
+    pub fn new(is_live: bool) -> Self {
+        Self { is_live, table: Mutex::default() }
+    }
+
+    /// Where the lines of the log go: above the table.
+    pub fn sink(self: &Arc<Self>) -> Sink {
+        Sink(Arc::clone(self))
+    }
+
+    fn line(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if !self.is_live {
+            out.write_all(bytes)?;
+            return out.flush();
+        }
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        out.write_all(wiped(table.0).as_bytes())?;
+        out.write_all(bytes)?;
+        out.write_all(table.1.as_bytes())?;
+        out.flush()
+    }
+
+    /// Shows another table.
+    fn show(&self, text: String) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_live || table.1 == text {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        // A terminal that went away is no reason to end.
+        let _ = out.write_all(format!("{}{text}", wiped(table.0)).as_bytes()).and_then(|()| out.flush());
+        *table = (text.lines().count(), text);
+    }
+
+    /// Leaves the table as it is.
+    pub fn close(&self) {
+        *self.table.lock().unwrap_or_else(PoisonError::into_inner) = (0, String::new());
+    }
+}
+
+/// What removes the last lines of a terminal.
+fn wiped(lines: usize) -> String {
+    if lines == 0 { String::new() } else { format!("\x1b[{lines}A\x1b[J") }
+}
+
+/// Writes lines above the table.
+pub struct Sink(Arc<Screen>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.line(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Draws the table, for ever.
+pub async fn draw(screen: Arc<Screen>, voices: Arc<Voices>) {
+    loop {
+        let rows: Vec<(String, Status)> =
+            voices.all().iter().map(|voice| (voice.integration().to_owned(), voice.status())).collect();
+        screen.show(table(&rows, Instant::now()));
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}
+
+/// The table: a row for each loop.
+fn table(rows: &[(String, Status)], now: Instant) -> String {
+    let mut lines = vec![["INTEGRATION", "NOW", "LAST", "TOOK", "CHANGES", "NEXT"].map(str::to_owned)];
+    for (name, status) in rows {
+        let (last, took) = status.last.map_or_else(Default::default, |(ended, took)| {
+            (ended.as_str().to_owned(), format!("{:.1} s", took.as_secs_f64()))
+        });
+        let changes = match status.changes {
+            (changes, 0) => changes.to_string(),
+            (changes, held) => format!("{changes}, {held} held"),
+        };
+        let next = status.next.map_or_else(String::new, |next| {
+            format!("in {} s", next.saturating_duration_since(now).as_secs())
+        });
+        let now = status.waits_for.as_ref().map_or_else(|| status.doing.clone(), |one| one.what.clone());
+        lines.push([name.clone(), short(&now), last, took, changes, next]);
+    }
+    let mut widths = [0; 6];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        let cells: Vec<String> =
+            line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Status, table};
+    use qontract_runtime::Ended;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    #[test]
+    fn a_row_tells_how_a_loop_goes() {
+        let now = Instant::now();
+        let status = Status {
+            doing: "sleeps".to_owned(),
+            last: Some((Ended::Ok, Duration::from_millis(1230))),
+            changes: (2, 1),
+            next: Some(now + Duration::from_mins(10)),
+            ..Status::default()
+        };
+        assert_eq!(
+            table(&[("openshift-namespaces".to_owned(), status)], now),
+            "INTEGRATION           NOW     LAST  TOOK   CHANGES    NEXT\n\
+             openshift-namespaces  sleeps  ok    1.2 s  2, 1 held  in 600 s\n"
+        );
+    }
+}

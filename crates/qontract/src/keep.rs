@@ -1,0 +1,8 @@
+//! Integrations in loops: where their data comes from, what a run is, and what is told about it.
+
+pub mod feed;
+pub mod health;
+pub mod one;
+pub mod signals;
+pub mod turn;
+pub mod voice;

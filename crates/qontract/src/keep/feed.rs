@@ -1,0 +1,178 @@
+//! Where the data of loops comes from. The last good bundle stays in force until there is a better one.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use anyhow::{Context as _, bail};
+use qontract_bundle::{Layout, Pool, Sha256};
+use qontract_diagnostics::Report;
+use tokio::sync::watch;
+
+use crate::check;
+use crate::data::{Connection, Side};
+use crate::input;
+use crate::printer::Printer;
+
+/// Where the data of loops comes from.
+pub trait Feed: Send + Sync {
+    /// The data of the next run.
+    fn side(&self) -> anyhow::Result<Arc<Side>>;
+    /// Grows with each new bundle.
+    fn news(&self) -> watch::Receiver<u64>;
+}
+
+/// A folder that is watched. What cannot be bundled, or has errors, does not come into force.
+pub struct Folder {
+    repo: PathBuf,
+    layout: Layout,
+    pool: Pool,
+    state: Mutex<State>,
+    news: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    seen: Option<Sha256>,
+    side: Option<Arc<Side>>,
+}
+
+/// What looking at a folder has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing changed.
+    Same,
+    /// There is a new bundle.
+    New,
+    /// Something changed, and it is not good: the last good bundle stays in force.
+    Bad,
+}
+
+impl Folder {
+    /// This folder; nothing is read yet.
+    pub fn new(repo: PathBuf, layout: Layout) -> Self {
+        let (news, _) = watch::channel(0);
+        Self { repo, layout, pool: Pool::default(), state: Mutex::default(), news }
+    }
+
+    /// Looks whether something changed, and brings it into force if it is good.
+    pub fn look(&self, printer: &Printer) -> anyhow::Result<Look> {
+        let seen = stamp(&self.repo, &self.layout);
+        if self.lock().seen == Some(seen) {
+            return Ok(Look::Same);
+        }
+        self.lock().seen = Some(seen);
+        let Some(side) = self.build(printer)? else { return Ok(Look::Bad) };
+        let mut state = self.lock();
+        let is_same = state.side.as_ref().is_some_and(|old| old.source.sha() == side.source.sha());
+        state.side = Some(Arc::new(side));
+        drop(state);
+        if is_same {
+            return Ok(Look::Same);
+        }
+        self.news.send_modify(|generation| *generation += 1);
+        Ok(Look::New)
+    }
+
+    /// Looks again and again, for ever. The time in between follows from how long a look takes.
+    pub fn watch(&self, printer: &Printer, told: impl Fn(Look)) {
+        loop {
+            let begun = Instant::now();
+            match self.look(printer) {
+                Ok(Look::Same) => {}
+                Ok(look) => told(look),
+                Err(error) => {
+                    printer.error(&error);
+                    told(Look::Bad);
+                }
+            }
+            std::thread::sleep((begun.elapsed() * 10).max(Duration::from_millis(200)));
+        }
+    }
+
+    fn build(&self, printer: &Printer) -> anyhow::Result<Option<Side>> {
+        let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
+        let outcome = input::make(&repo, stamp, &self.pool)?;
+        let report = Report::new(check::everything(&repo, &outcome, check::Formats::default())?);
+        if report.has_errors() {
+            printer.report(&report, &repo);
+            return Ok(None);
+        }
+        let Some(built) = outcome.built else { bail!("`{}` cannot be bundled", self.repo.display()) };
+        Ok(Some(Side::of(built.bundle, repo, &self.layout)?))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Feed for Folder {
+    fn side(&self) -> anyhow::Result<Arc<Side>> {
+        self.lock().side.clone().context("there is no good bundle yet")
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+}
+
+/// A server, which is asked for its latest bundle.
+pub struct Remote {
+    connection: Connection,
+    pinned: bool,
+    last: Mutex<Option<String>>,
+    news: watch::Sender<u64>,
+}
+
+impl Remote {
+    /// This server.
+    pub fn new(connection: Connection, pinned: bool) -> Self {
+        let (news, _) = watch::channel(0);
+        Self { connection, pinned, last: Mutex::default(), news }
+    }
+
+    /// Asks whether there is a new bundle.
+    pub fn look(&self) -> anyhow::Result<()> {
+        let sha = self.connection.latest()?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_some_and(|last| *last != sha) {
+            self.news.send_modify(|generation| *generation += 1);
+        }
+        *last = Some(sha);
+        Ok(())
+    }
+}
+
+impl Feed for Remote {
+    fn side(&self) -> anyhow::Result<Arc<Side>> {
+        Ok(Arc::new(Side::elsewhere(Arc::new(self.connection.head(self.pinned)?))))
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+}
+
+/// What tells whether a file of a data repo changed: names, sizes and times.
+fn stamp(repo: &Path, layout: &Layout) -> Sha256 {
+    let mut text = String::new();
+    let graphql = Path::new(&layout.graphql).parent().unwrap_or(Path::new("")).to_owned();
+    let parts = [Path::new(&layout.data), Path::new(&layout.resources), Path::new(&layout.schemas), &graphql];
+    let mut open: Vec<PathBuf> = parts.iter().map(|part| repo.join(part)).collect();
+    while let Some(folder) = open.pop() {
+        let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let Ok(about) = entry.metadata() else { continue };
+            if about.is_dir() {
+                open.push(entry.path());
+                continue;
+            }
+            let time = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let time = time.unwrap_or_default().as_nanos();
+            text.push_str(&format!("{} {} {time}\n", entry.path().display(), about.len()));
+        }
+    }
+    Sha256::of(text.as_bytes())
+}

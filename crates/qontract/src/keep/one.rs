@@ -1,0 +1,160 @@
+//! One integration in a loop.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use qontract_access::Mode;
+use qontract_bundle::{Layout, Pool};
+use qontract_runtime::looping::{Carrier, Finish, Limits, Loop, Pace, Stop};
+use qontract_runtime::slot::Slot;
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+use tokio::sync::watch;
+
+use crate::cli::{Chosen, RunOptions};
+use crate::config::Config;
+use crate::data::{Connection, Side};
+use crate::exit::{Exit, UsageError};
+use crate::integrations;
+use crate::keep::feed::{Feed, Folder, Look, Remote};
+use crate::keep::health::Health;
+use crate::keep::signals;
+use crate::keep::turn::{Manner, Runner};
+use crate::keep::voice::Voice;
+use crate::printer::Printer;
+use crate::runs::Runs;
+use crate::targets::Targets;
+
+/// How often a server is asked whether it has a new bundle.
+const ASK: Duration = Duration::from_secs(10);
+
+/// How long nothing may be heard of a loop that runs.
+const QUIET: Duration = Duration::from_mins(1);
+
+/// How a loop is kept.
+pub struct Keeping {
+    /// When runs are due.
+    pub pace: Pace,
+    /// Whether it ends after the first.
+    pub once: bool,
+    /// Where lines go.
+    pub log: Arc<Log>,
+    /// Where it answers.
+    pub listen: Option<SocketAddr>,
+    /// The name of this shard in metrics.
+    pub shard: Option<String>,
+}
+
+/// Keeps an integration going until the end is asked for.
+pub fn keep(options: &RunOptions, integration: &Chosen, keeping: Keeping) -> anyhow::Result<Exit> {
+    let config = Config::read(options.config.as_deref())?;
+    let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
+    let targets = Targets::new(&config, options.sandbox.as_deref(), mode)?;
+    let room = Arc::new(integrations::room(&integration.name, &config, &targets)?);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let (id, shards) = (options.shard_id.unwrap_or(0), options.shards.unwrap_or(1));
+    let process = Process {
+        integration: integration.name.clone(),
+        shards: shards.to_string(),
+        shard_id: keeping.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
+    };
+    let metrics = Arc::new(Metrics::default());
+    let voice = Arc::new(Voice::new(process, Arc::clone(&keeping.log), Arc::clone(&metrics)));
+    let feed = feed(options, &config, runtime.handle(), &keeping.log)?;
+    let runner = Runner {
+        room,
+        options: integration.options.clone(),
+        feed: Arc::clone(&feed),
+        manner: Manner {
+            mode,
+            slot: Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?,
+            budgets: config.guards.budgets(),
+            validate_schemas: options.validate_schemas || !options.no_validate_schemas,
+        },
+        runs: Arc::new(Runs::new(options.runs.clone())?),
+        kept: Arc::clone(&voice) as _,
+    };
+    let looping =
+        Loop { pace: keeping.pace, limits: Limits::default(), carrier: Carrier::Thread, once: keeping.once };
+    let finish = runtime.block_on(async {
+        let (stopper, stop) = Stop::pair();
+        let known = Arc::clone(&voice);
+        if let Some(address) = keeping.listen {
+            let known = Arc::clone(&known);
+            let voices = Arc::new(move || vec![Arc::clone(&known)]);
+            let bound = Health { metrics, voices, budget: QUIET }.serve(address).await?;
+            keeping.log.write(&Line::new(Level::Debug, format!("answers on http://{bound}/")));
+        }
+        tokio::spawn(signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log)));
+        let chance = fastrand::f64;
+        anyhow::Ok(looping.keep(Arc::new(runner), feed.news(), stop, (chance, &*voice)).await)
+    })?;
+    runtime.shutdown_background();
+    Ok(match finish {
+        Finish::Once(ended) => Exit::Run(ended.code()),
+        Finish::Stopped => Exit::Ok,
+        Finish::GaveUp => Exit::Failure,
+    })
+}
+
+/// Where the data comes from: the server of the configuration, a folder that is watched, or something that stays as it is.
+fn feed(
+    options: &RunOptions,
+    config: &Config,
+    runtime: &tokio::runtime::Handle,
+    log: &Arc<Log>,
+) -> anyhow::Result<Arc<dyn Feed>> {
+    let failed = |log: &Log, error: &anyhow::Error| {
+        log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
+    };
+    if let (None, Some(graphql)) = (&options.data, &config.graphql) {
+        let connection = Connection::new(graphql, runtime.clone())?;
+        let remote = Arc::new(Remote::new(connection, options.gql_sha_url || !options.no_gql_sha_url));
+        let (looking, log) = (Arc::clone(&remote), Arc::clone(log));
+        std::thread::spawn(move || {
+            loop {
+                looking.look().unwrap_or_else(|error| failed(&log, &error));
+                std::thread::sleep(ASK);
+            }
+        });
+        return Ok(remote);
+    }
+    let word = options.data.as_deref().unwrap_or(".");
+    if !Path::new(word).is_dir() {
+        return Ok(Arc::new(Opened { word: word.to_owned(), repo: options.repo.clone() }));
+    }
+    let folder = Arc::new(Folder::new(word.into(), Layout::default()));
+    folder.look(&Printer::default())?;
+    let (looking, log) = (Arc::clone(&folder), Arc::clone(log));
+    std::thread::spawn(move || {
+        looking.watch(&Printer::default(), |look| {
+            if look == Look::Bad {
+                let text = "the data changed and has errors: the last good bundle stays in force";
+                log.write(&Line::new(Level::Error, text));
+            }
+        });
+    });
+    Ok(folder)
+}
+
+/// A bundle file or a Git revision, which is opened for each run.
+struct Opened {
+    word: String,
+    repo: std::path::PathBuf,
+}
+
+impl Feed for Opened {
+    fn side(&self) -> anyhow::Result<Arc<Side>> {
+        let side =
+            Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &Printer::default());
+        Ok(Arc::new(side?))
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
+}

@@ -1,0 +1,109 @@
+//! One run of an integration after the other.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::Mode;
+use qontract_runtime::guard::{Budgets, Ledger};
+use qontract_runtime::looping::{Stop, Turn};
+use qontract_runtime::slot::Slot;
+use qontract_runtime::{Clock, Ended, Options, Record, Request, Room, run};
+
+use crate::keep::feed::Feed;
+use crate::runs::Runs;
+
+/// How runs are made.
+#[derive(Clone)]
+pub struct Manner {
+    /// Whether they may change the world.
+    pub mode: Mode,
+    /// The hash slot of this process.
+    pub slot: Slot,
+    /// How much may be removed.
+    pub budgets: Budgets,
+    /// Whether the list of allowed schemas is enforced.
+    pub validate_schemas: bool,
+}
+
+/// What is done with the record of a run.
+pub trait Kept: Send + Sync + 'static {
+    /// A run ended, and this is its record; or it could not begin.
+    fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>);
+}
+
+/// The runs of an integration.
+pub struct Runner {
+    /// The integration.
+    pub room: Arc<Room>,
+    /// Its flags.
+    pub options: Options,
+    /// Where its data comes from.
+    pub feed: Arc<dyn Feed>,
+    /// How they are made.
+    pub manner: Manner,
+    /// Where records are kept.
+    pub runs: Arc<Runs>,
+    /// Who is told.
+    pub kept: Arc<dyn Kept>,
+}
+
+impl Turn for Runner {
+    fn turn(&self, stop: Stop) -> BoxFuture<'static, Ended> {
+        let Self { room, options, feed, manner, runs, kept } = self;
+        let (room, options, feed) = (Arc::clone(room), options.clone(), Arc::clone(feed));
+        let (manner, runs, kept) = (manner.clone(), Arc::clone(runs), Arc::clone(kept));
+        async move {
+            let name = room.about().name.clone();
+            match once(&room, options, &*feed, (&manner, &runs), stop).await {
+                Ok((ended, record)) => {
+                    kept.ran(&name, Ok(&record));
+                    ended
+                }
+                Err(error) => {
+                    kept.ran(&name, Err(&error));
+                    Ended::Transient
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+async fn once(
+    room: &Room,
+    options: Options,
+    feed: &dyn Feed,
+    (manner, runs): (&Manner, &Arc<Runs>),
+    stop: Stop,
+) -> anyhow::Result<(Ended, Record)> {
+    let head = feed.side()?;
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = jiff::Timestamp::try_from(UNIX_EPOCH + began).context("the clock is wrong")?;
+    let name = run_name(&room.about().name, began, now);
+    let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
+    let mut request = Request::new(name, manner.mode, Arc::clone(&head.source), today);
+    request.options = options;
+    request.slot = manner.slot;
+    request.budgets = manner.budgets;
+    request.validate_schemas = manner.validate_schemas;
+    request.ledger = Arc::clone(runs) as Arc<dyn Ledger>;
+    request.stop = stop;
+    let clock = Instant::now();
+    let outcome = run(room, &request).await;
+    let clock = Clock {
+        began: i64::try_from(began.as_secs()).unwrap_or_default(),
+        milliseconds: u64::try_from(clock.elapsed().as_millis()).unwrap_or_default(),
+    };
+    let record = head.with_lines(|line| Record::new(&outcome, clock, line));
+    runs.keep_of_loop(&record)?;
+    Ok((outcome.ended, record))
+}
+
+/// The name of a run: when, which integration, and something that no other has.
+pub fn run_name(integration: &str, began: Duration, now: jiff::Timestamp) -> String {
+    let own = (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff;
+    format!("{}-{integration}-{own:05x}", now.strftime("%Y%m%dT%H%M%SZ"))
+}

@@ -1,0 +1,73 @@
+//! `up`, as a user sees it: once, and live on a terminal.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    pub mod command;
+    pub mod terminal;
+}
+
+use std::path::Path;
+
+use qontract_testkit::{Scratch, example};
+use support::command::qontract;
+use support::terminal::Terminal;
+
+const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
+const FILE: &str = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
+
+fn stage() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.copy(&example(), "repo");
+    scratch
+}
+
+fn once(folder: &Path, more: &[&str]) -> (i32, String) {
+    let words = ["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"];
+    let output = qontract(folder, &[&words, more].concat());
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn once_makes_the_world_what_the_data_says_and_then_has_nothing_to_do() {
+    let scratch = stage();
+    let (code, told) = once(scratch.path(), &["--dry-run"]);
+    assert!(code == 0 && told.contains("+ create Namespace `catalog-stage`"), "{told}");
+    assert!(!scratch.path().join("sandbox").exists(), "a dry run makes nothing");
+    let (code, told) = once(scratch.path(), &[]);
+    assert!(code == 0 && told.contains("+ create Namespace `catalog-stage`"), "{told}");
+    assert!(scratch.path().join(FILE).exists());
+    let (code, told) = once(scratch.path(), &[]);
+    assert!(code == 0 && !told.contains("create"), "{told}");
+    assert!(told.contains("ok changes=0 held=0 integration=openshift-namespaces"), "{told}");
+    assert!(told.contains("integration=query-validator"), "{told}");
+}
+
+#[test]
+fn once_with_bad_data_ends_with_its_findings() {
+    let scratch = stage();
+    scratch.write("repo/data/bad.yml", "$schema: /openshift/namespace-1.yml\nname: 7\n");
+    let words = ["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"];
+    let output = qontract(scratch.path(), &words);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && told.contains("data/bad.yml"), "{told}");
+    assert!(!scratch.path().join("sandbox").exists());
+}
+
+#[test]
+fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
+    let scratch = stage();
+    let mut terminal =
+        Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
+    terminal.until("openshift-namespaces  sleeps  ok");
+    let text = scratch.read(NAMESPACE);
+    scratch.write(NAMESPACE, text.replace("tier: edge", "tier: core"));
+    terminal.until("~ change Namespace `catalog-stage`");
+    assert!(scratch.read(FILE).contains("tier: core"));
+    scratch.write(NAMESPACE, "name: [");
+    terminal.until("the last good bundle stays in force");
+    assert!(scratch.read(FILE).contains("tier: core"));
+    scratch.write(NAMESPACE, text);
+    terminal.until("~ change Namespace `catalog-stage`");
+    assert!(scratch.read(FILE).contains("tier: edge"));
+    assert_eq!(terminal.interrupt(), Some(0), "Ctrl-C ends it cleanly");
+}
