@@ -8,11 +8,13 @@ mod cargo_tool;
 mod graphql_js;
 mod provision;
 mod python;
+mod rusty_vault;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
 pub use graphql_js::GraphqlJs;
 pub use provision::Provision;
 pub use python::Python;
+pub use rusty_vault::RustyVault;
 
 use crate::house::Cache;
 use crate::talk;
@@ -20,7 +22,7 @@ use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
 /// Everything that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 3] = [&Python, &NEXTEST, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 4] = [&Python, &NEXTEST, &RustyVault, &DENY];
 
 /// Provides what is missing of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {

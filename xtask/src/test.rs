@@ -69,6 +69,9 @@ fn needed(steps: &[Step]) -> Vec<&'static dyn Provision> {
     if steps.contains(&Step::Tests) || steps.contains(&Step::Doctests) {
         needed.extend([&setup::Python as &dyn Provision, &setup::NEXTEST]);
     }
+    if steps.contains(&Step::Tests) {
+        needed.push(&setup::RustyVault);
+    }
     if steps.contains(&Step::Deny) || steps.contains(&Step::Advisories) {
         needed.push(&setup::DENY);
     }

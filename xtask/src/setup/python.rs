@@ -1,5 +1,5 @@
 //! A Python environment with the packages that serve as oracles: what they say about YAML and JSON Schema is the truth
-//! that our own answers are compared with.
+//! that our own answers are compared with, and with a real client of Vault.
 
 use super::Provision;
 use crate::command::CommandLine;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// The oracles, and `setuptools` because jsonschema 3.2 still imports `pkg_resources`.
-const REQUIREMENTS: [&str; 3] = ["PyYAML==6.0.3", "jsonschema==3.2.0", "setuptools<81"];
+const REQUIREMENTS: [&str; 4] = ["PyYAML==6.0.3", "jsonschema==3.2.0", "setuptools<81", "hvac==2.4.0"];
 
 /// The Python environment at [`Cache::python`].
 #[derive(Debug)]
