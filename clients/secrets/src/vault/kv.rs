@@ -149,5 +149,5 @@ fn is_equal(left: &Fields, right: &Fields) -> bool {
         && left
             .iter()
             .zip(right)
-            .all(|((name, value), (other, wanted))| name == other && value.expose() == wanted.expose())
+            .all(|((name, value), (other, wanted))| name == other && value.is_same(wanted))
 }
