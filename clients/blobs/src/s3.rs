@@ -5,26 +5,21 @@
 
 mod answer;
 mod guard;
+mod settings;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_config::profile::ProfileFileCredentialsProvider;
-use aws_runtime::env_config::file::{EnvConfigFileKind, EnvConfigFiles};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::retry::RetryConfig;
-use aws_sdk_s3::config::timeout::TimeoutConfig;
-use aws_sdk_s3::config::{
-    BehaviorVersion, Builder, Region, RequestChecksumCalculation, ResponseChecksumValidation,
-    SharedInterceptor,
-};
+use aws_sdk_s3::config::{Builder, SharedInterceptor};
 use aws_sdk_s3::primitives::ByteStream;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
-use qontract_client_http::{Secret, Url};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use crate::blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page, Precondition};
 use crate::error::BlobsError;
@@ -32,136 +27,63 @@ use crate::{Reader, Writer};
 
 use answer::{Failure, is_conflict};
 use guard::DryRunGuard;
+pub use settings::{Credentials, S3Settings};
 
 /// How often a write with a precondition is tried while the store says that it has not decided.
 const TRIES: u32 = 8;
-
-/// Where a bucket is and how it is spoken to.
-#[derive(Clone, Debug)]
-pub struct S3Settings {
-    /// The bucket.
-    pub bucket: String,
-    /// Its region.
-    pub region: String,
-    /// Another server than the vendor's.
-    pub endpoint: Option<Url>,
-    /// Who we are.
-    pub credentials: Credentials,
-    /// How long a call may take, with all its attempts and pauses.
-    pub deadline: Duration,
-    /// How long one attempt may take.
-    pub attempt: Duration,
-    /// How many more attempts a call has after the first.
-    pub retries: u32,
-    /// How many bytes a blob may have that is read.
-    pub largest: u64,
-}
-
-impl S3Settings {
-    /// The usual settings.
-    pub fn new(bucket: impl Into<String>, region: impl Into<String>, credentials: Credentials) -> Self {
-        Self {
-            bucket: bucket.into(),
-            region: region.into(),
-            endpoint: None,
-            credentials,
-            deadline: Duration::from_mins(1),
-            attempt: Duration::from_secs(30),
-            retries: 4,
-            largest: 64 << 20,
-        }
-    }
-}
-
-/// Who we are to S3.
-#[derive(Clone, Debug)]
-pub enum Credentials {
-    /// By a key.
-    Keys {
-        /// Its identifier.
-        id: String,
-        /// The key.
-        secret: Secret,
-    },
-    /// By a profile in a configuration file.
-    Profile {
-        /// Its name.
-        name: String,
-        /// The file.
-        file: PathBuf,
-    },
-    /// As the environment says: variables, the usual profile, the identity of the pod or of the machine.
-    Environment,
-}
 
 /// A bucket. A clone is the same one.
 #[derive(Clone)]
 pub struct S3 {
     client: Client,
     mode: Mode,
-    settings: Arc<S3Settings>,
+    shared: Arc<Shared>,
+}
+
+/// What all runs have in common.
+struct Shared {
+    settings: S3Settings,
+    slots: Semaphore,
 }
 
 impl S3 {
     /// The bucket of these settings, for the run that the permit is of; nothing is sent to it yet.
     pub async fn new(permit: &ReadPermit, settings: S3Settings) -> Self {
-        let mut builder = match &settings.credentials {
-            Credentials::Keys { id, secret } => Builder::new().credentials_provider(
-                aws_sdk_s3::config::Credentials::new(id, secret.expose(), None, None, "qontract"),
-            ),
-            Credentials::Profile { name, file } => {
-                // Keys may be in either file, so both are looked at.
-                let files = EnvConfigFiles::builder()
-                    .with_file(EnvConfigFileKind::Config, file)
-                    .include_default_credentials_file(true)
-                    .build();
-                let provider =
-                    ProfileFileCredentialsProvider::builder().profile_files(files).profile_name(name).build();
-                Builder::new().credentials_provider(provider)
-            }
-            Credentials::Environment => {
-                let region = Region::new(settings.region.clone());
-                let config = aws_config::defaults(BehaviorVersion::latest()).region(region).load().await;
-                Builder::from(&config)
-            }
-        };
-        let timeouts = TimeoutConfig::builder()
-            .operation_timeout(settings.deadline)
-            .operation_attempt_timeout(settings.attempt)
-            .connect_timeout(settings.attempt)
-            .build();
-        builder = builder
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new(settings.region.clone()))
-            .retry_config(RetryConfig::standard().with_max_attempts(settings.retries + 1))
-            .timeout_config(timeouts)
-            // Not every server knows the checksums that the vendor's does.
-            .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
-            .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
-        if let Some(endpoint) = &settings.endpoint {
-            builder = builder.endpoint_url(endpoint.as_str()).force_path_style(true);
-        }
-        Self::guarded(builder, permit.mode(), Arc::new(settings))
+        let builder = settings.builder().await;
+        let slots = Semaphore::new(settings.concurrency.max(1));
+        Self::guarded(builder, permit.mode(), Arc::new(Shared { settings, slots }))
     }
 
     /// The same bucket for another run.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
-        Self::guarded(self.client.config().to_builder(), permit.mode(), Arc::clone(&self.settings))
+        Self::guarded(self.client.config().to_builder(), permit.mode(), Arc::clone(&self.shared))
     }
 
-    fn guarded(mut builder: Builder, mode: Mode, settings: Arc<S3Settings>) -> Self {
+    fn guarded(mut builder: Builder, mode: Mode, shared: Arc<Shared>) -> Self {
         builder.set_interceptors([SharedInterceptor::permanent(DryRunGuard { mode })]);
-        Self { client: Client::from_conf(builder.build()), mode, settings }
+        Self { client: Client::from_conf(builder.build()), mode, shared }
+    }
+
+    /// Waits for one's turn, and keeps it until the permit is dropped.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, BlobsError> {
+        let turn = timeout(self.shared.settings.deadline, self.shared.slots.acquire()).await;
+        let turn = turn.map_err(|_| BlobsError::Unreachable {
+            what: format!("waiting for bucket `{}`", self.shared.settings.bucket),
+            said: "other calls took too long".to_owned(),
+            transient: true,
+        })?;
+        Ok(turn.expect("the semaphore is never closed"))
     }
 
     async fn fetch(&self, key: &Key) -> Result<Option<Blob>, BlobsError> {
-        let answer = self.client.get_object().bucket(&self.settings.bucket).key(key.as_str()).send().await;
+        let answer =
+            self.client.get_object().bucket(&self.shared.settings.bucket).key(key.as_str()).send().await;
         let mut answer = match answer {
             Ok(answer) => answer,
             Err(error) => return self.absent(Failure::of(&error), || format!("reading blob `{key}`")),
         };
-        let limit = self.settings.largest;
+        let limit = self.shared.settings.largest;
         let too_large = || BlobsError::TooLarge { key: key.clone(), limit };
         let mut bytes = Vec::new();
         while let Some(chunk) = answer.body.next().await {
@@ -180,7 +102,8 @@ impl S3 {
     }
 
     async fn look(&self, key: &Key) -> Result<Option<Head>, BlobsError> {
-        let answer = self.client.head_object().bucket(&self.settings.bucket).key(key.as_str()).send().await;
+        let answer =
+            self.client.head_object().bucket(&self.shared.settings.bucket).key(key.as_str()).send().await;
         match answer {
             Ok(answer) => {
                 let size =
@@ -192,10 +115,10 @@ impl S3 {
     }
 
     async fn page(&self, prefix: &str, cursor: Option<&Cursor>) -> Result<Page, BlobsError> {
-        let request = self.client.list_objects_v2().bucket(&self.settings.bucket).prefix(prefix);
+        let request = self.client.list_objects_v2().bucket(&self.shared.settings.bucket).prefix(prefix);
         let request = request.set_continuation_token(cursor.map(|Cursor(token)| token.clone()));
         let answer = request.send().await.map_err(|error| {
-            Failure::of(&error).tell(&self.settings.bucket, format!("listing blobs below `{prefix}`"))
+            Failure::of(&error).tell(&self.shared.settings.bucket, format!("listing blobs below `{prefix}`"))
         })?;
         let next = answer.next_continuation_token.filter(|_| answer.is_truncated == Some(true));
         let entries = answer.contents.unwrap_or_default().into_iter().map(|object| {
@@ -220,7 +143,7 @@ impl S3 {
             let request = self
                 .client
                 .put_object()
-                .bucket(&self.settings.bucket)
+                .bucket(&self.shared.settings.bucket)
                 .key(key.as_str())
                 .set_metadata(Some(metadata))
                 .body(ByteStream::from(content.bytes.clone()));
@@ -250,7 +173,7 @@ impl S3 {
             return Err(if is_stale {
                 BlobsError::Stale { key: key.clone() }
             } else {
-                failure.tell(&self.settings.bucket, format!("writing blob `{key}`"))
+                failure.tell(&self.shared.settings.bucket, format!("writing blob `{key}`"))
             });
         }
     }
@@ -265,7 +188,7 @@ impl S3 {
                 Some(_) => {}
             }
         }
-        let request = self.client.delete_object().bucket(&self.settings.bucket).key(key.as_str());
+        let request = self.client.delete_object().bucket(&self.shared.settings.bucket).key(key.as_str());
         match request.set_if_match(expected.map(|Etag(tag)| tag.clone())).send().await {
             Ok(_) => Ok(()),
             Err(error) => match Failure::of(&error) {
@@ -273,14 +196,14 @@ impl S3 {
                 // It may have been us, and the answer was lost.
                 failure if is_conflict(&failure) && self.look(key).await?.is_none() => Ok(()),
                 failure if is_conflict(&failure) => Err(stale()),
-                failure => Err(failure.tell(&self.settings.bucket, format!("removing blob `{key}`"))),
+                failure => Err(failure.tell(&self.shared.settings.bucket, format!("removing blob `{key}`"))),
             },
         }
     }
 
     /// Nothing, if the blob is not there; but a bucket that is not there is a failure.
     fn absent<T>(&self, failure: Failure, what: impl FnOnce() -> String) -> Result<Option<T>, BlobsError> {
-        if failure.is_absent() { Ok(None) } else { Err(failure.tell(&self.settings.bucket, what())) }
+        if failure.is_absent() { Ok(None) } else { Err(failure.tell(&self.shared.settings.bucket, what())) }
     }
 }
 
@@ -295,13 +218,21 @@ fn head(
 
 impl fmt::Debug for S3 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "S3(bucket `{}`, {})", self.settings.bucket, self.mode.as_str())
+        write!(f, "S3(bucket `{}`, {})", self.shared.settings.bucket, self.mode.as_str())
     }
 }
 
 impl Reader for S3 {
     fn get<'a>(&'a self, _: &'a ReadPermit, key: &'a Key) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
-        self.fetch(key).boxed()
+        async move {
+            let _turn = self.turn().await?;
+            // The library's own limit ends where the bytes begin.
+            timeout(self.shared.settings.deadline, self.fetch(key)).await.unwrap_or_else(|_| {
+                let what = format!("reading blob `{key}`");
+                Err(BlobsError::Unreachable { what, said: "it took too long".to_owned(), transient: true })
+            })
+        }
+        .boxed()
     }
 
     fn head<'a>(
@@ -309,7 +240,11 @@ impl Reader for S3 {
         _: &'a ReadPermit,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>> {
-        self.look(key).boxed()
+        async move {
+            let _turn = self.turn().await?;
+            self.look(key).await
+        }
+        .boxed()
     }
 
     fn list<'a>(
@@ -318,7 +253,11 @@ impl Reader for S3 {
         prefix: &'a str,
         cursor: Option<&'a Cursor>,
     ) -> BoxFuture<'a, Result<Page, BlobsError>> {
-        self.page(prefix, cursor).boxed()
+        async move {
+            let _turn = self.turn().await?;
+            self.page(prefix, cursor).await
+        }
+        .boxed()
     }
 }
 
@@ -330,7 +269,11 @@ impl Writer for S3 {
         content: &'a Content,
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
-        self.store(key, content, precondition).boxed()
+        async move {
+            let _turn = self.turn().await?;
+            self.store(key, content, precondition).await
+        }
+        .boxed()
     }
 
     fn delete<'a>(
@@ -339,6 +282,10 @@ impl Writer for S3 {
         key: &'a Key,
         expected: Option<&'a Etag>,
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
-        self.remove(key, expected).boxed()
+        async move {
+            let _turn = self.turn().await?;
+            self.remove(key, expected).await
+        }
+        .boxed()
     }
 }

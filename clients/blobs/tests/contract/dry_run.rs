@@ -25,6 +25,7 @@ async fn real_s3_gets_no_write_in_a_dry_run() {
         assert!(matches!(error, BlobsError::Refused(_)), "{error:?}");
         assert_eq!(bucket.get(&dry, &name).await.unwrap().unwrap().bytes, b"kept");
     }
-    real.for_run(&permits(Mode::Real).read).delete(&stolen, &name, None).await.unwrap();
+    let dry_run = s3(&server, "bucket", Mode::DryRun).await;
+    dry_run.for_run(&permits(Mode::Real).read).delete(&stolen, &name, None).await.unwrap();
     assert_eq!(real.get(&dry, &name).await.unwrap(), None);
 }

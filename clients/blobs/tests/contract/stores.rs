@@ -1,6 +1,7 @@
 //! A store with its permits, and ways to ask that are short enough for tests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use qontract_access::{Mode, Permits, ReadPermit, WritePermit};
 use qontract_client_blobs::{
@@ -10,6 +11,8 @@ use qontract_client_blobs::{
 use qontract_client_http::Secret;
 use qontract_testaws::TestAws;
 use qontract_testkit::permits;
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A store with its permits.
 pub struct Store {
@@ -69,6 +72,8 @@ impl Store {
 pub async fn s3(server: &TestAws, bucket: &str, mode: Mode) -> S3 {
     let credentials = Credentials::Keys { id: "AKIATEST".to_owned(), secret: Secret::new("s3cret-key") };
     let mut settings = S3Settings::new(bucket, "us-east-1", credentials);
+    // All at once, however busy the machine is.
+    (settings.concurrency, settings.attempt, settings.deadline) = (1000, 5 * MINUTE, 10 * MINUTE);
     settings.endpoint = Some(server.url().parse().unwrap());
     S3::new(&permits(mode).read, settings).await
 }
