@@ -40,7 +40,9 @@ impl House {
     ///
     /// On CI every clone shares one target folder, so that a fresh clone does not rebuild the dependencies.
     pub fn cargo(&self, words: &str) -> CommandLine {
-        let line = self.cache.cargo(words).folder(&self.root).env("QONTRACT_PYTHON", self.cache.python());
+        let line = self.cache.cargo(words).folder(&self.root);
+        let line =
+            line.env("QONTRACT_PYTHON", self.cache.python()).env("QONTRACT_RVAULT", self.cache.rusty_vault());
         if self.on_ci && env::var_os("CARGO_TARGET_DIR").is_none() {
             line.env("CARGO_TARGET_DIR", self.cache.path("target"))
         } else {
@@ -64,6 +66,11 @@ impl Cache {
     /// The Python interpreter with the oracles' packages.
     pub fn python(&self) -> PathBuf {
         self.path("python/bin/python")
+    }
+
+    /// The server that stands for Vault.
+    pub fn rusty_vault(&self) -> PathBuf {
+        self.path("tools/bin/rvault")
     }
 
     /// A cargo command with the cached tools within reach, after those of the machine.

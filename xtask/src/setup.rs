@@ -9,12 +9,14 @@ mod graphql_js;
 mod kubernetes;
 mod provision;
 mod python;
+mod rusty_vault;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
 pub use graphql_js::GraphqlJs;
 pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
 pub use provision::Provision;
 pub use python::Python;
+pub use rusty_vault::RustyVault;
 
 use crate::house::Cache;
 use crate::talk;
@@ -22,7 +24,7 @@ use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
 /// Everything that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 4] = [&Python, &NEXTEST, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 5] = [&Python, &NEXTEST, &RustyVault, &Kubernetes, &DENY];
 
 /// Provides what is missing of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {

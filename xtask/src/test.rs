@@ -72,6 +72,9 @@ fn needed(steps: &[Step], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
     if steps.contains(&Step::Tests) || steps.contains(&Step::Doctests) {
         needed.extend([&setup::Python as &dyn Provision, &setup::NEXTEST]);
     }
+    if steps.contains(&Step::Tests) {
+        needed.push(&setup::RustyVault);
+    }
     if steps.contains(&Step::Tests) && !arguments.without_kube {
         needed.push(&setup::Kubernetes);
     }

@@ -15,8 +15,19 @@ pub struct Cluster {
     pub name: String,
     /// The address of its API server.
     pub server: String,
-    /// Where the token is kept, as path and field.
-    pub token: Option<(String, String)>,
+    /// Where the token is kept.
+    pub token: Option<TokenRef>,
+}
+
+/// Where a token is kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct TokenRef {
+    /// The secret.
+    pub path: String,
+    /// Its field.
+    pub field: String,
+    /// Its version; the latest by default.
+    pub version: Option<i32>,
 }
 
 /// A kind of object, as data names it: `Secret`, `Deployment.apps`, `PrometheusRule.monitoring.coreos.com`.

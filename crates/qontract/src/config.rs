@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use qontract_client_http::Secret;
+use qontract_client_secrets::{Login, Secret};
 use qontract_runtime::guard::{Budget, Budgets};
 use qontract_runtime::process::Program;
 use serde::Deserialize;
@@ -28,12 +28,55 @@ pub struct Config {
     /// How much may be removed without approval.
     #[serde(default)]
     pub guards: Guards,
+    /// Where secrets are kept; without it, in this file.
+    #[serde(default)]
+    pub vault: Option<VaultTable>,
     /// Real clusters. Without it none is spoken to.
     #[serde(default)]
     pub kubernetes: Option<KubernetesTable>,
     /// Everything else: the store of secrets where there is no other.
     #[serde(flatten)]
     store: Store,
+}
+
+/// A Vault, and how we are let in: by a token, by a role with its password, or as a pod.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultTable {
+    /// Its address.
+    pub server: String,
+    token: Option<String>,
+    role_id: Option<String>,
+    secret_id: Option<String>,
+    kube_auth_role: Option<String>,
+    kube_auth_mount: Option<String>,
+}
+
+impl std::fmt::Debug for VaultTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VaultTable").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+/// Where Kubernetes puts the token of a pod.
+const POD_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+impl VaultTable {
+    /// How we are let in.
+    pub fn login(&self) -> anyhow::Result<Login> {
+        let secret = |text: &Option<String>| text.as_deref().map(Secret::new);
+        if let (Some(role_id), Some(secret_id)) = (secret(&self.role_id), secret(&self.secret_id)) {
+            return Ok(Login::AppRole { mount: "approle".to_owned(), role_id, secret_id });
+        }
+        if let Some(role) = self.kube_auth_role.clone() {
+            let mount = self.kube_auth_mount.clone().unwrap_or_else(|| "kubernetes".to_owned());
+            let token_file = variable("KUBE_SA_TOKEN_PATH").unwrap_or_else(|| POD_TOKEN.to_owned()).into();
+            return Ok(Login::Kubernetes { mount, role, token_file });
+        }
+        secret(&self.token).map(Login::Token).context(
+            "`[vault]` says how we are let in: `token`, `role_id` and `secret_id`, or `kube_auth_role`",
+        )
+    }
 }
 
 /// Real clusters, and how they are spoken to.
@@ -165,13 +208,9 @@ impl std::fmt::Debug for Store {
 }
 
 impl Config {
-    /// The secret of a path and a field: `path = "creds/c1"` is the table `[creds.c1]`.
-    pub fn secret(&self, path: &str, field: &str) -> Option<Secret> {
-        let mut table = &self.store.0;
-        for part in path.split('/').filter(|part| !part.is_empty()) {
-            table = table.get(part)?.as_table()?;
-        }
-        table.get(field)?.as_str().map(Secret::new)
+    /// The tables that are the store of secrets where there is no other.
+    pub fn tables(&self) -> toml::Table {
+        self.store.0.clone()
     }
 
     /// Reads the file that is named, here or by `QONTRACT_CONFIG`.

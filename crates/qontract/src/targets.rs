@@ -10,10 +10,11 @@ use anyhow::{Context as _, bail};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit};
-use qontract_client_http::Settings;
+use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{
-    Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, Tokens,
+    Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenRef, Tokens,
 };
+use qontract_client_secrets::{Reader, Tables, Vault, VaultSettings};
 
 use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
@@ -77,7 +78,9 @@ fn real(config: &Config, table: &KubernetesTable, mode: Mode) -> anyhow::Result<
         named.insert(name.clone(), cluster_settings(cluster, &usual)?);
     }
     let otherwise = cluster_settings(&ClusterTable::default(), &usual)?;
-    let tokens = Arc::new(ConfigTokens(config.clone()));
+    let servers =
+        table.clusters.iter().filter_map(|(name, table)| Some((name.clone(), table.server.clone()?)));
+    let tokens = Arc::new(StoredTokens { secrets: secrets(config, mode)?, servers: servers.collect() });
     let permit = ReadPermit::for_targets(mode);
     let known = KnownClusters { named, otherwise };
     Ok(Clusters::new(&permit, Settings::default(), tokens, known))
@@ -99,21 +102,39 @@ fn cluster_settings(own: &ClusterTable, usual: &ClusterTable) -> anyhow::Result<
     Ok(settings)
 }
 
-/// Tokens that stand in the configuration.
-struct ConfigTokens(Config);
+/// Where secrets are kept: in Vault, or in the tables of the configuration.
+fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
+    let Some(table) = &config.vault else { return Ok(Arc::new(Tables::new(config.tables()))) };
+    let server = Url::parse(&table.server).context("`vault.server` is no address")?;
+    let http = Http::new(&ReadPermit::for_targets(mode), Settings::default())?;
+    Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
+}
 
-impl Tokens for ConfigTokens {
-    fn token<'a>(&'a self, _: &'a ReadPermit, cluster: &'a Cluster) -> BoxFuture<'a, Result<Token, String>> {
-        let token = || {
-            let (path, field) = cluster.token.as_ref().ok_or("the data names no `automationToken`")?;
-            let secret = self.0.secret(path, field);
-            let secret = secret.ok_or_else(|| format!("the configuration has no `{field}` in `{path}`"))?;
-            let table = self.0.kubernetes.as_ref().and_then(|table| table.clusters.get(&cluster.name));
-            let configured = table.and_then(|table| table.server.clone());
-            let beside = || self.0.secret(path, "server").map(|server| server.expose().to_owned());
-            let server = configured.or_else(beside);
+/// Tokens from the store of secrets.
+struct StoredTokens {
+    secrets: Arc<dyn Reader>,
+    /// Servers that the operator names, by cluster.
+    servers: BTreeMap<String, String>,
+}
+
+impl Tokens for StoredTokens {
+    fn token<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+    ) -> BoxFuture<'a, Result<Token, String>> {
+        async move {
+            let TokenRef { path, field, version } =
+                cluster.token.as_ref().ok_or("the data names no `automationToken`")?;
+            let version = version.map(|version| version.unsigned_abs().into());
+            let fields =
+                self.secrets.read_all(permit, path, version).await.map_err(|error| error.to_string())?;
+            let secret =
+                fields.get(field).cloned().ok_or_else(|| format!("`{path}` has no field `{field}`"))?;
+            let beside = || fields.get("server").map(|server| server.expose().to_owned());
+            let server = self.servers.get(&cluster.name).cloned().or_else(beside);
             Ok(Token { secret, server })
-        };
-        std::future::ready(token()).boxed()
+        }
+        .boxed()
     }
 }

@@ -1,13 +1,15 @@
-//! What tests share: recorded vectors, scratch folders, Git repositories, permits. Only ever a dev-dependency.
+//! What tests share: recorded vectors, scratch folders, Git repositories, permits, processes. Only ever a dev-dependency.
 
 mod case;
 mod chance;
+mod process;
 mod scratch;
 
 use std::path::PathBuf;
 
 pub use case::Case;
 pub use chance::Chance;
+pub use process::{Process, free_port, tool};
 use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use qontract_client_kubernetes::Cluster;
+use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_runtime::state::{Declared, Disabled, Shard};
 use qontract_runtime::{Data, Fault, ShardKey};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::NAME;
-use crate::query::Namespaces;
+use crate::query::{Namespaces, VaultSecret};
 
 /// What is declared for a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,7 +43,11 @@ pub fn declare(data: &Data) -> Result<Declared<(), Cluster, Namespace>, Fault> {
         let target = Cluster {
             name: cluster.name,
             server: cluster.server_url,
-            token: cluster.automation_token.map(|token| (token.path, token.field)),
+            token: cluster.automation_token.map(|VaultSecret { path, field, version }| TokenRef {
+                path,
+                field,
+                version,
+            }),
         };
         // Two clusters of one server would undo each other's work in turns.
         let server = target.server.trim_end_matches('/').to_lowercase();

@@ -12,6 +12,8 @@ pub struct VaultSecret {
     pub path: String,
     /// `field`
     pub field: String,
+    /// `version`
+    pub version: Option<i32>,
 }
 
 /// A `DisableClusterAutomations_v1`.

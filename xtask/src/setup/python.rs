@@ -1,5 +1,5 @@
 //! A Python environment with the packages that serve as oracles: what they say about YAML and JSON Schema is the truth
-//! that our own answers are compared with.
+//! that our own answers are compared with; with a real client of Vault, and with a server of S3.
 
 use super::Provision;
 use crate::command::CommandLine;
@@ -8,8 +8,18 @@ use anyhow::{Context as _, Result};
 use std::fs;
 use std::path::Path;
 
-/// The oracles, and `setuptools` because jsonschema 3.2 still imports `pkg_resources`.
-const REQUIREMENTS: [&str; 3] = ["PyYAML==6.0.3", "jsonschema==3.2.0", "setuptools<81"];
+/// The oracles, and `setuptools` because jsonschema 3.2 still imports `pkg_resources`. moto's own extra `server` wants a newer
+/// jsonschema for what we do not start; Flask is what its S3 is served by.
+const REQUIREMENTS: [&str; 8] = [
+    "PyYAML==6.0.3",
+    "jsonschema==3.2.0",
+    "setuptools<81",
+    "hvac==2.4.0",
+    "moto[s3]==5.2.5",
+    "flask==3.1.3",
+    "flask-cors==6.0.5",
+    "boto3==1.44.0",
+];
 
 /// The Python environment at [`Cache::python`].
 #[derive(Debug)]

@@ -1,0 +1,290 @@
+//! A folder in place of a bucket, for the sandbox.
+//!
+//! **Invariant:** a blob is there as a whole or not at all; no key leads out of the folder; writes of all processes that
+//! use the folder are one after the other.
+
+mod names;
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{ReadPermit, WritePermit};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Mutex;
+
+use crate::blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page, Precondition};
+use crate::error::BlobsError;
+use crate::{Reader, Writer};
+
+/// How many blobs are on a page.
+const PAGE: usize = 1000;
+/// Held by whoever writes.
+const LOCK: &str = ".lock";
+
+/// A folder in place of a bucket. A clone is the same folder.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    root: Arc<Path>,
+    /// So that of one process only one waits for the file.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Directory {
+    /// The blobs in `root`, which need not exist before something is written.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into().into(), turn: Arc::default() }
+    }
+
+    /// Does something with files where it does not keep others waiting.
+    async fn apart<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Folder) -> Result<T, BlobsError> + Send + 'static,
+    ) -> Result<T, BlobsError> {
+        let folder = Folder { root: Arc::clone(&self.root) };
+        match tokio::task::spawn_blocking(move || act(&folder)).await {
+            Ok(outcome) => outcome,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+}
+
+/// The folder itself; everything here blocks.
+struct Folder {
+    root: Arc<Path>,
+}
+
+impl Folder {
+    /// Where a blob is; fails if a link is on the way.
+    fn file(&self, key: &Key) -> Result<PathBuf, BlobsError> {
+        let mut path = self.root.to_path_buf();
+        for name in names::of(key)? {
+            path.push(name);
+            let is_link = path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
+            if is_link {
+                let what = format!("go through `{}`", path.display());
+                return Err(BlobsError::File { what, source: io::Error::other("it is a link") });
+            }
+        }
+        Ok(path)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<Blob>, BlobsError> {
+        let file = self.file(key)?;
+        let bytes = match fs::read(&file) {
+            Ok(bytes) => bytes,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(failed("read", &file, error)),
+        };
+        let etag = tag(&bytes);
+        let beside = names::beside(&file, &etag);
+        let metadata: Metadata = match fs::read(&beside) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|_| BlobsError::Malformed {
+                key: key.to_string(),
+                why: "what is beside it is not JSON",
+            })?,
+            Err(error) if is_absent(&error) => Metadata::new(),
+            Err(error) => return Err(failed("read", &beside, error)),
+        };
+        let head = Head { etag, size: bytes.len() as u64, metadata };
+        Ok(Some(Blob { bytes, head }))
+    }
+
+    fn list(&self, prefix: &str, after: Option<&str>) -> Result<Page, BlobsError> {
+        let mut keys = Vec::new();
+        walk(&self.root, "", prefix, &mut keys)?;
+        keys.sort_unstable();
+        let mut keys =
+            keys.into_iter().filter(|key| after.is_none_or(|after| key.as_str() > after)).peekable();
+        let mut entries = Vec::new();
+        for key in keys.by_ref().take(PAGE) {
+            // What somebody else put here is no blob, and one that went away meanwhile is not there.
+            let Ok(name) = Key::new(key.clone()) else { continue };
+            if let Some(blob) = self.get(&name)? {
+                entries.push(Entry { key, etag: blob.head.etag, size: blob.head.size });
+            }
+        }
+        let next = keys.peek().and_then(|_| entries.last().map(|last| Cursor(last.key.clone())));
+        Ok(Page { entries, next })
+    }
+
+    fn put(&self, key: &Key, content: &Content, precondition: &Precondition) -> Result<Etag, BlobsError> {
+        content.check(key)?;
+        let _lock = self.lock()?;
+        let current = self.get(key)?;
+        let holds = match precondition {
+            Precondition::Any => true,
+            Precondition::IfAbsent => current.is_none(),
+            Precondition::IfMatch(etag) => current.as_ref().is_some_and(|blob| blob.head.etag == *etag),
+        };
+        if !holds {
+            return Err(BlobsError::Stale { key: key.clone() });
+        }
+        let (file, etag) = (self.file(key)?, tag(&content.bytes));
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(|error| failed("make", folder, error))?;
+        }
+        // What is beside the bytes goes first, under a name that only these bytes look for.
+        let beside = names::beside(&file, &etag);
+        if content.metadata.is_empty() {
+            gone(fs::remove_file(&beside)).map_err(|error| failed("remove", &beside, error))?;
+        } else {
+            let text = serde_json::to_vec(&content.metadata).expect("texts can be written as JSON");
+            self.replace(&beside, &text)?;
+        }
+        self.replace(&file, &content.bytes)?;
+        if let Some(old) = current.filter(|old| old.head.etag != etag) {
+            let beside = names::beside(&file, &old.head.etag);
+            gone(fs::remove_file(&beside)).map_err(|error| failed("remove", &beside, error))?;
+        }
+        Ok(etag)
+    }
+
+    fn delete(&self, key: &Key, expected: Option<&Etag>) -> Result<(), BlobsError> {
+        let _lock = self.lock()?;
+        let Some(current) = self.get(key)? else { return Ok(()) };
+        if expected.is_some_and(|expected| *expected != current.head.etag) {
+            return Err(BlobsError::Stale { key: key.clone() });
+        }
+        let file = self.file(key)?;
+        let beside = names::beside(&file, &current.head.etag);
+        for path in [&file, &beside] {
+            gone(fs::remove_file(path)).map_err(|error| failed("remove", path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Until the file is dropped, nobody else writes.
+    fn lock(&self) -> Result<File, BlobsError> {
+        fs::create_dir_all(&self.root).map_err(|error| failed("make", &self.root, error))?;
+        let path = self.root.join(LOCK);
+        let lock = || -> io::Result<File> {
+            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        lock().map_err(|error| failed("lock", &path, error))
+    }
+
+    /// Written beside and renamed; whoever holds the lock is alone with the draft.
+    fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
+        let draft = self.root.join(".draft");
+        fs::write(&draft, bytes).map_err(|error| failed("write", &draft, error))?;
+        fs::rename(&draft, file).map_err(|error| failed("write", file, error))
+    }
+}
+
+impl Reader for Directory {
+    fn get<'a>(&'a self, _: &'a ReadPermit, key: &'a Key) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
+        let key = key.clone();
+        self.apart(move |folder| folder.get(&key)).boxed()
+    }
+
+    fn head<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>> {
+        let key = key.clone();
+        self.apart(move |folder| Ok(folder.get(&key)?.map(|blob| blob.head))).boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        prefix: &'a str,
+        cursor: Option<&'a Cursor>,
+    ) -> BoxFuture<'a, Result<Page, BlobsError>> {
+        let (prefix, after) = (prefix.to_owned(), cursor.map(|Cursor(after)| after.clone()));
+        self.apart(move |folder| folder.list(&prefix, after.as_deref())).boxed()
+    }
+}
+
+impl Writer for Directory {
+    fn put<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        key: &'a Key,
+        content: &'a Content,
+        precondition: &'a Precondition,
+    ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
+        let (key, content, precondition) = (key.clone(), content.clone(), precondition.clone());
+        async move {
+            let _turn = self.turn.lock().await;
+            self.apart(move |folder| folder.put(&key, &content, &precondition)).await
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        key: &'a Key,
+        expected: Option<&'a Etag>,
+    ) -> BoxFuture<'a, Result<(), BlobsError>> {
+        let (key, expected) = (key.clone(), expected.cloned());
+        async move {
+            let _turn = self.turn.lock().await;
+            self.apart(move |folder| folder.delete(&key, expected.as_ref())).await
+        }
+        .boxed()
+    }
+}
+
+/// Collects the keys below a folder that stands for `above`, a text that is empty or ends in a slash.
+fn walk(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Result<(), BlobsError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if is_absent(&error) => return Ok(()),
+        Err(error) => return Err(failed("list", folder, error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| failed("list", folder, error))?;
+        let kind = entry.file_type().map_err(|error| failed("list", folder, error))?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if kind.is_dir() {
+            if let Some(part) = names::folder(name) {
+                let below = format!("{above}{part}/");
+                if below.starts_with(prefix) || prefix.starts_with(&below) {
+                    walk(&entry.path(), &below, prefix, keys)?;
+                }
+            }
+        } else if kind.is_file()
+            && let Some(part) = names::blob(name)
+        {
+            keys.extend(Some(format!("{above}{part}")).filter(|key| key.starts_with(prefix)));
+        }
+    }
+    Ok(())
+}
+
+/// The tag of some bytes: their digest.
+fn tag(bytes: &[u8]) -> Etag {
+    let mut text = String::new();
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Etag(text)
+}
+
+/// A folder where a file is looked for, or a file where a folder is, has no such blob in it.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// What is gone already is fine.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if is_absent(&error) => Ok(()),
+        other => other,
+    }
+}
+
+fn failed(what: &str, path: &Path, source: io::Error) -> BlobsError {
+    BlobsError::File { what: format!("{what} `{}`", path.display()), source }
+}

@@ -1,0 +1,129 @@
+//! Keys as names of files, and back. Pure.
+//!
+//! Each part of a key between slashes is a folder, the last one a file that ends in `.blob`; so a blob `a` and a blob `a/b`
+//! do not meet. What a file system takes for something else is escaped.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::blob::{Etag, Key};
+use crate::error::BlobsError;
+
+const BLOB: &str = ".blob";
+/// How many bytes a name may have on any usual file system, less what is put around it.
+const LONGEST: usize = 160;
+
+/// The names on the way to a blob.
+pub fn of(key: &Key) -> Result<Vec<String>, BlobsError> {
+    let parts: Vec<&str> = key.as_str().split('/').collect();
+    let last = parts.len() - 1;
+    let names = parts.iter().enumerate().map(|(index, part)| {
+        let name = escape(part);
+        match (index == last, name.strip_suffix(BLOB)) {
+            (true, _) => format!("{name}{BLOB}"),
+            (false, Some(rest)) => format!("{rest}%2Eblob"),
+            (false, None) => name,
+        }
+    });
+    let names: Vec<String> = names.collect();
+    if names.iter().any(|name| name.len() > LONGEST) {
+        return Err(BlobsError::Unsupported(format!(
+            "a folder cannot have the blob `{key}`: a part of its key is longer than a file name"
+        )));
+    }
+    Ok(names)
+}
+
+/// The part of a key that a folder stands for.
+pub fn folder(name: &str) -> Option<String> {
+    unescape(name)
+}
+
+/// The last part of a key that a file stands for.
+pub fn blob(name: &str) -> Option<String> {
+    unescape(name.strip_suffix(BLOB)?)
+}
+
+/// Where what is kept beside a blob with this tag is.
+pub fn beside(file: &Path, etag: &Etag) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    // The beginning of the digest is enough to tell two contents of one blob apart.
+    let short: String = etag.0.chars().take(32).collect();
+    file.with_file_name(format!(".{name}.{short}"))
+}
+
+fn escape(part: &str) -> String {
+    if part.is_empty() {
+        return "%".to_owned();
+    }
+    let mut name = String::new();
+    for (index, character) in part.char_indices() {
+        if character == '%' || character == '\\' || (index == 0 && character == '.') {
+            let _ = write!(name, "%{:02X}", u32::from(character));
+        } else {
+            name.push(character);
+        }
+    }
+    name
+}
+
+/// None for what is not a name of ours.
+fn unescape(name: &str) -> Option<String> {
+    if name == "%" {
+        return Some(String::new());
+    }
+    if name.starts_with('.') {
+        return None;
+    }
+    let mut parts = name.split('%');
+    let mut text = parts.next()?.to_owned();
+    for part in parts {
+        let digits = part.get(..2)?;
+        text.push(char::from(u8::from_str_radix(digits, 16).ok()?));
+        text.push_str(&part[2..]);
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{blob, folder, of};
+    use crate::blob::Key;
+
+    fn check(key: &str, expect: &str) {
+        let names = of(&Key::new(key).unwrap()).unwrap();
+        assert_eq!(names.join("/"), expect);
+        let (last, above) = names.split_last().unwrap();
+        let mut back: Vec<String> = above.iter().map(|name| folder(name).unwrap()).collect();
+        back.push(blob(last).unwrap());
+        assert_eq!(back.join("/"), key);
+    }
+
+    #[test]
+    fn a_key_is_a_path_and_back() {
+        check("a", "a.blob");
+        check("state/x/y.json", "state/x/y.json.blob");
+        check("a b/é%2f", "a b/é%252f.blob");
+        check("a.blob/b.blob", "a%2Eblob/b.blob.blob");
+    }
+
+    #[test]
+    fn what_a_file_system_takes_for_something_else_is_escaped() {
+        check("/a//b/", "%/a/%/b/%.blob");
+        check(".a/..b/.lock", "%2Ea/%2E.b/%2Elock.blob");
+        check("a\\b", "a%5Cb.blob");
+    }
+
+    #[test]
+    fn what_is_not_ours_is_no_key() {
+        for name in [".lock", ".draft", "a", ".a.blob.0123", "%zz.blob", "a%2.blob"] {
+            assert_eq!(blob(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_longer_than_a_file_name_is_refused() {
+        assert!(of(&Key::new("x".repeat(200)).unwrap()).is_err());
+        assert!(of(&Key::new("x/".repeat(200)).unwrap()).is_ok());
+    }
+}

@@ -1,0 +1,157 @@
+//! Where the state is, as the variables of the established runtime tell it. Pure.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use qontract_client_http::Secret;
+
+const BUCKET: &str = "APP_INTERFACE_STATE_BUCKET";
+const REGION: &str = "APP_INTERFACE_STATE_BUCKET_REGION";
+const PROFILE: &str = "APP_INTERFACE_STATE_AWS_PROFILE";
+const VAULT_SECRET: &str = "APP_INTERFACE_STATE_VAULT_SECRET";
+const VAULT_VERSION: &str = "APP_INTERFACE_STATE_VAULT_SECRET_VERSION";
+const KEY_ID: &str = "APP_INTERFACE_STATE_BUCKET_ACCESS_KEY_ID";
+const KEY: &str = "APP_INTERFACE_STATE_BUCKET_SECRET_ACCESS_KEY";
+const ACCOUNT: &str = "APP_INTERFACE_STATE_BUCKET_ACCOUNT";
+
+/// Where the state is.
+#[derive(Clone, Debug)]
+pub struct StateSettings {
+    /// The bucket.
+    pub bucket: String,
+    /// Its region; none means that of the account.
+    pub region: Option<String>,
+    /// Who may read and write it.
+    pub credentials: StateCredentials,
+}
+
+/// Who may read and write the state.
+#[derive(Clone, Debug)]
+pub enum StateCredentials {
+    /// A profile in a configuration file.
+    Profile {
+        /// Its name.
+        name: String,
+        /// The file.
+        file: PathBuf,
+    },
+    /// A secret with the fields `aws_access_key_id` and `aws_secret_access_key`.
+    Vault {
+        /// Its path.
+        path: String,
+        /// Its version, as it is written there.
+        version: Option<String>,
+    },
+    /// A key.
+    Keys {
+        /// Its identifier.
+        id: String,
+        /// The key.
+        secret: Secret,
+    },
+    /// An account that the data describes.
+    Account {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl StateSettings {
+    /// What these variables tell: the first way that is complete, in the order of the established runtime. None means that
+    /// the data has to tell. An empty variable is one that is not set.
+    pub fn from_variables(
+        variables: &BTreeMap<String, String>,
+        is_file: impl Fn(&Path) -> bool,
+    ) -> Option<Self> {
+        let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+        let (bucket, region) = (get(BUCKET)?, get(REGION));
+        let config = get("AWS_CONFIG_FILE").map(PathBuf::from);
+        let config = config.or_else(|| Some(PathBuf::from(get("HOME")?).join(".aws/config")));
+        let config = config.filter(|config| is_file(config));
+        let credentials =
+            match (&region, get(PROFILE).zip(config), get(VAULT_SECRET), get(KEY_ID).zip(get(KEY))) {
+                (Some(_), Some((name, file)), _, _) => StateCredentials::Profile { name, file },
+                (Some(_), None, Some(path), _) => {
+                    StateCredentials::Vault { path, version: get(VAULT_VERSION) }
+                }
+                (Some(_), None, None, Some((id, secret))) => {
+                    StateCredentials::Keys { id, secret: Secret::new(secret) }
+                }
+                _ => StateCredentials::Account { name: get(ACCOUNT)? },
+            };
+        Some(Self { bucket, region, credentials })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{StateCredentials, StateSettings};
+
+    const ALL: [(&str, &str); 9] = [
+        ("APP_INTERFACE_STATE_BUCKET", "b"),
+        ("APP_INTERFACE_STATE_BUCKET_REGION", "r"),
+        ("AWS_CONFIG_FILE", "/aws"),
+        ("APP_INTERFACE_STATE_AWS_PROFILE", "p"),
+        ("APP_INTERFACE_STATE_VAULT_SECRET", "a/b"),
+        ("APP_INTERFACE_STATE_VAULT_SECRET_VERSION", "3"),
+        ("APP_INTERFACE_STATE_BUCKET_ACCESS_KEY_ID", "id"),
+        ("APP_INTERFACE_STATE_BUCKET_SECRET_ACCESS_KEY", "s3cret"),
+        ("APP_INTERFACE_STATE_BUCKET_ACCOUNT", "acc"),
+    ];
+
+    /// With all variables but these.
+    fn check(without: &[&str], expect: &str) {
+        let left = ALL.into_iter().filter(|(name, _)| !without.iter().any(|suffix| name.ends_with(suffix)));
+        let variables = left.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let settings = StateSettings::from_variables(&variables, |file| file == Path::new("/aws"));
+        let told = settings.map_or_else(String::new, |settings| {
+            let told = match settings.credentials {
+                StateCredentials::Profile { name, file } => format!("profile {name} {}", file.display()),
+                StateCredentials::Vault { path, version } => format!("vault {path} {version:?}"),
+                StateCredentials::Keys { id, secret } => format!("keys {id} {}", secret.expose()),
+                StateCredentials::Account { name } => format!("account {name}"),
+            };
+            format!("{} {:?} {told}", settings.bucket, settings.region)
+        });
+        assert_eq!(told, expect);
+    }
+
+    #[test]
+    fn the_first_complete_way_wins() {
+        check(&[], r#"b Some("r") profile p /aws"#);
+        check(&["PROFILE"], r#"b Some("r") vault a/b Some("3")"#);
+        check(&["AWS_CONFIG_FILE", "SECRET_VERSION"], r#"b Some("r") vault a/b None"#);
+        check(&["PROFILE", "VAULT_SECRET"], r#"b Some("r") keys id s3cret"#);
+        check(&["PROFILE", "VAULT_SECRET", "KEY_ID"], r#"b Some("r") account acc"#);
+    }
+
+    #[test]
+    fn without_a_region_only_the_account_can_tell() {
+        check(&["REGION"], "b None account acc");
+        check(&["REGION", "ACCOUNT"], "");
+    }
+
+    #[test]
+    fn without_a_bucket_the_data_has_to_tell() {
+        check(&["BUCKET"], "");
+    }
+
+    #[test]
+    fn an_empty_variable_is_not_set() {
+        let variables = ALL.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let mut variables: std::collections::BTreeMap<String, String> = variables;
+        variables.insert("APP_INTERFACE_STATE_BUCKET".to_owned(), String::new());
+        assert!(StateSettings::from_variables(&variables, |_| true).is_none());
+    }
+
+    #[test]
+    fn the_key_does_not_print() {
+        let variables = ALL.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let mut variables: std::collections::BTreeMap<String, String> = variables;
+        variables.retain(|name, _| !name.ends_with("PROFILE") && !name.ends_with("VAULT_SECRET"));
+        let shown = format!("{:?}", StateSettings::from_variables(&variables, |_| false));
+        assert!(shown.contains("Keys") && !shown.contains("s3cret"), "{shown}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Secrets by reference: a Read half and a Write half, no policy. Vault, or the tables of the configuration file in place
+//! of it.
+//!
+//! **Invariant:** no value is in an error or in what `Debug` prints; values are [`Secret`]s from the answer to whoever
+//! has to send them.
+//!
+//! ```
+//! use qontract_access::ReadPermit;
+//! use qontract_client_secrets::{Reader, Secret, SecretRef, SecretsError};
+//!
+//! async fn token(permit: &ReadPermit, secrets: &dyn Reader) -> Result<Secret, SecretsError> {
+//!     secrets.read(permit, &SecretRef::new("creds/forge", "token")).await
+//! }
+//! ```
+
+mod error;
+mod place;
+mod reference;
+mod tables;
+mod vault;
+
+use std::collections::BTreeMap;
+
+use futures_util::future::BoxFuture;
+use qontract_access::{ReadPermit, WritePermit};
+
+pub use error::SecretsError;
+pub use place::Place;
+pub use qontract_client_http::Secret;
+pub use reference::{Format, SecretRef};
+pub use tables::Tables;
+pub use vault::{Caching, Kv, Login, Vault, VaultSettings};
+
+/// All values of one secret, by field.
+pub type Fields = BTreeMap<String, Secret>;
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It has the new values.
+    Changed,
+    /// It had them already, and nothing was sent.
+    Equal,
+}
+
+/// What is read.
+pub trait Reader: Send + Sync {
+    /// The value that a reference means.
+    fn read<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        secret: &'a SecretRef,
+    ) -> BoxFuture<'a, Result<Secret, SecretsError>>;
+
+    /// All values of a secret, in this version or the latest.
+    fn read_all<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        path: &'a str,
+        version: Option<u64>,
+    ) -> BoxFuture<'a, Result<Fields, SecretsError>>;
+}
+
+/// What is written. It may run twice.
+pub trait Writer: Send + Sync {
+    /// Makes these fields, and no others, the latest version of a secret, unless it has them already.
+    fn write<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        path: &'a str,
+        fields: &'a Fields,
+    ) -> BoxFuture<'a, Result<Written, SecretsError>>;
+}
+
+/// Both halves.
+pub trait Secrets: Reader + Writer {}
+
+impl<T: Reader + Writer> Secrets for T {}

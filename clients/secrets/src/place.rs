@@ -1,0 +1,88 @@
+//! Where a secret is: what every error tells, and paths that can be asked for.
+
+use std::fmt;
+
+use crate::error::SecretsError;
+
+/// Which secret an error is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its path, with the mount.
+    pub path: String,
+    /// The version that was asked for, if not the latest.
+    pub version: Option<u64>,
+    /// The mount, where it is known.
+    pub mount: Option<String>,
+}
+
+impl Place {
+    /// A secret of which no mount is known.
+    pub(crate) fn new(path: &str, version: Option<u64>) -> Self {
+        Self { path: path.to_owned(), version, mount: None }
+    }
+
+    /// The same in a mount.
+    pub(crate) fn within(path: &str, version: Option<u64>, mount: &str) -> Self {
+        Self { mount: Some(mount.to_owned()), ..Self::new(path, version) }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.path)?;
+        if let Some(version) = self.version {
+            write!(f, ", version {version},")?;
+        }
+        match &self.mount {
+            Some(mount) => write!(f, " of mount `{mount}`"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The segments of a path. What a server could read as another path is refused.
+pub(crate) fn segments(path: &str) -> Result<Vec<&str>, SecretsError> {
+    let wrong = |why| SecretsError::Path { path: path.to_owned(), why };
+    let segments: Vec<&str> = path.split('/').collect();
+    if segments.iter().any(|segment| segment.is_empty()) {
+        return Err(wrong("it has an empty part"));
+    }
+    if segments.iter().any(|segment| [".", ".."].contains(segment)) {
+        return Err(wrong("it has a part of dots"));
+    }
+    if path.chars().any(char::is_control) {
+        return Err(wrong("it has a control character"));
+    }
+    Ok(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, segments};
+
+    fn check(path: &str, expect: Result<&[&str], &str>) {
+        let found = segments(path).map_err(|error| error.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn a_path_is_its_segments() {
+        check("secret", Ok(&["secret"]));
+        check("app-sre/creds/a b", Ok(&["app-sre", "creds", "a b"]));
+    }
+
+    #[test]
+    fn a_path_that_could_lead_elsewhere_is_refused() {
+        check("", Err("`` is no path of a secret: it has an empty part"));
+        check("/a", Err("`/a` is no path of a secret: it has an empty part"));
+        check("a//b", Err("`a//b` is no path of a secret: it has an empty part"));
+        check("a/../b", Err("`a/../b` is no path of a secret: it has a part of dots"));
+        check("a\nb", Err("`a\nb` is no path of a secret: it has a control character"));
+    }
+
+    #[test]
+    fn a_place_tells_what_is_known() {
+        assert_eq!(Place::new("a/b", None).to_string(), "`a/b`");
+        assert_eq!(Place::within("a/b", Some(3), "a/").to_string(), "`a/b`, version 3, of mount `a/`");
+    }
+}

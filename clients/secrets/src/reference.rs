@@ -1,0 +1,99 @@
+//! A reference to one value of a secret, and how the value is written there. Pure.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use qontract_client_http::Secret;
+
+use crate::Fields;
+use crate::error::SecretsError;
+use crate::place::Place;
+
+/// A reference to one value of a secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SecretRef {
+    /// The path of the secret, with the mount.
+    pub path: String,
+    /// The field.
+    pub field: String,
+    /// The version; the latest if none is given. What knows no versions has only one.
+    pub version: Option<u64>,
+    /// How the value is written there.
+    pub format: Format,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// As it is.
+    #[default]
+    Plain,
+    /// In base64, of a text.
+    Base64,
+}
+
+impl SecretRef {
+    /// The latest version of a field, written as it is.
+    pub fn new(path: impl Into<String>, field: impl Into<String>) -> Self {
+        Self { path: path.into(), field: field.into(), version: None, format: Format::Plain }
+    }
+
+    /// The value among all values of the secret, which is at `place`.
+    pub(crate) fn pick(
+        &self,
+        fields: &Fields,
+        place: impl FnOnce() -> Place,
+    ) -> Result<Secret, SecretsError> {
+        let Some(value) = fields.get(&self.field) else {
+            return Err(SecretsError::NoField { place: place(), field: self.field.clone() });
+        };
+        match self.format {
+            Format::Plain => Ok(value.clone()),
+            Format::Base64 => decode(value).ok_or_else(|| SecretsError::Format {
+                place: place(),
+                field: self.field.clone(),
+                why: "it is not the base64 of a text",
+            }),
+        }
+    }
+}
+
+/// Decodes base64, which may be broken into lines.
+fn decode(value: &Secret) -> Option<Secret> {
+    let line: String = value.expose().split_ascii_whitespace().collect();
+    let bytes = STANDARD.decode(line).ok()?;
+    String::from_utf8(bytes).ok().map(Secret::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, SecretRef};
+    use crate::place::Place;
+    use crate::{Fields, Secret};
+
+    fn check(value: &str, field: &str, format: Format, expect: Result<&str, &str>) {
+        let fields = Fields::from([("token".to_owned(), Secret::new(value))]);
+        let reference = SecretRef { format, ..SecretRef::new("a/b", field) };
+        let found = reference.pick(&fields, || Place::new("a/b", None));
+        let found = found.map(|secret| secret.expose().to_owned()).map_err(|error| error.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn a_field_is_picked() {
+        check(" s3cret\n", "token", Format::Plain, Ok(" s3cret\n"));
+        check("s3cret", "tokens", Format::Plain, Err("secret `a/b` has no field `tokens`"));
+    }
+
+    #[test]
+    fn base64_is_decoded() {
+        check("czNjcmV0\n", "token", Format::Base64, Ok("s3cret"));
+        check("czNj\ncmV0", "token", Format::Base64, Ok("s3cret"));
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_not_told() {
+        let expect = Err("field `token` of secret `a/b` cannot be decoded: it is not the base64 of a text");
+        check("s3cret!", "token", Format::Base64, expect);
+        check("//79", "token", Format::Base64, expect);
+    }
+}

@@ -1,0 +1,159 @@
+//! The tables of the configuration file in place of Vault: the path, split at slashes, leads through nested tables.
+
+use std::fmt;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{ReadPermit, WritePermit};
+use qontract_client_http::Secret;
+use toml::{Table, Value};
+
+use crate::error::SecretsError;
+use crate::place::{Place, segments};
+use crate::reference::SecretRef;
+use crate::{Fields, Reader, Writer, Written};
+
+/// Secrets in nested tables. There is one version of each.
+#[derive(Clone)]
+pub struct Tables {
+    root: Table,
+}
+
+impl Tables {
+    /// The secrets in these tables.
+    pub fn new(root: Table) -> Self {
+        Self { root }
+    }
+
+    /// The values of a table; tables in it are other secrets.
+    fn fields(&self, path: &str) -> Result<Fields, SecretsError> {
+        let mut table = &self.root;
+        for segment in segments(path)? {
+            match table.get(segment) {
+                Some(Value::Table(inner)) => table = inner,
+                _ => return Err(SecretsError::NotFound(Place::new(path, None))),
+            }
+        }
+        Ok(table.iter().filter_map(|(field, value)| Some((field.clone(), text(value)?))).collect())
+    }
+}
+
+impl fmt::Debug for Tables {
+    /// Nothing of what it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tables({} at the top)", self.root.len())
+    }
+}
+
+/// A value as text. Tables and lists are none.
+fn text(value: &Value) -> Option<Secret> {
+    match value {
+        Value::String(text) => Some(Secret::new(text.as_str())),
+        Value::Integer(number) => Some(Secret::new(number.to_string())),
+        Value::Float(number) => Some(Secret::new(number.to_string())),
+        Value::Boolean(truth) => Some(Secret::new(truth.to_string())),
+        Value::Datetime(time) => Some(Secret::new(time.to_string())),
+        Value::Array(_) | Value::Table(_) => None,
+    }
+}
+
+impl Reader for Tables {
+    fn read<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        secret: &'a SecretRef,
+    ) -> BoxFuture<'a, Result<Secret, SecretsError>> {
+        async move { secret.pick(&self.fields(&secret.path)?, || Place::new(&secret.path, None)) }.boxed()
+    }
+
+    fn read_all<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        path: &'a str,
+        _: Option<u64>,
+    ) -> BoxFuture<'a, Result<Fields, SecretsError>> {
+        async move { self.fields(path) }.boxed()
+    }
+}
+
+impl Writer for Tables {
+    fn write<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a str,
+        _: &'a Fields,
+    ) -> BoxFuture<'a, Result<Written, SecretsError>> {
+        let refusal = SecretsError::Unsupported("secrets in the configuration file are not written");
+        async move { Err(refusal) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use qontract_access::Mode;
+    use qontract_testkit::permits;
+
+    use super::Tables;
+    use crate::{Fields, Reader as _, SecretRef, Writer as _};
+
+    const FILE: &str = "
+        [creds.forge]
+        token = 's3cret'
+        port = 443
+        hosts = ['a']
+        [creds.forge.other]
+        token = 'another'
+        ['a.b']
+        c = true
+    ";
+
+    fn tables() -> Tables {
+        Tables::new(FILE.parse().unwrap())
+    }
+
+    fn check(path: &str, field: &str, expect: Result<&str, &str>) {
+        let (tables, permits) = (tables(), permits(Mode::DryRun));
+        let reference = SecretRef { version: Some(7), ..SecretRef::new(path, field) };
+        let found = tables.read(&permits.read, &reference).now_or_never().unwrap();
+        let found = found.map(|secret| secret.expose().to_owned()).map_err(|error| error.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expect);
+    }
+
+    #[test]
+    fn a_path_leads_through_nested_tables() {
+        check("creds/forge", "token", Ok("s3cret"));
+        check("creds/forge/other", "token", Ok("another"));
+        check("a.b", "c", Ok("true"));
+        check("creds/forge", "port", Ok("443"));
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        check("creds/forges", "token", Err("there is no secret `creds/forges`"));
+        check("creds/forge/token", "token", Err("there is no secret `creds/forge/token`"));
+        check("creds/forge", "tokens", Err("secret `creds/forge` has no field `tokens`"));
+        check("creds/forge", "hosts", Err("secret `creds/forge` has no field `hosts`"));
+    }
+
+    #[test]
+    fn all_values_are_those_of_the_table_itself() {
+        let permits = permits(Mode::DryRun);
+        let all = tables().read_all(&permits.read, "creds/forge", None).now_or_never().unwrap().unwrap();
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["port", "token"]);
+        assert_eq!(format!("{all:?}"), r#"{"port": …, "token": …}"#);
+    }
+
+    #[test]
+    fn nothing_is_written() {
+        let (tables, permits) = (tables(), permits(Mode::Real));
+        let permit = permits.write.unwrap();
+        let error = tables.write(&permit, "creds/forge", &Fields::new()).now_or_never().unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "secrets in the configuration file are not written");
+    }
+
+    #[test]
+    fn debug_tells_nothing() {
+        assert_eq!(format!("{:?}", tables()), "Tables(2 at the top)");
+    }
+}

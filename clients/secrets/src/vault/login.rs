@@ -1,0 +1,135 @@
+//! How we are let in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use qontract_client_http::{Request, Secret, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::Vault;
+use super::call::{Way, json as read, malformed};
+use super::lease::Lease;
+use super::session::Session;
+use crate::error::SecretsError;
+
+/// How we are let in.
+#[derive(Clone, Debug)]
+pub enum Login {
+    /// By a token that somebody gave us.
+    Token(Secret),
+    /// By a role and its password.
+    AppRole {
+        /// The mount, `approle` by default.
+        mount: String,
+        /// The role.
+        role_id: Secret,
+        /// Its password.
+        secret_id: Secret,
+    },
+    /// By the token that Kubernetes gives to a pod. It is read anew at each login, for Kubernetes replaces it.
+    Kubernetes {
+        /// The mount, `kubernetes` by default.
+        mount: String,
+        /// The role.
+        role: String,
+        /// The file of the token.
+        token_file: PathBuf,
+    },
+}
+
+impl Login {
+    /// The paths below `/v1/` to which logging in and staying so posts.
+    pub(super) fn posts(&self) -> Vec<String> {
+        let login = match self {
+            Self::Token(_) => None,
+            Self::AppRole { mount, .. } | Self::Kubernetes { mount, .. } => {
+                Some(format!("auth/{mount}/login"))
+            }
+        };
+        login.into_iter().chain(["auth/token/renew-self".to_owned()]).collect()
+    }
+
+    /// How errors tell it.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Token(_) => "by the token that was given".to_owned(),
+            Self::AppRole { mount, .. } => format!("by the role at `auth/{mount}`"),
+            Self::Kubernetes { mount, role, .. } => format!("as `{role}` at `auth/{mount}`"),
+        }
+    }
+}
+
+impl Vault {
+    /// Logs in. With a token there is nothing to do but to ask how long it lives.
+    pub(super) async fn log_in(&self, way: Way<'_>, number: u64) -> Result<Session, SecretsError> {
+        let (mount, body) = match &self.shared.login {
+            Login::Token(token) => return self.look_up(way, token, number).await,
+            Login::AppRole { mount, role_id, secret_id } => {
+                (mount, json!({"role_id": role_id.expose(), "secret_id": secret_id.expose()}))
+            }
+            Login::Kubernetes { mount, role, token_file } => {
+                let jwt = std::fs::read_to_string(token_file).map_err(|source| SecretsError::Identity {
+                    path: token_file.clone(),
+                    source: Arc::new(source),
+                })?;
+                (mount, json!({"role": role, "jwt": jwt.trim()}))
+            }
+        };
+        let path: Vec<&str> = ["auth"].into_iter().chain(mount.split('/')).chain(["login"]).collect();
+        let request = Request::post(self.at(&path), "application/json", body.to_string().into_bytes());
+        let response = self.send(way, request).await.map_err(|error| {
+            SecretsError::of_secret_body(error, "our login", &self.shared.server, |status| {
+                self.refused(status)
+            })
+        })?;
+        let (token, lease) = granted(&read(&response, "our login")?)?;
+        Ok(Session { token, number, lease })
+    }
+
+    /// Prolongs a session. The token is the same or a new one.
+    pub(super) async fn renew(&self, way: Way<'_>, session: &Session) -> Result<Session, SecretsError> {
+        let url = self.at(&["auth", "token", "renew-self"]);
+        let request = session.sign(Request::post(url, "application/json", b"{}".to_vec()));
+        let response =
+            self.send(way, request).await.map_err(|error| self.unreachable(error, "our own token"))?;
+        let (token, lease) = granted(&read(&response, "our own token")?)?;
+        let lease = match (lease, session.lease) {
+            (Some(new), Some(old)) => Some(new.unless_spent(&old, Instant::now())),
+            (new, _) => new,
+        };
+        Ok(Session { token, number: session.number, lease })
+    }
+
+    async fn look_up(&self, way: Way<'_>, token: &Secret, number: u64) -> Result<Session, SecretsError> {
+        let session = Session { token: token.clone(), number, lease: None };
+        let request = Request::get(self.at(&["auth", "token", "lookup-self"]));
+        let request = session.sign(request.also(StatusCode::FORBIDDEN).also(StatusCode::NOT_FOUND));
+        let response = self.send(way, request).await;
+        let response = response.map_err(|error| self.unreachable(error, "our own token"))?;
+        match response.status {
+            StatusCode::FORBIDDEN => Err(self.refused(response.status)),
+            // It does not tell: then the token is used until it is refused.
+            StatusCode::NOT_FOUND => Ok(session),
+            _ => {
+                let data = &read(&response, "our own token")?["data"];
+                let lease = Lease::new(data["ttl"].as_u64(), data["renewable"].as_bool(), Instant::now());
+                // What cannot be prolonged is used until it is refused: there is no other.
+                Ok(Session { lease: lease.filter(Lease::is_renewable), ..session })
+            }
+        }
+    }
+
+    /// Vault does not let us in.
+    pub(super) fn refused(&self, status: StatusCode) -> SecretsError {
+        SecretsError::Login { how: self.shared.login.describe(), status }
+    }
+}
+
+/// The token in the answer to a login, and how long it lives.
+fn granted(answer: &Value) -> Result<(Secret, Option<Lease>), SecretsError> {
+    let auth = &answer["auth"];
+    let token = auth["client_token"].as_str().ok_or_else(|| malformed("our login", "it has no token"))?;
+    let lease = Lease::new(auth["lease_duration"].as_u64(), auth["renewable"].as_bool(), Instant::now());
+    Ok((Secret::new(token), lease))
+}

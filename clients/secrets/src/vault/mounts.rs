@@ -1,0 +1,139 @@
+//! Which engine is mounted where.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use qontract_client_http::{Request, StatusCode};
+use tokio::time::Instant;
+
+use super::Vault;
+use super::call::{Way, json, malformed};
+use crate::error::SecretsError;
+use crate::place::{Place, segments};
+
+/// The two engines that keep secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kv {
+    /// One version of each secret, written over.
+    One,
+    /// Versions, and writes with a precondition.
+    Two,
+}
+
+/// A mount: its path with a slash at the end, and its engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mount {
+    pub path: String,
+    pub kv: Kv,
+}
+
+/// The mounts that are known. A mount lies below no other, so a prefix of a path is its mount or none.
+#[derive(Debug)]
+pub(super) struct Mounts {
+    given: BTreeMap<String, Kv>,
+    found: Mutex<BTreeMap<String, (Kv, Instant)>>,
+    /// How long what was found is believed.
+    believed: Duration,
+}
+
+impl Mounts {
+    pub fn new(given: BTreeMap<String, Kv>, believed: Duration) -> Self {
+        let given = given.into_iter().map(|(path, kv)| (format!("{}/", path.trim_matches('/')), kv));
+        Self { given: given.collect(), found: Mutex::default(), believed }
+    }
+
+    fn known(&self, path: &str, now: Instant) -> Option<Mount> {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        path.match_indices('/').find_map(|(index, _)| {
+            let prefix = &path[..=index];
+            let fresh = found.get(prefix).filter(|(_, until)| now < *until);
+            let kv = self.given.get(prefix).copied().or(fresh.map(|(kv, _)| *kv))?;
+            Some(Mount { path: prefix.to_owned(), kv })
+        })
+    }
+
+    fn remember(&self, mount: &Mount, now: Instant) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.insert(mount.path.clone(), (mount.kv, now + self.believed));
+    }
+}
+
+impl Vault {
+    /// The mount of a secret.
+    pub(super) async fn mount(&self, way: Way<'_>, path: &str) -> Result<Mount, SecretsError> {
+        if let Some(mount) = self.shared.mounts.known(path, Instant::now()) {
+            return Ok(mount);
+        }
+        let mount = match self.told_mount(way, path).await? {
+            Some(mount) => mount,
+            None => self.probed_mount(way, path).await?,
+        };
+        self.shared.mounts.remember(&mount, Instant::now());
+        Ok(mount)
+    }
+
+    /// What Vault tells whoever may do anything with the path; none if it tells nothing.
+    async fn told_mount(&self, way: Way<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
+        let what = format!("the mount of `{path}`");
+        let place = ["sys", "internal", "ui", "mounts"].into_iter().chain(segments(path)?);
+        let mut request = Request::get(self.at(&place.collect::<Vec<_>>()));
+        // Servers that do not know the question say so in their own ways.
+        for status in [400, 404, 405, 500, 501] {
+            request = request.also(StatusCode::from_u16(status).expect("a status of HTTP"));
+        }
+        let response = self.ask(way, request, |error| self.unreachable(error, what.clone())).await?;
+        if response.status != StatusCode::OK {
+            return Ok(None);
+        }
+        let data = &json(&response, &what)?["data"];
+        let mount = data["path"].as_str().ok_or_else(|| malformed(&what, "it has no path"))?;
+        let kv = if data["options"]["version"] == "2" { Kv::Two } else { Kv::One };
+        Ok(Some(Mount { path: format!("{}/", mount.trim_matches('/')), kv }))
+    }
+
+    /// Whether what is mounted at the first segment has the configuration of versions.
+    async fn probed_mount(&self, way: Way<'_>, path: &str) -> Result<Mount, SecretsError> {
+        let first = *segments(path)?.first().unwrap_or(&path);
+        let what = format!("mount `{first}/`");
+        let request = Request::get(self.at(&[first, "config"])).also(StatusCode::NOT_FOUND);
+        let response = self.ask(way, request, |error| self.unreachable(error, what.clone())).await?;
+        let kv = match response.status {
+            // With another engine than the one guessed at, what is there would seem to be absent.
+            StatusCode::FORBIDDEN => {
+                return Err(SecretsError::Denied(Place::within(path, None, &format!("{first}/"))));
+            }
+            StatusCode::NOT_FOUND => Kv::One,
+            // There may be a secret called `config`.
+            _ if json(&response, &what)?["data"]["max_versions"].is_u64() => Kv::Two,
+            _ => Kv::One,
+        };
+        Ok(Mount { path: format!("{first}/"), kv })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::{Kv, Mount, Mounts};
+
+    #[test]
+    fn a_mount_is_a_prefix_that_is_given_or_was_found_lately() {
+        let start = Instant::now();
+        let mounts = Mounts::new(BTreeMap::from([("given".to_owned(), Kv::One)]), Duration::from_mins(1));
+        mounts.remember(&Mount { path: "a/b/".to_owned(), kv: Kv::Two }, start);
+        let check = |path: &str, after: u64, expect: Option<(&str, Kv)>| {
+            let known = mounts.known(path, start + Duration::from_secs(after));
+            assert_eq!(known, expect.map(|(path, kv)| Mount { path: path.to_owned(), kv }), "{path}");
+        };
+        check("a/b/c", 59, Some(("a/b/", Kv::Two)));
+        check("a/b/c", 60, None);
+        check("a/bc/d", 0, None);
+        check("a/b", 0, None);
+        check("given/x/y", 999, Some(("given/", Kv::One)));
+    }
+}

@@ -1,0 +1,122 @@
+//! Who we are to Vault at the moment.
+//!
+//! **Invariant:** one login or renewal at a time; who waited for one that failed shares its failure.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use qontract_client_http::{Request, Secret, StatusCode};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::Vault;
+use super::call::Way;
+use super::lease::Lease;
+use super::login::Login;
+use crate::error::SecretsError;
+
+/// A token, and how long it lives.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub token: Secret,
+    /// Which login it came from.
+    pub number: u64,
+    pub lease: Option<Lease>,
+}
+
+impl Session {
+    /// The request with the token.
+    pub fn sign(&self, request: Request) -> Request {
+        request.secret_header("x-vault-token", &self.token)
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.lease.is_some_and(|lease| lease.is_due(now))
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.lease.is_some_and(|lease| lease.is_over(now))
+    }
+
+    fn is_renewable(&self) -> bool {
+        self.lease.is_some_and(|lease| lease.is_renewable())
+    }
+}
+
+/// The session, shared by all who ask.
+#[derive(Default)]
+pub(super) struct Sessions {
+    state: Mutex<State>,
+    /// How many logins were tried; read without waiting.
+    tries: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<Session>,
+    failure: Option<SecretsError>,
+}
+
+impl Sessions {
+    /// A session that lives, prolonged or begun anew if it is time.
+    pub async fn current(&self, vault: &Vault, way: Way<'_>) -> Result<Session, SecretsError> {
+        let seen = self.tries.load(Ordering::SeqCst);
+        let mut state = self.state.lock().await;
+        let Some(session) = state.session.clone() else {
+            return self.begin(&mut state, vault, way, seen).await;
+        };
+        let now = Instant::now();
+        if !session.is_due(now) {
+            return Ok(session);
+        }
+        if session.is_renewable()
+            && !session.is_over(now)
+            && let Ok(renewed) = vault.renew(way, &session).await
+        {
+            return Ok(state.session.insert(renewed).clone());
+        }
+        match self.begin(&mut state, vault, way, seen).await {
+            // It lives a little longer; by then another login may succeed.
+            Err(error) if error.is_transient() && !session.is_over(Instant::now()) => Ok(session),
+            other => other,
+        }
+    }
+
+    /// The session after this one, which Vault does not know any more.
+    pub async fn after(&self, vault: &Vault, way: Way<'_>, ended: &Session) -> Result<Session, SecretsError> {
+        let seen = self.tries.load(Ordering::SeqCst);
+        let mut state = self.state.lock().await;
+        match (&state.session, &vault.shared.login) {
+            (Some(session), _) if session.number != ended.number => Ok(session.clone()),
+            (_, Login::Token(_)) => Err(vault.refused(StatusCode::FORBIDDEN)),
+            (_, Login::AppRole { .. } | Login::Kubernetes { .. }) => {
+                state.session = None;
+                self.begin(&mut state, vault, way, seen).await
+            }
+        }
+    }
+
+    async fn begin(
+        &self,
+        state: &mut State,
+        vault: &Vault,
+        way: Way<'_>,
+        seen: u64,
+    ) -> Result<Session, SecretsError> {
+        let tries = self.tries.load(Ordering::SeqCst);
+        if let Some(failure) = state.failure.as_ref().filter(|_| tries > seen) {
+            return Err(failure.clone());
+        }
+        let session = vault.log_in(way, tries).await;
+        self.tries.fetch_add(1, Ordering::SeqCst);
+        state.failure = session.as_ref().err().cloned();
+        let session = session?;
+        Ok(state.session.insert(session).clone())
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sessions({} logins)", self.tries.load(Ordering::SeqCst))
+    }
+}

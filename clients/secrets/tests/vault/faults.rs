@@ -1,0 +1,90 @@
+//! A Vault that is sealed, broken, slow or gone: each is told apart, and none tells a secret.
+
+use std::time::Duration;
+
+use qontract_access::Mode;
+use qontract_client_http::{Http, Proxies, Settings};
+use qontract_client_secrets::{SecretsError, Vault, VaultSettings};
+use qontract_testkit::permits;
+use qontract_testvault::{Fault, TestVault};
+use serde_json::json;
+
+use crate::desk::{Desk, app_role, root, told};
+
+#[tokio::test]
+async fn sealed_is_not_absent_and_passes() {
+    let server = TestVault::start();
+    server.put("a", &json!({"x": "value"}));
+    let desk = Desk::new(&server.url(), root());
+    server.fail(Some(Fault::Sealed));
+    let error = desk.failure("secret/a").await;
+    assert!(matches!(error, SecretsError::Sealed(_)) && error.is_transient(), "{error:?}");
+    assert_eq!(error.to_string(), format!("Vault at `{}` is sealed", server.url()));
+    server.fail(None);
+    assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
+}
+
+#[tokio::test]
+async fn broken_and_overloaded_are_told_apart() {
+    let server = TestVault::start();
+    for (status, transient) in [(500, false), (502, true), (503, true), (418, false)] {
+        let desk = Desk::new(&server.url(), root());
+        server.fail(Some(Fault::Status(status)));
+        let error = desk.failure("secret/a").await;
+        assert!(matches!(error, SecretsError::Unreachable { .. }), "{error:?}");
+        assert_eq!(error.is_transient(), transient, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn gone_is_transient() {
+    let server = TestVault::start();
+    let url = server.url();
+    drop(server);
+    let error = Desk::new(&url, root()).failure("secret/a").await;
+    assert!(matches!(error, SecretsError::Unreachable { .. }) && error.is_transient(), "{error:?}");
+}
+
+#[tokio::test]
+async fn slow_is_given_up() {
+    let server = TestVault::start();
+    let permits = permits(Mode::DryRun);
+    let limits = Settings {
+        attempt: Duration::from_millis(50),
+        retries: 0,
+        proxies: Proxies::Never,
+        ..Settings::default()
+    };
+    let http = Http::new(&permits.read, limits).unwrap();
+    let vault = Vault::new(&http, VaultSettings::new(server.url().parse().unwrap(), root()));
+    let held = server.hold();
+    let error = Desk { vault, permits }.failure("secret/a").await;
+    drop(held);
+    assert!(told(&error).contains("no answer within 50 ms") && error.is_transient(), "{}", told(&error));
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_what_it_was_sent_makes_no_error_tell_it() {
+    let server = TestVault::start();
+    let login = app_role(&server);
+    let desk = Desk::new(&server.url(), login.clone());
+    desk.write("secret/a", &[("x", "s3cret")]).await.unwrap();
+    let silent = |text: String| {
+        for word in ["pass-7", "role-7", "s3cret", "n3w", "hvs."] {
+            assert!(!text.contains(word), "{text}");
+        }
+    };
+    for status in [400, 403, 418, 500, 503] {
+        server.fail(Some(Fault::Status(status)));
+        for error in [
+            Desk::new(&server.url(), login.clone()).failure("secret/a").await,
+            desk.failure("secret/b").await,
+            desk.write("secret/a", &[("x", "n3w")]).await.unwrap_err(),
+        ] {
+            silent(told(&error));
+            silent(format!("{error:?}"));
+        }
+        server.fail(None);
+    }
+    silent(format!("{:?} {login:?}", desk.vault));
+}

@@ -1,0 +1,32 @@
+//! Logins by the token of a pod.
+
+use qontract_access::Mode;
+use qontract_client_secrets::Login;
+use qontract_testkit::Scratch;
+use qontract_testvault::{Role, TestVault};
+use serde_json::json;
+
+use crate::desk::{Desk, LIVES, forgetful};
+
+fn role(jwt: &str) -> Role {
+    Role::Kubernetes { role: "qontract".to_owned(), jwt: jwt.to_owned(), lives: LIVES }
+}
+
+#[tokio::test]
+async fn the_file_is_read_at_each_login() {
+    let (server, scratch) = (TestVault::start(), Scratch::new());
+    server.put("a", &json!({"x": "value"}));
+    server.add(role("jwt-2"));
+    let token_file = scratch.write("token", "jwt-1\n");
+    let login = Login::Kubernetes { mount: "kubernetes".to_owned(), role: "qontract".to_owned(), token_file };
+    let desk = Desk::with(&server.url(), login, Mode::DryRun, forgetful());
+    let expect = "Vault does not let us in as `qontract` at `auth/kubernetes`: 403 Forbidden";
+    assert_eq!(desk.read("secret/a", "x").await.unwrap_err(), expect);
+    scratch.write("token", "jwt-2\n");
+    assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
+    scratch.remove("token");
+    assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
+    server.revoke_all();
+    let error = desk.read("secret/a", "x").await.unwrap_err();
+    assert!(error.starts_with("cannot read our identity in `") && error.contains("No such file"), "{error}");
+}

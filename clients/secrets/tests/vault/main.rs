@@ -1,0 +1,11 @@
+//! The client of Vault: against the emulator, and against a server that is not ours.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod caching;
+mod desk;
+mod faults;
+mod kubernetes;
+mod real_vault;
+mod sessions;
+mod versions;
+mod writes;

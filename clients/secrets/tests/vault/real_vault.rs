@@ -1,0 +1,68 @@
+//! A server that is not ours: `RustyVault`, with KV 1.
+
+use qontract_access::Mode;
+use qontract_client_secrets::{Login, Secret, SecretsError, Written};
+use qontract_testvault::RealVault;
+use serde_json::json;
+
+use crate::desk::{Desk, forgetful};
+
+fn token(text: &str) -> Login {
+    Login::Token(Secret::new(text))
+}
+
+#[tokio::test]
+async fn a_secret_is_written_read_and_missed() {
+    let server = RealVault::start();
+    let desk = Desk::with(&server.url(), token(server.root()), Mode::Real, forgetful());
+    let missing = "there is no secret `secret/creds/forge` of mount `secret/`";
+    assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap_err(), missing);
+    let values = [("token", "s3cret"), ("user", "ann")];
+    assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), Written::Changed);
+    assert_eq!(desk.write("secret/creds/forge", &values).await.unwrap(), Written::Equal);
+    assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap(), "s3cret");
+    // There is one version of each secret, whichever is asked for.
+    assert_eq!(desk.read_version("secret/creds/forge", "user", Some(7)).await.unwrap(), "ann");
+    let no_field = "secret `secret/creds/forge` of mount `secret/` has no field `tokens`";
+    assert_eq!(desk.read("secret/creds/forge", "tokens").await.unwrap_err(), no_field);
+    server.put("secret/creds/forge", &json!({"token": "rotated"}));
+    assert_eq!(desk.read("secret/creds/forge", "token").await.unwrap(), "rotated");
+}
+
+#[tokio::test]
+async fn a_role_is_let_in_and_a_wrong_password_is_not() {
+    let server = RealVault::start();
+    server.put("secret/a", &json!({"x": "value"}));
+    let (role_id, secret_id) = server.app_role();
+    let login = |secret_id: &str| Login::AppRole {
+        mount: "approle".to_owned(),
+        role_id: Secret::new(role_id.as_str()),
+        secret_id: Secret::new(secret_id),
+    };
+    let desk = Desk::with(&server.url(), login(&secret_id), Mode::DryRun, forgetful());
+    assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
+    let error = Desk::new(&server.url(), login("wrong")).failure("secret/a").await;
+    assert!(matches!(error, SecretsError::Login { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_refused() {
+    let server = RealVault::start();
+    server.put("secret/a", &json!({"x": "value"}));
+    let error = Desk::new(&server.url(), token("wrong")).failure("secret/a").await;
+    assert!(matches!(error, SecretsError::Login { .. }), "{error:?}");
+    assert!(!error.is_transient());
+}
+
+#[tokio::test]
+async fn sealed_is_told() {
+    let server = RealVault::start();
+    server.put("secret/a", &json!({"x": "value"}));
+    let desk = Desk::with(&server.url(), token(server.root()), Mode::DryRun, forgetful());
+    assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
+    server.seal();
+    let error = desk.failure("secret/a").await;
+    assert!(matches!(error, SecretsError::Sealed(_)), "{error:?}");
+    server.unseal();
+    assert_eq!(desk.read("secret/a", "x").await.unwrap(), "value");
+}

@@ -1,0 +1,59 @@
+//! AWS for tests: moto, a server that is not ours, in the Python of the tests. Only ever a dev-dependency.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+
+use qontract_testkit::{Process, Scratch, free_port, tool};
+
+/// A running moto; dropped, it is gone.
+pub struct TestAws {
+    port: u16,
+    // in this order: the folder is removed when nobody writes into it any more
+    _process: Process,
+    _folder: Scratch,
+}
+
+impl TestAws {
+    /// Starts one.
+    ///
+    /// # Panics
+    ///
+    /// If the variable `QONTRACT_PYTHON` names no Python with moto; `cargo xtask test` sets it.
+    pub fn start() -> Self {
+        let (folder, port) = (Scratch::new(), free_port());
+        let arguments = ["-m", "moto.server", "-H", "127.0.0.1", "-p"].map(str::to_owned);
+        let arguments: Vec<String> = arguments.into_iter().chain([port.to_string()]).collect();
+        let mut process = Process::start(&tool("QONTRACT_PYTHON"), &arguments, folder.path());
+        process.wait_for(port);
+        Self { port, _process: process, _folder: folder }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Makes a bucket.
+    pub fn bucket(&self, name: &str) {
+        self.send("PUT", &format!("/{name}"));
+    }
+
+    /// Forgets everything.
+    pub fn reset(&self) {
+        self.send("POST", "/moto-api/reset");
+    }
+
+    /// Sends a request without a body, which must succeed.
+    fn send(&self, method: &str, path: &str) {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a server that listens");
+        let host = format!("127.0.0.1:{}", self.port);
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        )
+        .expect("a request can be sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{method} {path}: {answer}");
+    }
+}

@@ -1,0 +1,139 @@
+//! KV 2: secrets with versions. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+/// How many versions are kept.
+const KEPT: usize = 10;
+
+/// All secrets by path.
+#[derive(Default)]
+pub struct Secrets {
+    secrets: BTreeMap<String, Secret>,
+}
+
+#[derive(Default)]
+struct Secret {
+    versions: BTreeMap<u64, Version>,
+    latest: u64,
+    created: String,
+    updated: String,
+}
+
+struct Version {
+    data: Map<String, Value>,
+    created: String,
+    deleted: String,
+    destroyed: bool,
+}
+
+/// What is done to some versions.
+#[derive(Clone, Copy)]
+pub enum Fate {
+    /// They can be brought back.
+    Delete,
+    /// They are.
+    Undelete,
+    /// They are gone.
+    Destroy,
+}
+
+impl Version {
+    fn metadata(&self, number: u64) -> Value {
+        json!({"created_time": self.created, "custom_metadata": null, "deletion_time": self.deleted,
+            "destroyed": self.destroyed, "version": number})
+    }
+
+    fn is_gone(&self) -> bool {
+        self.destroyed || !self.deleted.is_empty()
+    }
+}
+
+impl Secrets {
+    /// Writes the next version; `None` if the precondition does not hold.
+    pub fn put(&mut self, path: &str, data: Map<String, Value>, cas: Option<u64>, now: &str) -> Option<u64> {
+        let latest = self.secrets.get(path).map_or(0, |secret| secret.latest);
+        if cas.is_some_and(|cas| cas != latest) {
+            return None;
+        }
+        let secret = self.secrets.entry(path.to_owned()).or_default();
+        if latest == 0 {
+            now.clone_into(&mut secret.created);
+        }
+        now.clone_into(&mut secret.updated);
+        secret.latest = latest + 1;
+        let version = Version { data, created: now.to_owned(), deleted: String::new(), destroyed: false };
+        secret.versions.insert(secret.latest, version);
+        if secret.versions.len() > KEPT {
+            secret.versions.pop_first();
+        }
+        Some(secret.latest)
+    }
+
+    /// A version, or the latest; the status and what there is to tell.
+    pub fn get(&self, path: &str, number: Option<u64>) -> (u16, Option<Value>) {
+        let Some(secret) = self.secrets.get(path) else { return (404, None) };
+        let number = number.filter(|number| *number > 0).unwrap_or(secret.latest);
+        let Some(version) = secret.versions.get(&number) else { return (404, None) };
+        let metadata = version.metadata(number);
+        if version.is_gone() {
+            return (404, Some(json!({"data": null, "metadata": metadata})));
+        }
+        (200, Some(json!({"data": version.data, "metadata": metadata})))
+    }
+
+    /// What is told of a version that was just written.
+    pub fn written(&self, path: &str, number: u64) -> Value {
+        let version = self.secrets.get(path).and_then(|secret| secret.versions.get(&number));
+        version.map(|version| version.metadata(number)).unwrap_or_default()
+    }
+
+    /// Deletes, brings back or destroys versions: those named, or the latest.
+    pub fn change(&mut self, path: &str, numbers: Option<Vec<u64>>, fate: Fate, now: &str) {
+        let Some(secret) = self.secrets.get_mut(path) else { return };
+        for number in numbers.unwrap_or_else(|| vec![secret.latest]) {
+            let Some(version) = secret.versions.get_mut(&number) else { continue };
+            match fate {
+                Fate::Delete => now.clone_into(&mut version.deleted),
+                Fate::Undelete => version.deleted.clear(),
+                Fate::Destroy => {
+                    version.destroyed = true;
+                    version.data.clear();
+                }
+            }
+        }
+    }
+
+    /// All versions as a whole.
+    pub fn metadata(&self, path: &str) -> Option<Value> {
+        let secret = self.secrets.get(path)?;
+        let versions: BTreeMap<String, Value> = secret
+            .versions
+            .iter()
+            .map(|(number, version)| {
+                let told = json!({"created_time": version.created, "deletion_time": version.deleted,
+                    "destroyed": version.destroyed});
+                (number.to_string(), told)
+            })
+            .collect();
+        let oldest = secret.versions.keys().next().filter(|_| secret.latest > KEPT as u64);
+        Some(json!({"cas_required": false, "created_time": secret.created, "current_version": secret.latest,
+            "custom_metadata": null, "delete_version_after": "0s", "max_versions": 0,
+            "oldest_version": oldest.copied().unwrap_or_default(), "updated_time": secret.updated,
+            "versions": versions}))
+    }
+
+    /// Forgets a secret with all its versions.
+    pub fn forget(&mut self, path: &str) {
+        self.secrets.remove(path);
+    }
+
+    /// The names right below a folder, folders with a slash at the end.
+    pub fn list(&self, folder: &str) -> BTreeSet<String> {
+        let prefix =
+            if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
+        let below = self.secrets.keys().filter_map(|path| path.strip_prefix(&prefix));
+        below.map(|rest| rest.split_inclusive('/').next().unwrap_or_default().to_owned()).collect()
+    }
+}

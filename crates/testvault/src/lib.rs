@@ -1,0 +1,151 @@
+//! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a server that is not ours. Only ever a
+//! dev-dependency.
+//!
+//! The emulator has one mount of KV 2, `secret/`, and logins by token, role and Kubernetes. It answers as Vault does where
+//! a client can tell; `tests/hvac.rs` lets a real client judge that. It lives in a thread with a runtime of its own, and
+//! its clock stands still unless a test moves it.
+
+mod answers;
+mod faults;
+mod http;
+mod kv;
+mod real;
+mod tokens;
+mod world;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use serde_json::{Map, Value};
+use tokio::sync::{oneshot, watch};
+
+pub use faults::{Fault, Held};
+use kv::Fate;
+pub use real::RealVault;
+pub use tokens::Role;
+use world::World;
+
+/// The token that may do everything and never ends.
+pub const ROOT: &str = "root";
+
+/// A running emulator; dropped, it is gone.
+pub struct TestVault {
+    address: SocketAddr,
+    state: Arc<State>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What requests and tests share.
+struct State {
+    world: Mutex<World>,
+    /// Whether answers are held back.
+    held: watch::Sender<bool>,
+}
+
+impl TestVault {
+    /// Starts an empty one.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        listener.set_nonblocking(true).expect("a listener for the runtime");
+        let address = listener.local_addr().expect("the listener's address");
+        let state = Arc::new(State { world: Mutex::default(), held: watch::channel(false).0 });
+        let router = Router::new().fallback(answers::answer).with_state(Arc::clone(&state));
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                tokio::spawn(async { axum::serve(listener, router).await });
+                // Whatever comes, it is over: connections end with the runtime.
+                let _ = stopped.await;
+            });
+        });
+        Self { address, state, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Adds a role that is let in by this secret: an identifier and its password, or a name and a pod's token.
+    pub fn add(&self, role: Role) {
+        self.world().tokens.add(role);
+    }
+
+    /// Writes the next version of a secret below `secret/`; returns its number.
+    pub fn put(&self, path: &str, fields: &Value) -> u64 {
+        let fields: Map<String, Value> = fields.as_object().expect("an object").clone();
+        let mut world = self.world();
+        let now = world.now();
+        world.secrets.put(path, fields, None, &now).expect("there is no precondition")
+    }
+
+    /// Deletes the latest version of a secret below `secret/`.
+    pub fn delete(&self, path: &str) {
+        let mut world = self.world();
+        let now = world.now();
+        world.secrets.change(path, None, Fate::Delete, &now);
+    }
+
+    /// The token that this login is answered with.
+    pub fn token(&self, mount: &str, shown: &Value) -> String {
+        let mut world = self.world();
+        let now = world.clock;
+        let token = world.tokens.log_in(mount, shown, now).expect("a role that is let in");
+        token.granted(now)["client_token"].as_str().expect("a text").to_owned()
+    }
+
+    /// Lets time pass, for the emulator alone.
+    pub fn advance(&self, time: Duration) {
+        self.world().clock += time;
+    }
+
+    /// Ends all tokens but the root's.
+    pub fn revoke_all(&self) {
+        self.world().tokens.revoke_all();
+    }
+
+    /// Denies all paths that begin so, such as `secret/data/hidden`, to everyone but the root.
+    pub fn deny(&self, prefix: &str) {
+        self.world().denied.push(prefix.to_owned());
+    }
+
+    /// What every answer is from now on.
+    pub fn fail(&self, fault: Option<Fault>) {
+        self.world().fault = fault;
+    }
+
+    /// Holds all answers back until the value is dropped.
+    pub fn hold(&self) -> Held {
+        Held::new(self.state.held.clone())
+    }
+
+    /// How many requests there were that begin so, such as `GET /v1/secret/`.
+    pub fn requests(&self, prefix: &str) -> usize {
+        self.world().requests.iter().filter(|request| request.starts_with(prefix)).count()
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        lock(&self.state.world)
+    }
+}
+
+impl Drop for TestVault {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server has been printed; a second one while dropping would hide the test's own.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The tables are whole at any time, so a panic elsewhere does not spoil them.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

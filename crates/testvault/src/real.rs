@@ -1,0 +1,88 @@
+//! A server that is not ours: `RustyVault`, which has KV 1 and logins by token and role. It has no KV 2 and no policies.
+
+use qontract_testkit::{Process, Scratch, free_port, tool};
+use serde_json::{Value, json};
+
+use crate::http::Client;
+
+/// The variable that names the program.
+const PROGRAM: &str = "QONTRACT_RVAULT";
+
+/// A running `RustyVault`, unsealed, with KV 1 at `secret/`; dropped, it is gone.
+pub struct RealVault {
+    port: u16,
+    root: String,
+    key: String,
+    // in this order: the folder is removed when nobody writes into it any more
+    _process: Process,
+    _folder: Scratch,
+}
+
+impl RealVault {
+    /// Starts one.
+    ///
+    /// # Panics
+    ///
+    /// If the variable `QONTRACT_RVAULT` names no program; `cargo xtask test` sets it.
+    pub fn start() -> Self {
+        let (program, folder, port) = (tool(PROGRAM), Scratch::new(), free_port());
+        let here = folder.path().display();
+        let config = format!(
+            "storage \"file\" {{\n  path = \"{here}/data\"\n}}\n\
+             listener \"tcp\" {{\n  address = \"127.0.0.1:{port}\"\n  tls_disable = \"true\"\n}}\n\
+             api_addr = \"http://127.0.0.1:{port}\"\nlog_level = \"warn\"\nwork_dir = \"{here}\"\n"
+        );
+        let config = folder.write("config.hcl", config);
+        let arguments = ["server".to_owned(), "--config".to_owned(), config.display().to_string()];
+        let mut process = Process::start(&program, &arguments, folder.path());
+        process.wait_for(port);
+        let nobody = Client { port, token: "" };
+        let made = nobody.demand("PUT", "sys/init", &json!({"secret_shares": 1, "secret_threshold": 1}));
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        let (root, key) = (text(&made["root_token"]), text(&made["keys"][0]));
+        let vault = Self { port, root, key, _process: process, _folder: folder };
+        vault.unseal();
+        vault
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The token that may do everything.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// Writes a secret.
+    pub fn put(&self, path: &str, fields: &Value) {
+        self.client().demand("PUT", path, fields);
+    }
+
+    /// Seals it: it answers nothing any more.
+    pub fn seal(&self) {
+        self.client().demand("PUT", "sys/seal", &Value::Null);
+    }
+
+    /// Unseals it.
+    pub fn unseal(&self) {
+        self.client().demand("PUT", "sys/unseal", &json!({"key": self.key}));
+    }
+
+    /// Makes a role at `auth/approle`; its identifier and its password.
+    pub fn app_role(&self) -> (String, String) {
+        let client = self.client();
+        client.demand("POST", "sys/auth/approle", &json!({"type": "approle"}));
+        let role = json!({"token_ttl": "20m", "token_max_ttl": "30m", "token_policies": "default"});
+        client.demand("POST", "auth/approle/role/test", &role);
+        let role = client.demand("GET", "auth/approle/role/test/role-id", &Value::Null);
+        let secret = client.demand("POST", "auth/approle/role/test/secret-id", &json!({}));
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        (text(&role["data"]["role_id"]), text(&secret["data"]["secret_id"]))
+    }
+
+    fn client(&self) -> Client<'_> {
+        Client { port: self.port, token: &self.root }
+    }
+}

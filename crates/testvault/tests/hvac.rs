@@ -1,0 +1,25 @@
+//! The emulator as a real client sees it: hvac, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+
+use std::process::Command;
+use std::time::Duration;
+
+use qontract_testkit::tool;
+use qontract_testvault::{ROOT, Role, TestVault};
+
+#[test]
+fn a_real_client_finds_what_it_expects() {
+    let vault = TestVault::start();
+    let lives = [Duration::from_mins(10), Duration::from_mins(25)];
+    vault.add(Role::AppRole { role_id: "role".to_owned(), secret_id: "password".to_owned(), lives });
+    vault.add(Role::Kubernetes { role: "pod".to_owned(), jwt: "a.b.c".to_owned(), lives });
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client.py");
+    let output = Command::new(tool("QONTRACT_PYTHON"))
+        .args([script, &vault.url(), ROOT])
+        .env("NO_PROXY", "127.0.0.1")
+        .output()
+        .expect("Python starts");
+    let told =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("10 checks"), "{told}");
+}

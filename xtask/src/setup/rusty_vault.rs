@@ -1,0 +1,36 @@
+//! `RustyVault`, a server that speaks as Vault does: KV 1 and logins are tested against it.
+
+use super::Provision;
+use crate::house::Cache;
+use anyhow::Result;
+
+/// The version that is known to work.
+const VERSION: &str = "0.2.1";
+
+/// The program at [`Cache::rusty_vault`], built from its published source: about ten minutes, once.
+#[derive(Debug)]
+pub struct RustyVault;
+
+impl Provision for RustyVault {
+    fn name(&self) -> &'static str {
+        "rusty-vault"
+    }
+
+    fn version(&self) -> String {
+        VERSION.to_owned()
+    }
+
+    fn is_present(&self, cache: &Cache, stamped: bool) -> bool {
+        stamped && cache.rusty_vault().is_file()
+    }
+
+    fn install(&self, cache: &Cache) -> Result<()> {
+        // away from the checkout, so that its cargo configuration has no say in it
+        cache
+            .cargo("install --locked --force --root")
+            .args([cache.path("tools")])
+            .args(["rusty_vault", "--version", VERSION])
+            .folder(&cache.path(""))
+            .run()
+    }
+}
