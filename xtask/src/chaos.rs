@@ -6,8 +6,8 @@ use crate::test::cluster;
 use crate::{setup, talk};
 use anyhow::Result;
 
-/// Faults against the runner; random changes against the judgement of what they affect; and kills in the midst of writing
-/// to a real cluster.
+/// Faults against the runner; random changes against the judgement of what they affect; loops that panic and hang; and
+/// kills in the midst of writing to a real cluster.
 pub fn run(house: &House, arguments: &ChaosArgs) -> Result<()> {
     let play = |package: &str, filter: &str, seeds: u64| {
         let words = format!("test --package {package} {filter} -- --nocapture");
@@ -15,6 +15,8 @@ pub fn run(house: &House, arguments: &ChaosArgs) -> Result<()> {
     };
     play("qontract-runtime", "--test faults", arguments.seeds)?;
     play("qontract", "--bin qontract what_is_said_to_be_unaffected", arguments.seeds / 10)?;
+    let soak = house.cargo("test --package qontract-runtime --test soak -- --nocapture");
+    soak.env("QONTRACT_SOAK_SECONDS", arguments.soak.to_string()).run()?;
     if arguments.kills == 0 {
         talk::say("nothing is killed, as asked");
         return Ok(());

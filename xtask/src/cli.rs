@@ -128,6 +128,9 @@ pub struct ChaosArgs {
     /// How many seeds of faults to play; random changes are a tenth of that
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub seeds: u64,
+    /// For how many seconds fifty loops panic and hang
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub soak: u64,
     /// How many times to kill a run in the midst of writing to a real cluster
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub kills: u64,

@@ -85,8 +85,8 @@ impl Runs {
     /// The files of records, the newest last: their names begin with the time.
     fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |file: &PathBuf| {
-            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            name.ends_with(".json")
+            let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            file.extension().is_some_and(|ending| ending == "json")
                 && integration.is_none_or(|integration| name.contains(&format!("-{integration}-")))
         };
         let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();

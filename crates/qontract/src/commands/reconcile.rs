@@ -95,7 +95,7 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
         listen: options.listen,
         shard: None,
     };
-    keep(options, integration, keeping)
+    keep(options, integration, &keeping)
 }
 
 /// What a run is made of.

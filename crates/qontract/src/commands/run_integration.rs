@@ -33,7 +33,7 @@ pub fn run() -> anyhow::Result<Exit> {
         listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
         shard: settings.shard,
     };
-    keep(&options, &arguments.integration, keeping)
+    keep(&options, &arguments.integration, &keeping)
 }
 
 /// What the environment says.

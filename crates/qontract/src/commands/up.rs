@@ -26,10 +26,10 @@ use crate::targets::Targets;
 use crew::Crew;
 use screen::Screen;
 
-pub fn run(arguments: Up, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: &Up, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
-    let sandbox = sandbox(&arguments, &config)?;
+    let sandbox = sandbox(arguments, &config)?;
     let targets = Targets::new(&config, sandbox.as_deref(), mode)?;
     let feed = Arc::new(Folder::new(arguments.repo.clone(), Layout::default()));
     if feed.look(printer)? == Look::Bad {
@@ -61,7 +61,7 @@ pub fn run(arguments: Up, printer: &Printer) -> anyhow::Result<Exit> {
     watch(&feed, &log);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
-        let voices = crew.voices();
+        let voices = Arc::<crew::Voices>::default();
         if let Some(address) = arguments.listen {
             let (metrics, known) = (Arc::clone(&crew.metrics), Arc::clone(&voices));
             let health = Health { metrics, voices: Arc::new(move || known.all()), budget: crew::QUIET };

@@ -49,7 +49,7 @@ pub struct Keeping {
 }
 
 /// Keeps an integration going until the end is asked for.
-pub fn keep(options: &RunOptions, integration: &Chosen, keeping: Keeping) -> anyhow::Result<Exit> {
+pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
     let config = Config::read(options.config.as_deref())?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let targets = Targets::new(&config, options.sandbox.as_deref(), mode)?;
@@ -87,7 +87,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: Keeping) -> any
             let known = Arc::clone(&known);
             let voices = Arc::new(move || vec![Arc::clone(&known)]);
             let bound = Health { metrics, voices, budget: QUIET }.serve(address).await?;
-            keeping.log.write(&Line::new(Level::Debug, format!("answers on http://{bound}/")));
+            keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
         }
         tokio::spawn(signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log)));
         let chance = fastrand::f64;

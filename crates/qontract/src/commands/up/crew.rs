@@ -1,6 +1,7 @@
 //! The loops of `up`: one for each integration that the data defines and the binary has.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -55,11 +56,6 @@ impl Voices {
 }
 
 impl Crew {
-    /// Nobody yet.
-    pub fn voices(&self) -> Arc<Voices> {
-        Arc::default()
-    }
-
     /// The integrations to run: defined in the data, and compiled in or configured.
     fn names(&self) -> anyhow::Result<Vec<String>> {
         let defined = listing::all(&*self.feed.side()?.source)?;
@@ -146,9 +142,9 @@ impl Crew {
                 }
             }
             for name in names {
-                if !running.contains_key(&name) {
-                    let started = self.start(&name, &voices)?;
-                    running.insert(name, started);
+                if let Entry::Vacant(place) = running.entry(name) {
+                    let started = self.start(place.key(), &voices)?;
+                    place.insert(started);
                 }
             }
             tokio::select! {

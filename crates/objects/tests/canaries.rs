@@ -1,0 +1,72 @@
+//! A thousand secret values through plans, diffs, faults and records: none of them is told.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod ground;
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod yard;
+}
+
+use qontract_access::Mode;
+use qontract_inventory::Owner;
+use qontract_runtime::{Clock, Outcome, Record};
+use serde_json::{Value, json};
+use support::ground::{Folder, Ground};
+use support::yard::{Wish, Yard};
+
+const COUNT: usize = 1000;
+
+fn canary(number: usize, round: &str) -> String {
+    format!("canary-{round}-{number:04}")
+}
+
+/// A Secret; every third has its value as text, every seventh cannot be as it is wanted.
+fn secret(number: usize, round: &str) -> Value {
+    let (name, value) = (format!("s{number:04}"), canary(number, round));
+    let kind = if number.is_multiple_of(7) { format!("example.com/{round}") } else { "Opaque".to_owned() };
+    let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind});
+    if number.is_multiple_of(3) {
+        object["stringData"] = json!({"p": value});
+    } else {
+        object["data"] = json!({"p": value});
+    }
+    object
+}
+
+fn told(outcome: &Outcome) -> String {
+    let record = Record::new(outcome, Clock { began: 0, milliseconds: 0 }, &|place| format!("{place:?}"));
+    let shard = outcome.shards.values().next().unwrap();
+    let changes: Vec<String> = shard.changes.iter().map(ToString::to_string).collect();
+    format!("{outcome:?}\n{}\n{}", serde_json::to_string(&record).unwrap(), changes.join("\n"))
+}
+
+#[test]
+fn no_value_of_a_secret_is_told() {
+    let ground = Folder::new();
+    let namespace = ground.namespace();
+    let run = |round: &str, mode: Mode| {
+        let owner = Owner::of("openshift-vault-secrets", None).unwrap();
+        let yard = Yard::new(ground.kubernetes(mode), ground.cluster(), owner, &["Secret"]);
+        let wishes = (0..COUNT).map(|number| Wish::for_object(secret(number, round))).collect();
+        yard.plot(&namespace, wishes).run(mode)
+    };
+    let mut all = told(&run("one", Mode::DryRun)) + &told(&run("one", Mode::Real));
+    // Changed by hand, so that what is there differs, too.
+    for number in 0..50 {
+        let edit = json!({"data": {"p": canary(number, "edit"), "q": "canary-added"}});
+        ground.edit(&namespace, "Secret", &format!("s{number:04}"), &edit);
+    }
+    all += &(told(&run("one", Mode::DryRun))
+        + &told(&run("two", Mode::DryRun))
+        + &told(&run("two", Mode::Real)));
+    assert!(all.matches("change Secret").count() > COUNT, "the test means something");
+    assert!(all.contains("replace Secret") || all.contains("held"), "some cannot be changed in place");
+    let hits = all.matches("canary-").count();
+    assert_eq!(
+        hits,
+        0,
+        "{}",
+        &all[all.find("canary-").unwrap_or_default().saturating_sub(200)..][..400.min(all.len())]
+    );
+}
