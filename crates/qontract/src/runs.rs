@@ -72,7 +72,9 @@ impl Runs {
     /// The last records, the newest last.
     pub fn list(&self, integration: Option<&str>, last: usize) -> anyhow::Result<Vec<Record>> {
         let names = self.names(integration)?;
-        names[names.len().saturating_sub(last)..].iter().map(|file| read(file)).collect()
+        let last = names[names.len().saturating_sub(last)..].iter();
+        // One that cannot be read does not hide the others.
+        Ok(last.filter_map(|file| read(file).ok()).collect())
     }
 
     /// How often loops had nothing to do.
@@ -87,7 +89,7 @@ impl Runs {
         let is_one = |file: &PathBuf| {
             let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             file.extension().is_some_and(|ending| ending == "json")
-                && integration.is_none_or(|integration| name.contains(&format!("-{integration}-")))
+                && integration.is_none_or(|integration| integration_of(name) == Some(integration))
         };
         let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
         files.sort();
@@ -187,6 +189,12 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
 
 fn usual() -> Option<PathBuf> {
     Some(state_folder()?.join("runs"))
+}
+
+/// The integration that a run is named after: `TIME-INTEGRATION-OWN`.
+fn integration_of(run: &str) -> Option<&str> {
+    let (_, rest) = run.split_once('-')?;
+    rest.rsplit_once('-').map(|(integration, _)| integration)
 }
 
 /// The user's folder for what we keep between runs.

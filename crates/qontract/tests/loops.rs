@@ -103,6 +103,12 @@ fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
     let metrics = get(&address, "/metrics");
     let labels = "{integration=\"openshift-namespaces\",shards=\"1\",shard_id=\"0-1\"}";
     assert!(metrics.contains(&format!("qontract_reconcile_last_run_status{labels} 0")), "{metrics}");
+    assert!(
+        metrics.contains(
+            "qontract_reconcile_phase_seconds_count{integration=\"openshift-namespaces\",phase=\"observe\"}"
+        ),
+        "{metrics}"
+    );
     scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("tier: edge", "tier: core"));
     running.until("change Namespace `catalog-stage`");
     assert!(scratch.read(FILE).contains("tier: core"));

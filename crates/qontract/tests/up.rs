@@ -50,6 +50,12 @@ fn once_with_bad_data_ends_with_its_findings() {
     let output = qontract(scratch.path(), &words);
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(1) && told.contains("data/bad.yml"), "{told}");
+    scratch.write("repo/data/bad.yml", "name: {\n");
+    let told = String::from_utf8(qontract(scratch.path(), &words).stderr).unwrap();
+    assert!(
+        told.contains("error[Q") && told.contains("data/bad.yml:"),
+        "what cannot be read is told with its line: {told}"
+    );
     assert!(!scratch.path().join("sandbox").exists());
 }
 
@@ -64,6 +70,7 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
     terminal.until("~ change Namespace `catalog-stage`");
     assert!(scratch.read(FILE).contains("tier: core"));
     scratch.write(NAMESPACE, "name: [");
+    terminal.until("catalog-stage.yml:1");
     terminal.until("the last good bundle stays in force");
     assert!(scratch.read(FILE).contains("tier: core"));
     scratch.write(NAMESPACE, text);

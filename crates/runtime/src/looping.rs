@@ -48,6 +48,8 @@ pub enum Event {
     Beat(Option<Activity>),
     /// A run ended, after so long.
     Ended(Ended, Duration),
+    /// How long each pass of a phase of that run took.
+    Phases(Vec<(&'static str, Duration)>),
     /// A run panicked.
     Panicked(String),
     /// A run was ended because nothing went on.
@@ -121,11 +123,11 @@ impl Loop {
             if self.once {
                 return Finish::Once(ended);
             }
-            failures = if ended.code() == 0 { 0 } else { failures.saturating_add(1) };
-            let pause = self.pace.pause(failures, chance());
             if stop.is_asked() {
                 return Finish::Stopped;
             }
+            failures = if ended.code() == 0 { 0 } else { failures.saturating_add(1) };
+            let pause = self.pace.pause(failures, chance());
             told.tell(Event::Sleeps(pause));
             tokio::select! {
                 () = sleep(pause) => {}
@@ -146,10 +148,19 @@ impl Loop {
         let begun = Instant::now();
         let mut task = self.start(activities.clone(), turn.turn(stop.clone()), cancelled);
         let stuck = tokio::select! {
-            joined = &mut task => return Run::Ended(conclude(joined, begun.elapsed(), told)),
-            stuck = watch::until_stuck(&activities, &self.limits, |waits| told.tell(Event::Beat(waits))) => stuck,
+            joined = &mut task => {
+                let ended = conclude(joined, begun.elapsed(), told);
+                told.tell(Event::Phases(activities.phases()));
+                return Run::Ended(ended);
+            }
+            stuck = watch::until_stuck(&activities, &self.limits, |waits| told.tell(Event::Beat(waits))) => Some(stuck),
+            // What was asked to end and does not is ended.
+            () = async { stop.asked().await; sleep(self.limits.wind_down).await } => None,
         };
-        told.tell(Event::Stuck(stuck));
+        if let Some(stuck) = stuck {
+            told.tell(Event::Stuck(stuck));
+            told.tell(Event::Ended(Ended::Transient, begun.elapsed()));
+        }
         cancel.ask();
         task.abort();
         if timeout(self.limits.grace, task).await.is_ok() {

@@ -85,7 +85,7 @@ impl Told for Seen {
     fn tell(&self, event: Event) {
         let at = self.begun.elapsed().as_secs();
         let text = match event {
-            Event::Beat(_) => return,
+            Event::Beat(_) | Event::Phases(_) => return,
             Event::Began => format!("{at} began"),
             Event::Ended(ended, took) => format!("{at} {} after {}", ended.as_str(), took.as_secs()),
             Event::Panicked(text) => format!("{at} {text}"),
@@ -109,6 +109,7 @@ fn the_loop(once: bool) -> Loop {
             stall: Duration::from_mins(1),
             run: Duration::from_mins(5),
             grace: Duration::from_secs(5),
+            wind_down: Duration::from_secs(30),
             stuck: 3,
             abandoned: 1,
         },
@@ -188,7 +189,7 @@ async fn a_run_that_hangs_is_told_ended_and_begun_anew() {
     let (finish, seen) = play(&[Act::Hangs], 100, None, false).await;
     assert_eq!(finish, Finish::Stopped);
     assert_eq!(seen[1], "61 stuck, quiet for 60: GET https://c1.example.com/");
-    assert_eq!(seen[2..4], ["61 sleeps 10", "71 began"]);
+    assert_eq!(seen[2..5], ["61 failed for now after 61", "61 sleeps 10", "71 began"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,6 +221,12 @@ async fn asked_to_end_it_finishes_what_is_under_way() {
     assert_eq!((finish, seen), (Finish::Stopped, vec!["0 began".to_owned(), "40 ok after 40".to_owned()]));
 }
 
+#[tokio::test(start_paused = true)]
+async fn asked_to_end_what_does_not_end_is_ended() {
+    let (finish, seen) = play(&[Act::Works(200)], 40, None, false).await;
+    assert_eq!((finish, seen), (Finish::Stopped, vec!["0 began".to_owned()]));
+}
+
 /// With real threads and a real clock, since a blocked thread stands still for everybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_thread_that_is_blocked_is_abandoned_and_beyond_a_limit_it_gives_up() {
@@ -227,8 +234,15 @@ async fn a_thread_that_is_blocked_is_abandoned_and_beyond_a_limit_it_gives_up() 
     let acts = [Act::Blocks, Act::Blocks, Act::Blocks];
     let script = Script { acts: Mutex::new(acts.into()), release: Arc::clone(&release) };
     let short = Duration::from_millis(20);
-    let limits =
-        Limits { beat: short, stall: short, run: short * 1000, grace: short, stuck: 99, abandoned: 1 };
+    let limits = Limits {
+        beat: short,
+        stall: short,
+        run: short * 1000,
+        grace: short,
+        wind_down: short,
+        stuck: 99,
+        abandoned: 1,
+    };
     let pace = Pace { every: short, retry: short, jitter: 0.0 };
     let looping = Loop { pace, limits, carrier: Carrier::Thread, once: false };
     let seen = Seen { begun: Instant::now(), events: Mutex::default() };

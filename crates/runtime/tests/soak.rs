@@ -66,7 +66,12 @@ impl Told for Counts {
             }
             Event::Panicked(_) => add(&self.panicked),
             Event::Stuck(_) => add(&self.stuck),
-            Event::Began | Event::Beat(_) | Event::Abandoned | Event::Sleeps(_) | Event::Woken => {}
+            Event::Began
+            | Event::Beat(_)
+            | Event::Phases(_)
+            | Event::Abandoned
+            | Event::Sleeps(_)
+            | Event::Woken => {}
         }
     }
 }
@@ -103,6 +108,7 @@ fn fifty_loops_go_on_whatever_happens_in_them() {
                     stall: Duration::from_millis(200),
                     run: Duration::from_secs(5),
                     grace: Duration::from_secs(1),
+                    wind_down: Duration::from_secs(1),
                     stuck: 10,
                     abandoned: 0,
                 },

@@ -24,6 +24,8 @@ pub struct Activities(Arc<Inner>);
 struct Inner {
     ticks: AtomicU64,
     doing: Mutex<BTreeMap<u64, (String, Instant)>>,
+    /// How long each pass of a phase took.
+    phases: Mutex<Vec<(&'static str, Duration)>>,
 }
 
 /// Something that is being done.
@@ -67,6 +69,11 @@ impl Activities {
         all
     }
 
+    /// How long each pass of a phase took that is over.
+    pub fn phases(&self) -> Vec<(&'static str, Duration)> {
+        self.0.phases.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What is waited for: the newest of what is being done, which is the innermost.
     pub fn waits_for(&self) -> Option<Activity> {
         self.doing().pop()
@@ -81,24 +88,43 @@ impl fmt::Debug for Activities {
 
 /// Something is being done as long as this lives.
 #[must_use = "what is dropped at once is over at once"]
-pub struct Doing(Option<(Activities, u64)>);
+pub struct Doing(Option<Begun>);
+
+struct Begun {
+    activities: Activities,
+    number: u64,
+    phase: Option<(&'static str, Instant)>,
+}
 
 /// Says that something begins. Outside of any run nobody listens.
 pub fn begin(what: impl Into<String>) -> Doing {
+    start(what.into(), None)
+}
+
+/// Says that a phase of a run begins: how long it takes is remembered.
+pub fn phase(name: &'static str, what: impl Into<String>) -> Doing {
+    start(what.into(), Some(name))
+}
+
+fn start(what: String, phase: Option<&'static str>) -> Doing {
     let begun = CURRENT.try_with(|activities| {
         let number = activities.0.ticks.fetch_add(1, Ordering::Relaxed);
+        let now = Instant::now();
         let mut doing = activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner);
-        doing.insert(number, (what.into(), Instant::now()));
-        (activities.clone(), number)
+        doing.insert(number, (what, now));
+        Begun { activities: activities.clone(), number, phase: phase.map(|name| (name, now)) }
     });
     Doing(begun.ok())
 }
 
 impl Drop for Doing {
     fn drop(&mut self) {
-        if let Some((activities, number)) = self.0.take() {
-            activities.0.ticks.fetch_add(1, Ordering::Relaxed);
-            activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let Some(Begun { activities, number, phase }) = self.0.take() else { return };
+        activities.0.ticks.fetch_add(1, Ordering::Relaxed);
+        activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        if let Some((name, begun)) = phase {
+            let mut phases = activities.0.phases.lock().unwrap_or_else(PoisonError::into_inner);
+            phases.push((name, begun.elapsed()));
         }
     }
 }
@@ -107,7 +133,7 @@ impl Drop for Doing {
 mod tests {
     use std::time::Duration;
 
-    use super::{Activities, begin};
+    use super::{Activities, begin, phase};
 
     #[tokio::test(start_paused = true)]
     async fn what_is_being_done_is_told_with_its_age() {
@@ -127,6 +153,18 @@ mod tests {
             })
             .await;
         assert_eq!((activities.doing().len(), activities.ticks()), (0, 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn how_long_a_phase_took_is_remembered() {
+        let activities = Activities::default();
+        activities
+            .scope(async {
+                let _doing = phase("observe", "observe `a`");
+                tokio::time::advance(Duration::from_secs(2)).await;
+            })
+            .await;
+        assert_eq!(activities.phases(), [("observe", Duration::from_secs(2))]);
     }
 
     #[tokio::test]

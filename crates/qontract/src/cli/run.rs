@@ -157,7 +157,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err("a time is a number and `s`, `m` or `h`".to_owned()),
     };
     let number: u64 = number.parse().map_err(|_| "a time is a number and `s`, `m` or `h`".to_owned())?;
-    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+    match number.saturating_mul(seconds) {
+        0 => Err("a time is at least a second".to_owned()),
+        seconds => Ok(Duration::from_secs(seconds)),
+    }
 }
 
 /// The value of an environment variable; an empty one is none.

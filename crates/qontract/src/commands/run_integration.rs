@@ -71,7 +71,7 @@ impl Settings {
         words.extend(split(get("INTEGRATION_EXTRA_ARGS").unwrap_or_default())?);
         let seconds = |name: &str, usual: u64| match get(name).map(str::parse::<u64>) {
             None => Ok(Duration::from_secs(usual)),
-            Some(Ok(seconds)) => Ok(Duration::from_secs(seconds)),
+            Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.max(1))),
             Some(Err(_)) => Err(UsageError(format!("`{name}` is no number of seconds"))),
         };
         let port = match get("PROMETHEUS_PORT").map(str::parse) {

@@ -14,7 +14,7 @@ use qontract_runtime::looping::Stop;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 use qontract_telemetry::metrics::Metrics;
 
-use crate::cli::Up;
+use crate::cli::{Up, variable};
 use crate::config::Config;
 use crate::exit::{Exit, UsageError};
 use crate::keep::feed::{Feed as _, Folder, Look};
@@ -32,7 +32,7 @@ pub fn run(arguments: &Up, printer: &Printer) -> anyhow::Result<Exit> {
     let sandbox = sandbox(arguments, &config)?;
     let targets = Targets::new(&config, sandbox.as_deref(), mode)?;
     let feed = Arc::new(Folder::new(arguments.repo.clone(), Layout::default()));
-    if feed.look(printer)? == Look::Bad {
+    if feed.look(&|text| printer.note(text.trim_end()))? == Look::Bad {
         return Ok(Exit::Failure);
     }
     let screen = Arc::new(Screen::new(!arguments.once && std::io::stdout().is_terminal()));
@@ -42,7 +42,8 @@ pub fn run(arguments: &Up, printer: &Printer) -> anyhow::Result<Exit> {
     let sha = feed.side()?.source.sha().chars().take(12).collect::<String>();
     let mode_word = mode.as_str();
     log.write(&Line::new(Level::Info, format!("up: {mode_word} of bundle {sha} on {place}")));
-    let runs = Arc::new(Runs::new(arguments.runs.clone())?);
+    let runs =
+        Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let crew = Crew {
@@ -56,9 +57,11 @@ pub fn run(arguments: &Up, printer: &Printer) -> anyhow::Result<Exit> {
         every: arguments.every,
     };
     if arguments.once {
-        return runtime.block_on(crew.once());
+        let exit = runtime.block_on(crew.once());
+        runtime.shutdown_background();
+        return exit;
     }
-    watch(&feed, &log);
+    watch(&feed, &log, &screen);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
         let voices = Arc::<crew::Voices>::default();
@@ -90,7 +93,8 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
     if let Some(folder) = &config.sandbox {
         return Ok(Some(folder.directory.clone()));
     }
-    if config.kubernetes.is_some() {
+    // A configuration that happens to be in the environment leads to no real target.
+    if config.kubernetes.is_some() && arguments.config.is_some() {
         return Ok(None);
     }
     let folder =
@@ -99,10 +103,12 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
 }
 
 /// Looks after the data repo, in a thread of its own.
-fn watch(feed: &Arc<Folder>, log: &Arc<Log>) {
-    let (feed, log) = (Arc::clone(feed), Arc::clone(log));
+fn watch(feed: &Arc<Folder>, log: &Arc<Log>, screen: &Arc<Screen>) {
+    let (feed, log, screen) = (Arc::clone(feed), Arc::clone(log), Arc::clone(screen));
     std::thread::spawn(move || {
-        feed.watch(&Printer::default(), |look| match look {
+        // A terminal that went away is no reason to stop following.
+        let show = |text: &str| drop(screen.line(text.as_bytes()));
+        feed.watch(&show, |look| match look {
             Look::Same => {}
             Look::New => log.write(&Line::new(Level::Info, "the data changed")),
             Look::Bad => {

@@ -1,18 +1,21 @@
 //! Where the data of loops comes from. The last good bundle stays in force until there is a better one.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, Sha256};
-use qontract_diagnostics::Report;
+use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
 use crate::check;
 use crate::data::{Connection, Side};
 use crate::input;
-use crate::printer::Printer;
+
+/// The shortest time between two looks.
+const SHORTEST: Duration = Duration::from_millis(200);
 
 /// Where the data of loops comes from.
 pub trait Feed: Send + Sync {
@@ -55,14 +58,14 @@ impl Folder {
         Self { repo, layout, pool: Pool::default(), state: Mutex::default(), news }
     }
 
-    /// Looks whether something changed, and brings it into force if it is good.
-    pub fn look(&self, printer: &Printer) -> anyhow::Result<Look> {
+    /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
+    pub fn look(&self, show: &dyn Fn(&str)) -> anyhow::Result<Look> {
         let seen = stamp(&self.repo, &self.layout);
         if self.lock().seen == Some(seen) {
             return Ok(Look::Same);
         }
         self.lock().seen = Some(seen);
-        let Some(side) = self.build(printer)? else { return Ok(Look::Bad) };
+        let Some(side) = self.build(show)? else { return Ok(Look::Bad) };
         let mut state = self.lock();
         let is_same = state.side.as_ref().is_some_and(|old| old.source.sha() == side.source.sha());
         state.side = Some(Arc::new(side));
@@ -74,32 +77,40 @@ impl Folder {
         Ok(Look::New)
     }
 
-    /// Looks again and again, for ever. The time in between follows from how long a look takes.
-    pub fn watch(&self, printer: &Printer, told: impl Fn(Look)) {
+    /// Looks again and again, for ever. The time in between follows from how long a look at the files takes.
+    pub fn watch(&self, show: &dyn Fn(&str), told: impl Fn(Look)) {
+        let mut pause = SHORTEST;
         loop {
+            std::thread::sleep(pause);
             let begun = Instant::now();
-            match self.look(printer) {
-                Ok(Look::Same) => {}
-                Ok(look) => told(look),
-                Err(error) => {
-                    printer.error(&error);
+            // A look that panics is a look that found nothing good.
+            let looked = catch_unwind(AssertUnwindSafe(|| self.look(show)));
+            match looked {
+                Ok(Ok(Look::Same)) => pause = (begun.elapsed() * 10).max(SHORTEST),
+                Ok(Ok(look)) => told(look),
+                Ok(Err(error)) => {
+                    show(&format!("error: {error:#}\n"));
                     told(Look::Bad);
                 }
+                Err(_) => told(Look::Bad),
             }
-            std::thread::sleep((begun.elapsed() * 10).max(Duration::from_millis(200)));
         }
     }
 
-    fn build(&self, printer: &Printer) -> anyhow::Result<Option<Side>> {
+    fn build(&self, show: &dyn Fn(&str)) -> anyhow::Result<Option<Side>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
-        let outcome = input::make(&repo, stamp, &self.pool)?;
-        let report = Report::new(check::everything(&repo, &outcome, check::Formats::default())?);
-        if report.has_errors() {
-            printer.report(&report, &repo);
-            return Ok(None);
+        let mut outcome = input::make(&repo, stamp, &self.pool)?;
+        let mut findings = check::everything(&repo, &outcome, check::Formats::default())?;
+        findings.append(&mut outcome.findings);
+        let report = Report::new(findings);
+        match outcome.built {
+            Some(built) if !report.has_errors() => Ok(Some(Side::of(built.bundle, repo, &self.layout)?)),
+            _ => {
+                let text = render::text(&report, &repo, render::Colour::Plain);
+                show(&format!("{text}{}\n", report.summary()));
+                Ok(None)
+            }
         }
-        let Some(built) = outcome.built else { bail!("`{}` cannot be bundled", self.repo.display()) };
-        Ok(Some(Side::of(built.bundle, repo, &self.layout)?))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -30,7 +30,8 @@ impl Health {
         for voice in (self.voices)() {
             let status = voice.status();
             let quiet = status.heard.elapsed();
-            if status.next.is_none() && quiet > self.budget {
+            let is_late = status.next.is_some_and(|next| next.elapsed() > self.budget);
+            if is_late || status.next.is_none() && quiet > self.budget {
                 let waits = status.waits_for.map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: nothing was heard for {} s{waits}\n",
@@ -42,9 +43,10 @@ impl Health {
         Ok(())
     }
 
-    /// Whether every loop has run once.
+    /// Whether there are loops, and every one has run once.
     fn is_ready(&self) -> bool {
-        (self.voices)().iter().all(|voice| voice.status().last.is_some())
+        let voices = (self.voices)();
+        !voices.is_empty() && voices.iter().all(|voice| voice.status().last.is_some())
     }
 
     /// Answers until the process ends.

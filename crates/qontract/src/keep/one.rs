@@ -128,10 +128,12 @@ fn feed(
         return Ok(Arc::new(Opened { word: word.to_owned(), repo: options.repo.clone() }));
     }
     let folder = Arc::new(Folder::new(word.into(), Layout::default()));
-    folder.look(&Printer::default())?;
+    let shown = Arc::clone(log);
+    let show = move |text: &str| shown.write(&Line::new(Level::Error, text.trim_end()));
+    folder.look(&show)?;
     let (looking, log) = (Arc::clone(&folder), Arc::clone(log));
     std::thread::spawn(move || {
-        looking.watch(&Printer::default(), |look| {
+        looking.watch(&show, |look| {
             if look == Look::Bad {
                 let text = "the data changed and has errors: the last good bundle stays in force";
                 log.write(&Line::new(Level::Error, text));

@@ -32,5 +32,11 @@ pub async fn listen(
     }
     log.write(&Line::new(Level::Info, "asked to end: what is under way is finished"));
     stopper.ask();
-    Ok(())
+    tokio::select! {
+        _ = end.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    // Asked twice, it ends at once; the next run finishes what was begun.
+    log.write(&Line::new(Level::Warning, "asked again: it ends at once"));
+    std::process::exit(130)
 }

@@ -97,8 +97,11 @@ async fn once(
         began: i64::try_from(began.as_secs()).unwrap_or_default(),
         milliseconds: u64::try_from(clock.elapsed().as_millis()).unwrap_or_default(),
     };
-    let record = head.with_lines(|line| Record::new(&outcome, clock, line));
-    runs.keep_of_loop(&record)?;
+    let mut record = head.with_lines(|line| Record::new(&outcome, clock, line));
+    // What was done is told, whether it can be kept or not.
+    if let Err(error) = runs.keep_of_loop(&record) {
+        record.warnings.push(format!("the record of the run is not kept: {error:#}"));
+    }
     Ok((outcome.ended, record))
 }
 

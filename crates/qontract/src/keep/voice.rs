@@ -85,7 +85,17 @@ impl Told for Voice {
                 if let Some(activity) = &waits_for {
                     self.say(Level::Debug, format!("waits: {activity}"));
                 }
-                self.note(|status| status.waits_for = waits_for);
+                let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+                // That it still waits for the same thing is no progress.
+                let is_same = match (&status.waits_for, &waits_for) {
+                    (Some(before), Some(now)) => before.what == now.what && before.since <= now.since,
+                    (None, None) => true,
+                    (Some(_), None) | (None, Some(_)) => false,
+                };
+                if !is_same {
+                    status.heard = Instant::now();
+                }
+                status.waits_for = waits_for;
             }
             Event::Ended(ended, took) => {
                 self.metrics.ended(&self.process, took.as_secs_f64(), ended.code().into());
@@ -93,6 +103,11 @@ impl Told for Voice {
                     status.last = Some((ended, took));
                     status.waits_for = None;
                 });
+            }
+            Event::Phases(phases) => {
+                for (phase, took) in phases {
+                    self.metrics.phase(&self.process.integration, phase, took.as_secs_f64());
+                }
             }
             Event::Panicked(text) => self.say(Level::Error, text),
             Event::Stuck(stuck) => {
@@ -107,7 +122,10 @@ impl Told for Voice {
                         "stuck: nothing went on for {quiet} s, in a run of {ran} s; it was doing: {doing}"
                     ),
                 );
-                self.note(|status| "was stuck".clone_into(&mut status.doing));
+                self.note(|status| {
+                    "was stuck".clone_into(&mut status.doing);
+                    status.waits_for = None;
+                });
             }
             Event::Abandoned => {
                 self.say(Level::Error, "its thread is blocked, and left behind");
@@ -148,6 +166,9 @@ impl Kept for Voice {
                 .detail("commit", record.head.commit.clone().unwrap_or_default())
                 .with("place", change.place.clone().unwrap_or_default());
             self.log.write(&line);
+        }
+        for warning in &record.warnings {
+            self.say(Level::Warning, warning.clone());
         }
         let faults = record.shards.values().flat_map(|shard| &shard.faults).chain(&record.faults);
         for fault in faults {

@@ -2,6 +2,12 @@
 
 use std::time::Duration;
 
+/// Less than this is a busy loop; in real ones the time is of seconds.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// Nobody waits for longer.
+const LONGEST: Duration = Duration::from_hours(24 * 365);
+
 /// When the next run is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
@@ -23,6 +29,7 @@ impl Pace {
                 self.retry.saturating_mul(doubled).min(self.every.max(self.retry))
             }
         };
+        let base = base.clamp(SHORTEST, LONGEST);
         let jitter = self.jitter.clamp(0.0, 1.0);
         base.mul_f64(1.0 - jitter + 2.0 * jitter * chance.clamp(0.0, 1.0))
     }
@@ -48,6 +55,13 @@ mod tests {
         for (failures, seconds) in [(1, 10), (2, 20), (3, 40), (7, 600), (99, 600)] {
             check(failures, 0.5, seconds);
         }
+    }
+
+    #[test]
+    fn no_time_is_too_long_or_too_short_to_wait() {
+        let pace = |every| Pace { every, retry: every, jitter: 1.0 };
+        assert!(pace(Duration::MAX).pause(0, 1.0) <= Duration::from_hours(24 * 800));
+        assert!(pace(Duration::ZERO).pause(9, 1.0) > Duration::ZERO);
     }
 
     #[test]

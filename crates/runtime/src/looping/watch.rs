@@ -16,6 +16,8 @@ pub struct Limits {
     pub run: Duration,
     /// How long a run that is ended may take to end.
     pub grace: Duration,
+    /// How long a run may go on after the end was asked for.
+    pub wind_down: Duration,
     /// So many runs in a row that get stuck are too many.
     pub stuck: u32,
     /// More blocked threads than this are too many.
@@ -29,6 +31,7 @@ impl Default for Limits {
             stall: Duration::from_mins(12),
             run: Duration::from_hours(1),
             grace: Duration::from_secs(10),
+            wind_down: Duration::from_secs(25),
             stuck: 5,
             abandoned: 3,
         }

@@ -160,11 +160,14 @@ impl Crew<'_> {
         let wants = if let Some(wants) = shard.wants.take() {
             wants
         } else {
-            let _doing = activity::begin(format!("resolve `{key}`"));
+            let _doing = activity::phase("resolve", format!("resolve `{key}`"));
             guarded(phase, "resolve", self.room.resolve(read, declared, key)).await?
         };
-        let _doing = activity::begin(format!("observe `{key}`"));
-        let found = guarded(phase, "observe", self.room.observe(read, declared, key, &wants)).await?;
+        let found = {
+            let _doing = activity::phase("observe", format!("observe `{key}`"));
+            guarded(phase, "observe", self.room.observe(read, declared, key, &wants)).await?
+        };
+        let _doing = activity::phase("plan", format!("plan `{key}`"));
         let mut facts = Facts::default();
         let mut faults = Vec::new();
         for (scope, count) in &found.scopes {

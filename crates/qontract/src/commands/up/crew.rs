@@ -11,6 +11,7 @@ use qontract_runtime::slot::Slot;
 use qontract_runtime::{Ended, Options, listing};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
+use tokio::sync::Notify;
 
 use crate::config::Config;
 use crate::exit::Exit;
@@ -23,6 +24,9 @@ use crate::targets::Targets;
 
 /// How long nothing may be heard of a loop that runs.
 pub const QUIET: Duration = Duration::from_mins(1);
+
+/// So often a loop that gave up is begun anew.
+const BEGINNINGS: u32 = 3;
 
 /// What the loops have in common.
 pub struct Crew {
@@ -89,18 +93,24 @@ impl Crew {
     }
 
     fn looping(&self, once: bool) -> Loop {
-        let limits =
-            Limits { beat: Duration::from_secs(1), stall: Duration::from_mins(2), ..Limits::default() };
+        let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
         let pace = Pace { every: self.every, retry: Duration::from_secs(1).min(self.every), jitter: 0.1 };
         Loop { pace, limits, carrier: Carrier::Thread, once }
     }
 
     /// Runs each once: all is well if all end well.
     pub async fn once(&self) -> anyhow::Result<Exit> {
-        let mut running = Vec::new();
+        let (mut running, mut worst) = (Vec::new(), Ended::Ok);
         for name in self.names()? {
             let voice = self.voice(&name);
-            let runner = Arc::new(self.runner(&name, &voice)?);
+            let runner = match self.runner(&name, &voice) {
+                Ok(runner) => Arc::new(runner),
+                Err(error) => {
+                    self.cannot_start(&name, &error);
+                    worst = Ended::Failed;
+                    continue;
+                }
+            };
             let (looping, news) = (self.looping(true), self.feed.news());
             running.push((
                 name,
@@ -110,7 +120,6 @@ impl Crew {
                 }),
             ));
         }
-        let mut worst = Ended::Ok;
         for (name, task) in running {
             let (finish, status) = task.await?;
             let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
@@ -131,6 +140,7 @@ impl Crew {
     /// go are ended.
     pub async fn keep(&self, voices: Arc<Voices>, stop: Stop) -> anyhow::Result<Exit> {
         let mut news = self.feed.news();
+        let fatal = Arc::new(Notify::new());
         let mut running: BTreeMap<String, (Stopper, tokio::task::JoinHandle<()>)> = BTreeMap::new();
         loop {
             news.mark_unchanged();
@@ -143,42 +153,63 @@ impl Crew {
             }
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
-                    let started = self.start(place.key(), &voices)?;
-                    place.insert(started);
+                    // One that cannot be started does not keep the others from it.
+                    match self.start(place.key(), &voices, &fatal) {
+                        Ok(started) => drop(place.insert(started)),
+                        Err(error) => self.cannot_start(place.key(), &error),
+                    }
                 }
             }
             tokio::select! {
                 changed = news.changed() => changed?,
                 () = stop.asked() => break,
+                () = fatal.notified() => {
+                    let text = "stuck again and again: somebody else has to start it anew";
+                    self.log.write(&Line::new(Level::Error, text));
+                    return Ok(Exit::Failure);
+                }
             }
         }
         for (stopper, _) in running.values() {
             stopper.ask();
         }
-        for (_, task) in running.into_values() {
-            // What does not end in time is left to the end of the process.
-            let _ = tokio::time::timeout(Duration::from_secs(30), task).await;
-        }
+        // What does not end in time is left to the end of the process.
+        let tasks = futures_util::future::join_all(running.into_values().map(|(_, task)| task));
+        let _ = tokio::time::timeout(Duration::from_secs(40), tasks).await;
         Ok(Exit::Ok)
     }
 
-    fn start(&self, name: &str, voices: &Voices) -> anyhow::Result<(Stopper, tokio::task::JoinHandle<()>)> {
+    fn cannot_start(&self, name: &str, error: &anyhow::Error) {
+        let line = Line::new(Level::Error, format!("cannot be started: {error:#}")).with("integration", name);
+        self.log.write(&line);
+    }
+
+    fn start(
+        &self,
+        name: &str,
+        voices: &Voices,
+        fatal: &Arc<Notify>,
+    ) -> anyhow::Result<(Stopper, tokio::task::JoinHandle<()>)> {
         let voice = self.voice(name);
         let runner = Arc::new(self.runner(name, &voice)?);
         voices.add(name, Arc::clone(&voice));
         let (stopper, stop) = Stop::pair();
         let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
-        let name = name.to_owned();
+        let (name, fatal) = (name.to_owned(), Arc::clone(fatal));
         let task = tokio::spawn(async move {
-            // One that gives up is begun anew: here nobody else would do it.
-            while looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice)).await
-                == Finish::GaveUp
-            {
-                let line = Line::new(Level::Error, "stuck too often: it is begun anew")
-                    .with("integration", name.as_str());
-                log.write(&line);
+            // One that gives up is begun anew, since here nobody else would do it; but not for ever.
+            for _ in 0..BEGINNINGS {
+                let finish = looping
+                    .keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice))
+                    .await;
+                if finish != Finish::GaveUp {
+                    return;
+                }
+                let line = Line::new(Level::Error, "stuck too often: it is begun anew");
+                log.write(&line.with("integration", name.as_str()));
                 tokio::time::sleep(looping.pace.retry).await;
             }
+            fatal.notify_one();
         });
         Ok((stopper, task))
     }

@@ -27,13 +27,15 @@ impl Screen {
         Sink(Arc::clone(self))
     }
 
-    fn line(&self, bytes: &[u8]) -> io::Result<()> {
+    /// Writes lines above the table.
+    pub fn line(&self, bytes: &[u8]) -> io::Result<()> {
+        // Always the table first, then the terminal: whoever takes both takes them in this order.
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
         if !self.is_live {
             out.write_all(bytes)?;
             return out.flush();
         }
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         out.write_all(wiped(table.0).as_bytes())?;
         out.write_all(bytes)?;
         out.write_all(table.1.as_bytes())?;
