@@ -8,6 +8,9 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::{Address, Fields, Kind, KubernetesError, Object, Version};
 use qontract_inventory::{Live, Mark};
 use qontract_runtime::{Fault, Observed, Read, Want, World};
+use qontract_telemetry::activity;
+use qontract_telemetry::measure::{Measure, Side};
+use tokio::time::Instant;
 
 use crate::Steward;
 use crate::estate::{Estate, Item, Managed};
@@ -55,12 +58,16 @@ impl Steward {
                 world.insert(scope, Observed::Unknown(why.clone()));
                 continue;
             }
-            lists.push(self.list(read, estate, managed, wanted).map(|listed| (scope, listed)).boxed());
+            let listing = self.list(read, estate, managed, wanted);
+            lists.push(listing.map(move |listed| (scope, managed, listed)).boxed());
         }
         let lists: Vec<_> = futures_util::stream::iter(lists).buffer_unordered(WIDTH).collect().await;
-        for (scope, listed) in lists {
+        for (scope, managed, listed) in lists {
             let observed = match listed {
                 Ok(objects) => {
+                    let desired = wanted.iter().filter(|want| want.thing.scope == scope).count();
+                    count(estate, managed, Side::Current, objects.len());
+                    count(estate, managed, Side::Desired, desired);
                     Observed::Known(objects.into_iter().map(|object| Seen::new(estate, object)).collect())
                 }
                 Err(why) => Observed::Unknown(why),
@@ -150,8 +157,14 @@ impl Steward {
     }
 
     async fn list_all(&self, read: &Read, estate: &Estate, kind: &Kind) -> Result<Vec<Object>, Fault> {
+        let begun = Instant::now();
         let listed =
             self.kubernetes.list(&read.permit, &estate.cluster, kind, estate.namespace.as_deref()).await;
+        activity::measured(Measure::Listed {
+            cluster: estate.cluster.name.clone(),
+            kind: kind.to_string(),
+            took: begun.elapsed(),
+        });
         match listed {
             Ok(objects) => Ok(objects),
             // The kind may come with this very change; until then there is nothing of it.
@@ -184,4 +197,14 @@ impl Steward {
         }
         world.extend(workloads);
     }
+}
+
+fn count(estate: &Estate, managed: &Managed, state: Side, count: usize) {
+    activity::measured(Measure::Objects {
+        cluster: estate.cluster.name.clone(),
+        namespace: estate.namespace.clone().unwrap_or_default(),
+        kind: managed.kind.to_string(),
+        state,
+        count,
+    });
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use run::{Chosen, LogForm, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
+pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 
 /// Makes the world match one Git repository.
 #[derive(Debug, Parser)]

@@ -25,7 +25,7 @@ use crate::printer::Printer;
 /// Does what was asked.
 pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
-        Command::Up(arguments) => up::run(&arguments, printer),
+        Command::Up(arguments) => up::run(arguments),
         Command::Bundle(arguments) => bundle::run(arguments, printer),
         Command::Diff(arguments) => diff::run(arguments, printer),
         Command::Get(arguments) => get::run(arguments, printer),

@@ -1,7 +1,7 @@
 //! Where the records of runs are kept: one JSON file each, and what was removed for which bundle.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -15,8 +15,11 @@ use crate::exit::UsageError;
 /// So many bundles are remembered per integration.
 const BUNDLES: usize = 50;
 
-/// So many records of loops are kept per integration.
+/// So many records are kept per integration.
 const RECORDS: usize = 500;
+
+/// A trail of writes that is longer than this is begun anew; the one before is kept beside it.
+const TRAIL: u64 = 16 << 20;
 
 /// Runs of a loop that had nothing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,9 +47,23 @@ impl Runs {
         Ok(Self { folder })
     }
 
-    /// Keeps a record.
+    /// Keeps a record; the oldest of its integration are forgotten.
     pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
-        write(&self.file(&record.run)?, record)
+        write(&self.file(&record.run)?, record)?;
+        self.forget_old(&record.integration)
+    }
+
+    /// Adds a line to the trail of writes. One that cannot be kept is no reason not to write: the log tells it, too.
+    pub fn trail(&self, line: &str) {
+        let file = self.folder.join("trail.jsonl");
+        if fs::metadata(&file).is_ok_and(|about| about.len() > TRAIL) {
+            let _ = fs::rename(&file, self.folder.join("trail.old.jsonl"));
+        }
+        let _ = fs::create_dir_all(&self.folder);
+        if let Ok(mut file) = fs::OpenOptions::new().create(true).append(true).open(file) {
+            // In one piece, so that lines of several processes do not mix.
+            let _ = file.write_all(format!("{line}\n").as_bytes());
+        }
     }
 
     /// Keeps the record of a run of a loop: one that had nothing to do is only counted, and the oldest are forgotten.
@@ -57,8 +74,7 @@ impl Runs {
                 .values()
                 .all(|shard| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty());
         if !is_idle {
-            self.keep(record)?;
-            return self.forget_old(&record.integration);
+            return self.keep(record);
         }
         let file = self.folder.join("idle").join(format!("{}.json", record.integration));
         // What cannot be read is begun anew: it is a count, not evidence.

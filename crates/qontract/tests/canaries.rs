@@ -3,10 +3,17 @@
 
 mod support {
     pub mod command;
+    pub mod running;
 }
 
+use std::process::Command;
+
+use qontract_testcluster::eventually;
 use qontract_testkit::{Scratch, example};
+use qontract_testvault::{ROOT, TestVault};
+use serde_json::json;
 use support::command::qontract;
+use support::running::{Running, get};
 
 const COUNT: usize = 1000;
 
@@ -58,5 +65,55 @@ fn no_token_is_in_what_is_printed_or_kept() {
         "the test means something: {}",
         &told[..500]
     );
+    assert_eq!(told.matches("canary-").count(), 0);
+}
+
+/// A loop at its most talkative, with tokens in Vault: what it logs, its metrics, its records and its trail.
+#[test]
+fn no_token_of_vault_is_in_what_a_loop_tells() {
+    let (scratch, vault) = (Scratch::new(), TestVault::start());
+    scratch.copy(&example(), "repo");
+    let cluster = scratch.read("repo/data/clusters/cliffs-stage.yml");
+    let namespace = scratch.read("repo/data/services/catalog/namespaces/catalog-stage.yml");
+    for number in 0..COUNT {
+        let cluster = cluster
+            .replace("name: cliffs-stage\n", &format!("name: c{number}\n"))
+            .replace("https://api.cliffs-stage.example.com:6443", "https://127.0.0.1:1")
+            .replace("platform/clusters/cliffs-stage", &format!("secret/c{number}"));
+        scratch.write(&format!("repo/data/clusters/c{number}.yml"), cluster);
+        let namespace = namespace.replace("/cliffs-stage.yml", &format!("/c{number}.yml"));
+        scratch.write(&format!("repo/data/n{number}.yml"), namespace);
+        // A few tokens are sent to a server that is not there, some are for another one, some cannot be sent.
+        let fields = match number % 2 {
+            _ if number < 5 => json!({"token": format!("canary-{number}")}),
+            0 => json!({"token": format!("canary-{number}"), "server": "https://other.example.com"}),
+            _ => json!({"token": format!("canary-{number}\n")}),
+        };
+        vault.put(&format!("c{number}"), &fields);
+    }
+    let vault = format!("[kubernetes]\n[vault]\nserver = {:?}\ntoken = {ROOT:?}\n", vault.url());
+    scratch.write("config.toml", vault);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command
+        .current_dir(scratch.path())
+        .args(["reconcile", "openshift-namespaces", "--every", "1h", "--data", "repo", "--runs", "runs"])
+        .args(["--config", "config.toml", "--log-level", "DEBUG", "--listen", "127.0.0.1:0"]);
+    let mut running = Running::of(&mut command);
+    let mut told = running.until("answers on http://");
+    let address = told.split_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
+    let lines = running.drain();
+    told += &eventually("the run has ended", || {
+        let metrics = get(&address, "/metrics");
+        metrics.contains("qontract_reconcile_last_run_status{").then_some(metrics)
+    });
+    drop(running);
+    told += &lines.join().unwrap();
+    assert!(told.matches(" ERROR ").count() >= COUNT, "the test means something");
+    for entry in std::fs::read_dir(scratch.path().join("runs")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            told += &std::fs::read_to_string(path).unwrap();
+        }
+    }
     assert_eq!(told.matches("canary-").count(), 0);
 }

@@ -1,12 +1,15 @@
 //! Loops as processes: what wakes them, what ends them, and what they answer.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, Stdio};
+mod support {
+    pub mod running;
+}
+
+use std::process::Command;
 
 use qontract_testkit::{Scratch, example};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
+use support::running::{Running, get};
 
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
 const FILE: &str = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
@@ -24,78 +27,24 @@ fn qontract(scratch: &Scratch) -> Command {
     command
 }
 
-/// A loop that runs, and what it tells.
-struct Loop {
-    child: Child,
-    lines: BufReader<ChildStderr>,
-}
-
-impl Loop {
-    fn start(scratch: &Scratch) -> Self {
-        let words = [
-            "reconcile",
-            "openshift-namespaces",
-            "--every",
-            "1h",
-            "--data",
-            "repo",
-            "--config",
-            "config.toml",
-        ];
-        let mut child = qontract(scratch)
-            .args(words)
-            .args(["--runs", "runs", "--listen", "127.0.0.1:0", "--log-format", "json"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        Self { child, lines }
-    }
-
-    /// Reads until a line has this; the line.
-    fn until(&mut self, text: &str) -> serde_json::Value {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "it ended before it said `{text}`");
-            if line.contains(text) {
-                return serde_json::from_str(&line).unwrap();
-            }
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        // Already gone, if all went well.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+fn start(scratch: &Scratch) -> Running {
+    let words = "reconcile openshift-namespaces --every 1h --data repo --config config.toml --runs runs";
+    let mut command = qontract(scratch);
+    command.args(words.split(' ')).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
+    Running::of(&mut command)
 }
 
 #[test]
 fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
     let scratch = stage();
-    let mut running = Loop::start(&scratch);
-    let told = running.until("answers on")["message"].as_str().unwrap().to_owned();
+    let mut running = start(&scratch);
+    let told = running.json("answers on")["message"].as_str().unwrap().to_owned();
     let address = told.strip_prefix("answers on http://").unwrap().trim_end_matches('/').to_owned();
-    let line = running.until("create Namespace `catalog-stage`");
-    for field in ["run", "commit", "bundle", "place", "integration"] {
+    let line = running.json("create Namespace `catalog-stage`");
+    for field in ["run", "bundle", "shard", "place", "integration"] {
         assert!(line[field].is_string(), "an audit line has `{field}`: {line}");
     }
+    assert!(scratch.read("runs/trail.jsonl").contains("create Namespace `catalog-stage`"), "it is kept");
     qontract_testcluster::eventually("it is ready", || {
         get(&address, "/readyz").starts_with("HTTP/1.1 200").then_some(())
     });
@@ -110,10 +59,14 @@ fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
         "{metrics}"
     );
     scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("tier: edge", "tier: core"));
-    running.until("change Namespace `catalog-stage`");
+    running.json("change Namespace `catalog-stage`");
     assert!(scratch.read(FILE).contains("tier: core"));
     running.signal(Signal::USR1);
-    assert_eq!(running.until("\"WARNING\"")["integration"], "openshift-namespaces");
+    // It may still be at it, or sleep already.
+    let told = running.json("\"WARNING\"");
+    let text = told["message"].as_str().unwrap();
+    assert!(text.starts_with("runs, ") || text.starts_with("sleeps, runs again in"), "{told}");
+    assert_eq!(told["integration"], "openshift-namespaces");
     running.signal(Signal::TERM);
     running.until("asked to end");
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
@@ -148,7 +101,70 @@ fn the_environment_of_the_established_runtime_is_understood() {
     scratch.write("repo/data/twice.yml", scratch.read(NAMESPACE));
     let output = command.env("RUN_ONCE", "1").output().unwrap();
     assert_ne!(output.status.code(), Some(0));
-    assert!(scratch.read("log.txt").contains("ERROR"), "{}", scratch.read("log.txt"));
+    assert!(scratch.read("log.txt").contains("is declared more than once"), "{}", scratch.read("log.txt"));
+    // So is what keeps it from beginning.
+    let output = command.env("CONFIG", "no.toml").env("PREFIX_LOG_LEVEL", "true").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(scratch.read("log.txt").contains("[ERROR] cannot begin: cannot read `no.toml`"));
     let output = command.env_remove("INTEGRATION_NAME").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn what_keeps_it_from_beginning_is_tried_again() {
+    let scratch = stage();
+    std::fs::rename(scratch.path().join("config.toml"), scratch.path().join("later.toml")).unwrap();
+    let mut command = qontract(&scratch);
+    command.args(["peer", "run-integration"]).env_clear();
+    for (name, value) in [
+        ("INTEGRATION_NAME", "openshift-namespaces"),
+        ("CONFIG", "config.toml"),
+        ("PROMETHEUS_PORT", "0"),
+        ("SLEEP_ON_ERROR", "1"),
+        ("QONTRACT_LOG_FORMAT", "json"),
+        ("INTEGRATION_EXTRA_ARGS", "--data repo --runs runs"),
+    ] {
+        command.env(name, value);
+    }
+    let mut running = Running::of(&mut command);
+    running.json("cannot begin: cannot read `config.toml`");
+    std::fs::rename(scratch.path().join("later.toml"), scratch.path().join("config.toml")).unwrap();
+    running.json("create Namespace `catalog-stage`");
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
+/// A program whose steps take as long as a file is there.
+const SLOW: &str = r#"
+case $1 in
+describe) echo '{"name": "slow", "description": "takes its time"}' ;;
+declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}]}' ;;
+plan) echo '{"scopes": [{"scope": [["app", "a"]], "count": 0}], "groups": [{"steps": [
+    {"action": 1, "changes": [{"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "thing", "name": "one"}, "what": "create thing"}]},
+    {"action": 2, "changes": [{"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "thing", "name": "two"}, "what": "create thing"}]}]}]}' ;;
+apply) echo begun > begun; while [ -e hold ]; do sleep 0.01; done; echo done >> done; echo '{}' ;;
+esac
+"#;
+
+#[test]
+fn asked_to_end_amid_a_step_it_finishes_that_one_and_begins_no_other() {
+    let scratch = stage();
+    scratch.write("slow.sh", SLOW);
+    scratch.write("hold", "");
+    let config = "[sandbox]\ndirectory = \"sandbox\"\n[integrations.slow]\ncommand = [\"sh\", \"slow.sh\"]\n";
+    scratch.write("config.toml", config);
+    let mut command = qontract(&scratch);
+    let words = "reconcile --every 1h --data repo --runs runs --log-format json --no-validate-schemas";
+    command.args(words.split(' ')).args(["--config", "config.toml", "slow"]);
+    let mut running = Running::of(&mut command);
+    qontract_testcluster::eventually("a step is under way", || {
+        scratch.path().join("begun").exists().then_some(())
+    });
+    running.signal(Signal::TERM);
+    running.until("asked to end");
+    std::fs::remove_file(scratch.path().join("hold")).unwrap();
+    let line = running.json("create thing");
+    assert_eq!(line["done"], true, "{line}");
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    assert_eq!(scratch.read("done"), "done\n", "the first step is done, and the second was not begun");
 }

@@ -6,7 +6,9 @@ mod support {
     pub mod terminal;
 }
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use qontract_testkit::{Scratch, example};
 use support::command::qontract;
@@ -31,7 +33,7 @@ fn once(folder: &Path, more: &[&str]) -> (i32, String) {
 fn once_makes_the_world_what_the_data_says_and_then_has_nothing_to_do() {
     let scratch = stage();
     let (code, told) = once(scratch.path(), &["--dry-run"]);
-    assert!(code == 0 && told.contains("+ create Namespace `catalog-stage`"), "{told}");
+    assert!(code == 1 && told.contains("would: + create Namespace `catalog-stage`"), "{told}");
     assert!(!scratch.path().join("sandbox").exists(), "a dry run makes nothing");
     let (code, told) = once(scratch.path(), &[]);
     assert!(code == 0 && told.contains("+ create Namespace `catalog-stage`"), "{told}");
@@ -64,7 +66,8 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
     let scratch = stage();
     let mut terminal =
         Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
-    terminal.until("openshift-namespaces  sleeps  ok");
+    terminal.until("openshift-namespaces  all 13");
+    terminal.until("sleeps  ok");
     let text = scratch.read(NAMESPACE);
     scratch.write(NAMESPACE, text.replace("tier: edge", "tier: core"));
     terminal.until("~ change Namespace `catalog-stage`");
@@ -77,4 +80,46 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
     terminal.until("~ change Namespace `catalog-stage`");
     assert!(scratch.read(FILE).contains("tier: edge"));
     assert_eq!(terminal.interrupt(), Some(0), "Ctrl-C ends it cleanly");
+}
+
+#[test]
+fn a_sandbox_is_worked_on_by_one_at_a_time() {
+    let scratch = stage();
+    let mut terminal =
+        Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
+    terminal.until("sleeps  ok");
+    let output =
+        qontract(scratch.path(), &["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && told.contains("another `qontract up` works on"), "{told}");
+    assert_eq!(once(scratch.path(), &["--dry-run"]).0, 0, "looking is free");
+    assert_eq!(terminal.interrupt(), Some(0));
+}
+
+#[test]
+fn data_without_integrations_is_told_what_is_missing() {
+    let scratch = stage();
+    std::fs::remove_dir_all(scratch.path().join("repo/data/integrations")).unwrap();
+    let (code, told) = once(scratch.path(), &[]);
+    assert!(code == 0 && told.contains("the data defines no integration that is here"), "{told}");
+}
+
+#[test]
+fn when_nobody_reads_any_more_it_ends() {
+    let scratch = stage();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_qontract"))
+        .current_dir(scratch.path())
+        .args(["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--log-format", "json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(told["message"], "up: real run of repo on sandbox");
+    drop(lines);
+    // Whatever was written before nobody read any more, this is written after.
+    scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("tier: edge", "tier: core"));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

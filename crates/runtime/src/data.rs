@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use qontract_bundle::{Map, Sha256};
 use qontract_graphql::{Engine, Node, Operation};
+use qontract_telemetry::activity;
 
 use crate::about::{About, Query};
 use crate::fault::Fault;
@@ -48,6 +49,11 @@ pub trait Source: fmt::Debug + Send + Sync {
 
     /// The commit that the bundle was made of, if that is known.
     fn commit(&self) -> Option<&str>;
+
+    /// When that commit was made, in seconds since 1970.
+    fn committed(&self) -> Option<i64> {
+        None
+    }
 
     /// Answers a request.
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError>;
@@ -182,6 +188,7 @@ impl Data {
             return Err(DataError::Undeclared { query: name });
         }
         let ask = Ask { text: &query.text, operation: Some(&query.name), variables: None };
+        let _doing = activity::begin(format!("query {name}"));
         self.permitted(&name, self.source.answer(ask)?)
     }
 
@@ -191,6 +198,7 @@ impl Data {
         if !self.terms.looks_up {
             return Err(DataError::Undeclared { query: name });
         }
+        let _doing = activity::begin("a query of its own");
         let answered = self.source.answer(Ask { text, operation: None, variables })?;
         lock(&self.asked).ad_hoc.push((text.to_owned(), digest(&answered.data)));
         self.permitted(&name, answered)

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use qontract_access::{Permits, ReadPermit};
 
 use crate::about::About;
+use crate::audit::Written;
 use crate::contract::Write;
 use crate::data::Data;
 use crate::fault::Fault;
@@ -96,10 +97,14 @@ impl<'r> Cx<'r> {
         {
             let mut did = self.lock();
             did.removed += usize::from(counts);
-            did.changes.push(change);
+            did.changes.push(change.clone());
         }
         let Some(permit) = &self.permits.write else { return Ok(()) };
-        effect(&Write { permit, read: &self.permits.read, run: &self.request.run }).await?;
+        let Request { run, audit, .. } = self.request;
+        let done = effect(&Write { permit, read: &self.permits.read, run }).await;
+        let (shard, changes, failed) = (&ShardKey::default(), &[change], done.as_ref().err());
+        audit.wrote(&Written { run, shard, changes, failed });
+        done?;
         self.lock().applied += 1;
         Ok(())
     }

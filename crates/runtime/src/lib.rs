@@ -6,6 +6,7 @@
 mod about;
 pub mod affected;
 pub mod allowed;
+pub mod audit;
 mod contract;
 mod data;
 mod erased;
@@ -40,7 +41,7 @@ pub use function::{Cx, Function, FunctionState};
 pub use key::{Scope, ShardKey};
 pub use memo::Memo;
 pub use options::Options;
-pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
+pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState, Skip};
 pub use place::{Place, Places};
 pub use plan::{Change, ChangeKind, Group, Held, Plan, Step, Thing, Wait};
 pub use record::{Clock, Record};

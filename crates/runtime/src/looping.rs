@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use qontract_telemetry::activity::{Activities, Activity};
+use qontract_telemetry::measure::Measure;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -44,12 +45,12 @@ pub enum Carrier {
 pub enum Event {
     /// A run begins.
     Began,
-    /// A run goes on; this is what it waits for.
-    Beat(Option<Activity>),
+    /// A run goes on; this is what it is doing, the oldest first: the last is what it waits for.
+    Beat(Vec<Activity>),
     /// A run ended, after so long.
     Ended(Ended, Duration),
-    /// How long each pass of a phase of that run took.
-    Phases(Vec<(&'static str, Duration)>),
+    /// How long each pass of a phase of that run took, and what else it measured.
+    Measured(Vec<(&'static str, Duration)>, Vec<Measure>),
     /// A run panicked.
     Panicked(String),
     /// A run was ended because nothing went on.
@@ -150,10 +151,10 @@ impl Loop {
         let stuck = tokio::select! {
             joined = &mut task => {
                 let ended = conclude(joined, begun.elapsed(), told);
-                told.tell(Event::Phases(activities.phases()));
+                told.tell(Event::Measured(activities.phases(), activities.measures()));
                 return Run::Ended(ended);
             }
-            stuck = watch::until_stuck(&activities, &self.limits, |waits| told.tell(Event::Beat(waits))) => Some(stuck),
+            stuck = watch::until_stuck(&activities, &self.limits, |doing| told.tell(Event::Beat(doing))) => Some(stuck),
             // What was asked to end and does not is ended.
             () = async { stop.asked().await; sleep(self.limits.wind_down).await } => None,
         };

@@ -1,6 +1,7 @@
 //! What came of a run: what was decided and why, what was planned, held and done, and how it ended.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use qontract_access::Mode;
 
@@ -80,7 +81,44 @@ pub enum ShardState {
     /// It ran with nothing wanted: only base has it.
     Orphaned,
     /// It did not, and why.
-    Skipped(String),
+    Skipped(Skip),
+}
+
+/// Why a shard did not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// What the data says of it cannot be meant.
+    Wrong,
+    /// The data switches the integration off for this.
+    Disabled(String),
+    /// How it is reached is not approved yet.
+    Undialled,
+    /// Only base has it, and there the integration was switched off for this.
+    DisabledBefore(String),
+}
+
+impl Skip {
+    /// The word for it in metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Wrong => "wrong",
+            Self::Disabled(_) | Self::DisabledBefore(_) => "disabled",
+            Self::Undialled => "unapproved",
+        }
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong => f.write_str("it is declared wrongly"),
+            Self::Disabled(by) => write!(f, "the data switches the integration off for {by}"),
+            Self::Undialled => {
+                f.write_str("how it is reached is new or changed, and is not dialled until it is approved")
+            }
+            Self::DisabledBefore(by) => write!(f, "it is orphaned, and was switched off for {by}"),
+        }
+    }
 }
 
 /// What came of a shard.

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::place::Places;
 use crate::plan::Plan;
 use crate::state::Declared;
-use exchange::exchange;
+use exchange::{Given, Question, Waiting, exchange};
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
@@ -46,7 +46,7 @@ pub struct Program {
 }
 
 /// Names that flags of an integration cannot have: they are the runner's own.
-const RESERVED: [&str; 24] = [
+const RESERVED: [&str; 27] = [
     "all-shards",
     "base",
     "check-only-affected-shards",
@@ -55,9 +55,12 @@ const RESERVED: [&str; 24] = [
     "dry-run",
     "dump-schemas",
     "early-exit-compare-sha",
+    "every",
     "gql-sha-url",
     "gql-url-print",
     "help",
+    "listen",
+    "log-format",
     "log-level",
     "no-dry-run",
     "no-gql-sha-url",
@@ -112,7 +115,8 @@ type State = Declared<Value, Value, Value>;
 impl Process {
     /// Starts the executable and asks what it is. Its name must be the one it is registered under.
     pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
-        let answer: wire::Description = ask(&program, "describe", &json!({}), Writing::No)?;
+        let answer: wire::Description =
+            ask(&program, "describe", &json!({}), (Writing::No, &Given::default()))?;
         if answer.name != name {
             let text = format!("the program registered as `{name}` calls itself `{}`", answer.name);
             return Err(Fault::operator(text));
@@ -155,7 +159,8 @@ impl Dynamic for Process {
         }
         let options: BTreeMap<&str, &[String]> = options.iter().collect();
         let request = json!({"answers": answers, "options": options});
-        let answer: wire::Declaration = ask(&self.program, "declare", &request, Writing::No)?;
+        let answer: wire::Declaration =
+            ask(&self.program, "declare", &request, (Writing::No, &Given::default()))?;
         Ok(Box::new(answer.into_state(&places)))
     }
 
@@ -248,7 +253,9 @@ impl Process {
         writing: Writing,
     ) -> Result<T, Fault> {
         let program = Arc::clone(&self.program);
-        let asking = move || ask(&program, phase, &request, writing);
+        // A run that is ended drops this, and the executable ends with it.
+        let (_waiting, given) = Waiting::new();
+        let asking = move || ask(&program, phase, &request, (writing, &given));
         tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::us(error.to_string()))?
     }
 }
@@ -257,11 +264,12 @@ fn ask<T: DeserializeOwned>(
     program: &Program,
     phase: &str,
     request: &Value,
-    writing: Writing,
+    (writing, given): (Writing, &Given),
 ) -> Result<T, Fault> {
     let mut request = request.clone();
     request["protocol"] = PROTOCOL.into();
-    let bytes = exchange(program, phase, &request, writing == Writing::Yes)?;
+    let question = Question { phase, request: &request, writing: writing == Writing::Yes, given };
+    let bytes = exchange(program, question)?;
     serde_json::from_slice(&bytes).map_err(|error| unfit(phase, program, error))
 }
 

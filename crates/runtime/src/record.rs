@@ -81,6 +81,9 @@ pub struct Shard {
     /// Why it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The word for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// How many rounds it took.
     pub rounds: u32,
     /// The plan.
@@ -161,10 +164,10 @@ impl Record {
 
 impl Shard {
     fn new(shard: &ShardOutcome, line: &dyn Fn(&Place) -> String) -> Self {
-        let (state, why) = match &shard.state {
+        let (state, skip) = match &shard.state {
             ShardState::Ran => ("ran", None),
             ShardState::Orphaned => ("orphaned", None),
-            ShardState::Skipped(why) => ("skipped", Some(why.clone())),
+            ShardState::Skipped(skip) => ("skipped", Some(skip)),
         };
         let held = shard.held.iter().map(|held| planned(&held.change, Some(held.why.clone()), line));
         let waits = shard.waits.iter().map(|wait| Told {
@@ -175,7 +178,8 @@ impl Shard {
         });
         Self {
             state: state.to_owned(),
-            why,
+            why: skip.map(ToString::to_string),
+            reason: skip.map(|skip| skip.reason().to_owned()),
             rounds: shard.rounds,
             changes: shard.changes.iter().map(|change| planned(change, None, line)).collect(),
             held: held.collect(),

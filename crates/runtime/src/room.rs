@@ -10,6 +10,7 @@ use crate::fault::{Fault, panicked};
 use crate::function::{DynamicFunction, Function};
 use crate::options::Options;
 use crate::process::Process;
+use qontract_telemetry::activity;
 
 /// An integration of any form.
 pub enum Room {
@@ -45,6 +46,7 @@ impl Room {
 
     /// Its declared state, if it has one.
     pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<Box<dyn AnyDeclared>>, Fault> {
+        let _doing = activity::phase("declare", "declare");
         let declare = || match self {
             Self::Staged(room) => room.declare(data, options).map(Some),
             Self::Function(room) => {

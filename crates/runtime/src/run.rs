@@ -16,6 +16,7 @@ use std::time::Duration;
 use qontract_access::{Mode, Permits};
 
 use crate::affected::Pair;
+use crate::audit::{Audit, NoAudit};
 use crate::data::{Data, Source, Terms};
 use crate::fault::Fault;
 use crate::function::Cx;
@@ -75,6 +76,8 @@ pub struct Request {
     pub limits: Limits,
     /// Tells when to come to an end: what is under way is finished, and nothing else is begun.
     pub stop: Stop,
+    /// Who is told of every write, when it is made.
+    pub audit: Arc<dyn Audit>,
 }
 
 impl Request {
@@ -95,6 +98,7 @@ impl Request {
             today,
             limits: Limits::default(),
             stop: Stop::never(),
+            audit: Arc::new(NoAudit),
         }
     }
 

@@ -85,7 +85,7 @@ impl Told for Seen {
     fn tell(&self, event: Event) {
         let at = self.begun.elapsed().as_secs();
         let text = match event {
-            Event::Beat(_) | Event::Phases(_) => return,
+            Event::Beat(_) | Event::Measured(..) => return,
             Event::Began => format!("{at} began"),
             Event::Ended(ended, took) => format!("{at} {} after {}", ended.as_str(), took.as_secs()),
             Event::Panicked(text) => format!("{at} {text}"),
@@ -253,4 +253,33 @@ async fn a_thread_that_is_blocked_is_abandoned_and_beyond_a_limit_it_gives_up() 
     let abandoned =
         seen.events.into_inner().unwrap().iter().filter(|line| line.ends_with("abandoned")).count();
     assert_eq!(abandoned, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn asked_to_end_a_run_that_hangs_is_ended_when_its_time_is_over() {
+    let (finish, seen) = play(&[Act::Hangs], 10, None, false).await;
+    assert_eq!(finish, Finish::Stopped);
+    assert_eq!(seen, ["0 began"], "it is no watchdog's business");
+}
+
+/// What a heartbeat tells, and when.
+#[derive(Default)]
+struct Beats(Mutex<Vec<String>>);
+
+impl Told for Beats {
+    fn tell(&self, event: Event) {
+        if let Event::Beat(doing) = event {
+            let doing: Vec<String> = doing.iter().map(ToString::to_string).collect();
+            self.0.lock().unwrap().push(doing.join(", "));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_tells_what_is_waited_for_and_since_when() {
+    let script = Script { acts: Mutex::new([Act::Ends(4, Ended::Ok)].into()), release: Arc::default() };
+    let (beats, (_sender, data)) = (Beats::default(), watch::channel(0));
+    the_loop(true).keep(Arc::new(script), data, Stop::never(), (|| 0.5, &beats)).await;
+    let told = beats.0.into_inner().unwrap();
+    assert_eq!(told[..3], ["work for 1.0 s", "work for 2.0 s", "work for 3.0 s"]);
 }

@@ -324,3 +324,24 @@ async fn a_plan_hides_nothing_from_the_guards() {
         assert_eq!((outcome.ended, stage.wrote("applied")), (Ended::Failed, None));
     }
 }
+
+#[tokio::test]
+async fn a_run_that_is_ended_takes_its_program_with_it() {
+    let stage = Stage::new(
+        r"if [ $1 = plan ]; then echo $$ > $OUT/pid.new; mv $OUT/pid.new $OUT/pid; sleep 1000; fi",
+    );
+    {
+        let running = stage.run(Mode::DryRun);
+        tokio::pin!(running);
+        let begun = async {
+            while stage.wrote("pid").is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            outcome = &mut running => panic!("it does not end by itself: {outcome:?}"),
+            () = begun => {}
+        }
+    }
+    expect_gone(stage.wrote("pid").expect("it began").trim());
+}

@@ -68,7 +68,7 @@ impl Told for Counts {
             Event::Stuck(_) => add(&self.stuck),
             Event::Began
             | Event::Beat(_)
-            | Event::Phases(_)
+            | Event::Measured(..)
             | Event::Abandoned
             | Event::Sleeps(_)
             | Event::Woken => {}

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use qontract_access::Mode;
+use qontract_runtime::audit::{Audit, Written};
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Data, DeclaredOf, Ended, Fault, Observed, Options, Outcome, Plan,
@@ -88,11 +89,24 @@ impl Staged for Walls {
     }
 }
 
+/// Writes down what it is told, where the room writes down what it does.
+#[derive(Debug)]
+struct Listener(Log);
+
+impl Audit for Listener {
+    fn wrote(&self, written: &Written<'_>) {
+        let names: Vec<&str> = written.changes.iter().map(|change| change.thing.name.as_str()).collect();
+        let failed = if written.failed.is_some() { "!" } else { "" };
+        self.0.lock().unwrap().push(format!("={}{failed}", names.join(",")));
+    }
+}
+
 fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (String, Outcome) {
     let (log, about) = (Log::default(), About::new("walls", ""));
     let room = Room::staged(Walls { about, log: Arc::clone(&log), bricks, shards });
     let mut request = Request::new("run", mode, source(&Stock::new()), jiff::civil::date(2026, 1, 1));
     request.validate_schemas = false;
+    request.audit = Arc::new(Listener(Arc::clone(&log)));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let outcome = runtime.block_on(run(&room, &request));
@@ -103,14 +117,14 @@ fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (S
 #[test]
 fn groups_of_one_stage_go_side_by_side_and_stages_one_after_the_other() {
     let (log, outcome) = play(&[(2, "roof"), (1, "left"), (1, "right")], 1, Mode::Real);
-    assert_eq!(log, "list +left +right -left -right +roof -roof");
+    assert_eq!(log, "list +left +right -left =left -right =right +roof -roof =roof");
     assert_eq!(outcome.applied(), 3);
 }
 
 #[test]
 fn a_failure_in_one_stage_does_not_keep_the_next_one_from_its_turn() {
     let (log, outcome) = play(&[(1, "fails"), (2, "roof")], 1, Mode::Real);
-    assert_eq!((log.as_str(), outcome.applied()), ("list +fails -fails +roof -roof", 1));
+    assert_eq!((log.as_str(), outcome.applied()), ("list +fails -fails =fails! +roof -roof =roof", 1));
 }
 
 #[test]

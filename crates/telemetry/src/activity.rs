@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::measure::Measure;
+
 tokio::task_local! {
     static CURRENT: Activities;
 }
@@ -26,6 +28,7 @@ struct Inner {
     doing: Mutex<BTreeMap<u64, (String, Instant)>>,
     /// How long each pass of a phase took.
     phases: Mutex<Vec<(&'static str, Duration)>>,
+    measures: Mutex<Vec<Measure>>,
 }
 
 /// Something that is being done.
@@ -74,9 +77,9 @@ impl Activities {
         self.0.phases.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is waited for: the newest of what is being done, which is the innermost.
-    pub fn waits_for(&self) -> Option<Activity> {
-        self.doing().pop()
+    /// What was measured.
+    pub fn measures(&self) -> Vec<Measure> {
+        self.0.measures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -104,6 +107,13 @@ pub fn begin(what: impl Into<String>) -> Doing {
 /// Says that a phase of a run begins: how long it takes is remembered.
 pub fn phase(name: &'static str, what: impl Into<String>) -> Doing {
     start(what.into(), Some(name))
+}
+
+/// Says what was measured. Outside of any run nobody listens.
+pub fn measured(measure: Measure) {
+    let _ = CURRENT.try_with(|activities| {
+        activities.0.measures.lock().unwrap_or_else(PoisonError::into_inner).push(measure);
+    });
 }
 
 fn start(what: String, phase: Option<&'static str>) -> Doing {
@@ -147,7 +157,6 @@ mod tests {
                 tokio::time::advance(Duration::from_secs(2)).await;
                 let told: Vec<String> = inside.doing().iter().map(ToString::to_string).collect();
                 assert_eq!(told, ["observe for 5.0 s", "GET https://c1 for 2.0 s"]);
-                assert_eq!(inside.waits_for().map(|one| one.what).as_deref(), Some("GET https://c1"));
                 drop(inner);
                 assert_eq!(inside.doing().len(), 1);
             })

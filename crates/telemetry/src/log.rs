@@ -20,6 +20,21 @@ pub enum Level {
     Error,
 }
 
+impl std::str::FromStr for Level {
+    type Err = String;
+
+    /// The words that the established runtime knows, in any case.
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word.to_ascii_uppercase().as_str() {
+            "DEBUG" => Ok(Self::Debug),
+            "INFO" => Ok(Self::Info),
+            "WARNING" | "WARN" => Ok(Self::Warning),
+            "ERROR" | "CRITICAL" => Ok(Self::Error),
+            _ => Err(format!("`{word}` is none of DEBUG, INFO, WARNING, ERROR and CRITICAL")),
+        }
+    }
+}
+
 impl Level {
     /// The word for it in lines.
     pub fn as_str(self) -> &'static str {
@@ -38,6 +53,10 @@ pub enum Form {
     /// For people.
     #[default]
     Text,
+    /// Without the time, as a log that adds it itself wants them.
+    Plain,
+    /// As `Plain`, with `[LEVEL]` before it.
+    Levelled,
     /// An object in each line, for machines.
     Json,
 }
@@ -75,14 +94,9 @@ impl Line {
     pub fn print(&self, form: Form, at: jiff::Timestamp) -> String {
         let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         match form {
-            Form::Text => {
-                let mut line = format!("{at} {:<7} {}", self.level.as_str(), self.text.replace('\n', "\\n"));
-                for (name, value) in &self.fields {
-                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    line.push_str(&format!(" {name}={}", text.replace('\n', "\\n")));
-                }
-                line
-            }
+            Form::Text => format!("{at} {:<7} {}", self.level.as_str(), self.words()),
+            Form::Plain => self.words(),
+            Form::Levelled => format!("[{}] {}", self.level.as_str(), self.words()),
             Form::Json => {
                 let mut map = Map::from_iter([
                     ("time".to_owned(), at.into()),
@@ -97,30 +111,41 @@ impl Line {
     }
 }
 
+impl Line {
+    /// The text and its fields, in one line.
+    fn words(&self) -> String {
+        let mut line = self.text.replace('\n', "\\n");
+        for (name, value) in &self.fields {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            line.push_str(&format!(" {name}={}", text.replace('\n', "\\n")));
+        }
+        line
+    }
+}
+
 /// Where lines go.
 pub struct Log {
     least: Level,
-    form: Form,
-    sinks: Mutex<Vec<Box<dyn Write + Send>>>,
+    sinks: Mutex<Vec<(Form, Box<dyn Write + Send>)>>,
 }
 
 impl Log {
     /// A log of everything from this level on, to nowhere yet.
-    pub fn new(least: Level, form: Form) -> Self {
-        Self { least, form, sinks: Mutex::default() }
+    pub fn new(least: Level) -> Self {
+        Self { least, sinks: Mutex::default() }
     }
 
-    /// Also to this.
+    /// Also to this, in this form.
     #[must_use]
-    pub fn to(self, sink: impl Write + Send + 'static) -> Self {
-        self.sinks.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(sink));
+    pub fn to(self, form: Form, sink: impl Write + Send + 'static) -> Self {
+        self.sinks.lock().unwrap_or_else(PoisonError::into_inner).push((form, Box::new(sink)));
         self
     }
 
     /// Also to the end of this file.
-    pub fn to_file(self, path: &Path) -> io::Result<Self> {
+    pub fn to_file(self, form: Form, path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(self.to(file))
+        Ok(self.to(form, file))
     }
 
     /// Writes a line, if it matters enough. A sink that fails does not keep the others from it.
@@ -128,8 +153,9 @@ impl Log {
         if line.level < self.least {
             return;
         }
-        let text = line.print(self.form, jiff::Timestamp::now()) + "\n";
-        for sink in self.sinks.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+        let now = jiff::Timestamp::now();
+        for (form, sink) in self.sinks.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            let text = line.print(*form, now) + "\n";
             // Nobody is left to tell that the log itself cannot be written.
             let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
         }
@@ -151,6 +177,12 @@ mod tests {
     #[test]
     fn a_line_for_people_is_one_line() {
         check(Form::Text, "1970-01-01T00:00:00.000Z WARNING two\\nlines integration=a steps=3");
+    }
+
+    #[test]
+    fn a_line_for_a_log_that_knows_the_time_is_without_it() {
+        check(Form::Plain, "two\\nlines integration=a steps=3");
+        check(Form::Levelled, "[WARNING] two\\nlines integration=a steps=3");
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Metrics: the names and labels that the established runtime has, and our own beside them. All of them are here.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -7,6 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::measure::Measure;
 
 /// Which process of which integration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -38,6 +43,38 @@ struct Skipped {
     reason: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Listed {
+    integration: String,
+    cluster: String,
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Objects {
+    integration: String,
+    cluster: String,
+    namespace: String,
+    kind: String,
+    state: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Done {
+    name: String,
+    integration: String,
+}
+
+/// How long a list takes.
+fn lists() -> Histogram {
+    Histogram::new([0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0])
+}
+
+/// How long it takes from a commit to what is done because of it.
+fn delays() -> Histogram {
+    Histogram::new([60.0, 150.0, 300.0, 600.0, 1200.0, 1800.0, 2400.0, 3000.0])
+}
+
 /// How long runs take, in seconds.
 type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
 
@@ -56,6 +93,11 @@ pub struct Metrics {
     phase_seconds: Family<Phase, Histogram, fn() -> Histogram>,
     planned: Family<Planned, Gauge>,
     skipped: Family<Skipped, Counter>,
+    lists: Family<Listed, Histogram, fn() -> Histogram>,
+    objects: Family<Objects, Gauge>,
+    /// Which of them the last run of each integration told: what it no longer tells is forgotten.
+    told: Mutex<BTreeMap<String, Vec<Objects>>>,
+    delays: Family<Done, Histogram, fn() -> Histogram>,
 }
 
 impl Default for Metrics {
@@ -69,6 +111,10 @@ impl Default for Metrics {
             phase_seconds: Family::new_with_constructor(phases as fn() -> Histogram),
             planned: Family::default(),
             skipped: Family::default(),
+            lists: Family::new_with_constructor(lists as fn() -> Histogram),
+            objects: Family::default(),
+            told: Mutex::default(),
+            delays: Family::new_with_constructor(delays as fn() -> Histogram),
             registry: Registry::default(),
         };
         registry.register("last_run_seconds", "How long the last run took", metrics.last_run_seconds.clone());
@@ -78,6 +124,17 @@ impl Default for Metrics {
         registry.register("phase_seconds", "How long the phases of runs take", metrics.phase_seconds.clone());
         registry.register("planned_changes", "Changes of the last plan", metrics.planned.clone());
         registry.register("skipped_shards", "Shards that were passed over", metrics.skipped.clone());
+        registry.register("oc_get_items_seconds", "How long lists of objects take", metrics.lists.clone());
+        registry.register(
+            "openshift_resource_inventory",
+            "Objects that are there and that are wanted",
+            metrics.objects.clone(),
+        );
+        registry.register(
+            "function_elapsed_seconds_since_bundle_commit",
+            "From a commit to what is written because of it",
+            metrics.delays.clone(),
+        );
         Self { registry, ..metrics }
     }
 }
@@ -117,6 +174,47 @@ impl Metrics {
         self.skipped.get_or_create(&labels).inc_by(count);
     }
 
+    /// What a run of an integration measured.
+    pub fn measured(&self, integration: &str, measures: &[Measure]) {
+        let mut now = Vec::new();
+        for measure in measures {
+            match measure {
+                Measure::Listed { cluster, kind, took } => {
+                    let labels = Listed {
+                        integration: integration.to_owned(),
+                        cluster: cluster.clone(),
+                        kind: kind.clone(),
+                    };
+                    self.lists.get_or_create(&labels).observe(took.as_secs_f64());
+                }
+                Measure::Objects { cluster, namespace, kind, state, count } => {
+                    let labels = Objects {
+                        integration: integration.to_owned(),
+                        cluster: cluster.clone(),
+                        namespace: namespace.clone(),
+                        kind: kind.clone(),
+                        state: state.as_str().to_owned(),
+                    };
+                    self.objects.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
+                    now.push(labels);
+                }
+            }
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in told.remove(integration).unwrap_or_default() {
+            if !now.contains(&gone) {
+                self.objects.remove(&gone);
+            }
+        }
+        told.insert(integration.to_owned(), now);
+    }
+
+    /// Something was written so many seconds after the commit that it follows from.
+    pub fn written(&self, integration: &str, name: &str, seconds: f64) {
+        let labels = Done { name: name.to_owned(), integration: integration.to_owned() };
+        self.delays.get_or_create(&labels).observe(seconds);
+    }
+
     /// All of them, as Prometheus reads them.
     pub fn print(&self) -> String {
         let mut text = String::new();
@@ -127,7 +225,10 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::{Metrics, Process};
+    use crate::measure::{Measure, Side};
 
     #[test]
     fn names_and_labels_are_those_of_the_established_runtime() {
@@ -148,5 +249,29 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\nis not in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_a_run_no_longer_tells_of_is_forgotten() {
+        let metrics = Metrics::default();
+        let objects = |namespace: &str, count| Measure::Objects {
+            cluster: "c".to_owned(),
+            namespace: namespace.to_owned(),
+            kind: "Secret".to_owned(),
+            state: Side::Current,
+            count,
+        };
+        let listed = Measure::Listed {
+            cluster: "c".to_owned(),
+            kind: "Secret".to_owned(),
+            took: Duration::from_secs(1),
+        };
+        metrics.measured("a", &[objects("one", 1), objects("two", 2), listed]);
+        metrics.measured("a", &[objects("two", 3)]);
+        let text = metrics.print();
+        let told: Vec<&str> = text.lines().filter(|line| line.contains("_inventory{")).collect();
+        let labels = r#"{integration="a",cluster="c",namespace="two",kind="Secret",state="current"}"#;
+        assert_eq!(told, [format!("qontract_reconcile_openshift_resource_inventory{labels} 3")]);
+        assert!(text.contains("qontract_reconcile_oc_get_items_seconds_bucket{le=\"1.0\",integration=\"a\""));
     }
 }

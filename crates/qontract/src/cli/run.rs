@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use qontract_runtime::{About, FlagKind, Options};
+use qontract_telemetry::log::{Form, Level};
 
 use crate::exit::UsageError;
 
@@ -76,9 +77,9 @@ pub struct RunOptions {
     /// Do not say which address is asked
     #[arg(long, global = true)]
     pub no_gql_url_print: bool,
-    /// How much is said; by default `$QONTRACT_LOG_LEVEL`, else INFO
-    #[arg(long, global = true, value_enum, ignore_case = true)]
-    pub log_level: Option<LogLevel>,
+    /// What is said, and how.
+    #[command(flatten)]
+    pub talk: Talk,
     /// A folder in place of every target system
     #[arg(long, value_name = "DIR", global = true)]
     pub sandbox: Option<PathBuf>,
@@ -97,12 +98,54 @@ pub struct RunOptions {
     /// With `--every`: answer `/healthz`, `/readyz` and `/metrics` here
     #[arg(long, value_name = "ADDRESS", global = true)]
     pub listen: Option<SocketAddr>,
-    /// With `--every`: the form of what is told
-    #[arg(long, value_name = "FORM", global = true, value_enum, default_value_t)]
-    pub log_format: LogForm,
     /// Form of the result
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RunFormat,
+}
+
+/// What is said, and how.
+#[derive(Args, Debug)]
+pub struct Talk {
+    /// How much is said; by default `$QONTRACT_LOG_LEVEL`, else INFO
+    #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true)]
+    pub log_level: Option<LogLevel>,
+    /// The form of what is told while it runs; by default `$QONTRACT_LOG_FORMAT`, else text
+    #[arg(long, value_name = "FORM", global = true, value_enum)]
+    pub log_format: Option<LogForm>,
+}
+
+impl Talk {
+    /// With what the environment says where the command line says nothing.
+    pub fn with_environment(mut self) -> Result<Self, UsageError> {
+        self.log_level =
+            self.log_level.map_or_else(|| word("QONTRACT_LOG_LEVEL"), |level| Ok(Some(level)))?;
+        self.log_format =
+            self.log_format.map_or_else(|| word("QONTRACT_LOG_FORMAT"), |form| Ok(Some(form)))?;
+        Ok(self)
+    }
+
+    /// How much is said.
+    pub fn level(&self) -> LogLevel {
+        self.log_level.unwrap_or_default()
+    }
+
+    /// The form of lines.
+    pub fn form(&self) -> Form {
+        match self.log_format.unwrap_or_default() {
+            LogForm::Text => Form::Text,
+            LogForm::Json => Form::Json,
+        }
+    }
+}
+
+/// What an environment variable says, which is one of some words.
+fn word<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
+    let Some(value) = variable(name) else { return Ok(None) };
+    T::from_str(&value, true).map(Some).map_err(|_| {
+        let words = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let words: Vec<String> = words.map(|word| format!("`{}`", word.get_name())).collect();
+        UsageError(format!("`{name}` is `{value}`, and none of {}", words.join(", ")))
+    })
 }
 
 /// Forms of what is told while something runs.
@@ -142,6 +185,9 @@ pub struct Up {
     /// Answer `/healthz`, `/readyz` and `/metrics` here
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
+    /// What is said, and how.
+    #[command(flatten)]
+    pub talk: Talk,
 }
 
 /// A time: a number and `s`, `m` or `h`; without a letter it is in seconds.
@@ -188,14 +234,8 @@ impl RunOptions {
         }
         self.check_only_affected_shards |=
             !self.all_shards && variable("CHECK_ONLY_AFFECTED_SHARDS").as_deref() == Some("true");
-        let level = || variable("QONTRACT_LOG_LEVEL").and_then(|level| LogLevel::from_str(&level, true).ok());
-        self.log_level = self.log_level.or_else(level);
+        self.talk = self.talk.with_environment()?;
         Ok(self)
-    }
-
-    /// How much is said.
-    pub fn level(&self) -> LogLevel {
-        self.log_level.unwrap_or_default()
     }
 }
 
@@ -214,6 +254,17 @@ pub enum LogLevel {
     Error,
     /// What ends the run
     Critical,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Warning => Self::Warning,
+            LogLevel::Error | LogLevel::Critical => Self::Error,
+        }
+    }
 }
 
 /// Forms of the result of a run.

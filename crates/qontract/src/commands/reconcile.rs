@@ -14,13 +14,14 @@ use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Clock, Outcome, Place, Record, Request};
-use qontract_telemetry::log::{Form, Level, Log};
+use qontract_telemetry::log::Log;
 
-use crate::cli::{Chosen, LogForm, LogLevel, Reconcile, RunFormat, RunOptions};
+use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
+use crate::keep::audit::Trail;
 use crate::keep::one::{Keeping, keep};
 use crate::keep::turn::run_name;
 use crate::printer::{Printer, is_broken_pipe};
@@ -78,22 +79,13 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
         let text = "`--every` keeps the world as the data says: there is nothing to compare it with";
         return Err(UsageError(text.to_owned()).into());
     }
-    let level = match options.level() {
-        LogLevel::Debug => Level::Debug,
-        LogLevel::Info => Level::Info,
-        LogLevel::Warning => Level::Warning,
-        LogLevel::Error | LogLevel::Critical => Level::Error,
-    };
-    let form = match options.log_format {
-        LogForm::Text => Form::Text,
-        LogForm::Json => Form::Json,
-    };
     let keeping = Keeping {
         pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
-        log: Arc::new(Log::new(level, form).to(std::io::stderr())),
+        log: Arc::new(Log::new(options.talk.level().into()).to(options.talk.form(), std::io::stderr())),
         listen: options.listen,
         shard: None,
+        push: None,
     };
     keep(options, integration, &keeping)
 }
@@ -108,7 +100,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// The data, and the data before a proposed change: each pinned from here on.
-    fn sides(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<(Side, Option<Side>)> {
+    fn sides(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<(Arc<Side>, Option<Side>)> {
         let Self { options, config, printer, .. } = self;
         let compare = options.early_exit_compare_sha.as_deref();
         if let (None, Some(graphql)) = (&options.data, &config.graphql) {
@@ -123,7 +115,7 @@ impl Job<'_> {
             }
             let base = compare.map(|sha| connection.base(sha)).transpose()?;
             let side = |remote| Side::elsewhere(Arc::new(remote));
-            return Ok((side(head), base.map(side)));
+            return Ok((Arc::new(side(head)), base.map(side)));
         }
         if compare.is_some() {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
@@ -133,10 +125,10 @@ impl Job<'_> {
         let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
         let head = open(options.data.as_deref().unwrap_or("."))?;
         let base = options.base.as_deref().map(open).transpose()?;
-        Ok((head, base))
+        Ok((Arc::new(head), base))
     }
 
-    fn request(&self, integration: &Chosen, began: Duration, head: &Side) -> anyhow::Result<Request> {
+    fn request(&self, integration: &Chosen, began: Duration, head: &Arc<Side>) -> anyhow::Result<Request> {
         let Self { options, config, runs, .. } = self;
         let now = jiff::Timestamp::try_from(began_time(began)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let name = run_name(&integration.name, began, now);
@@ -151,6 +143,12 @@ impl Job<'_> {
         request.trust_head = options.trust_head;
         request.budgets = config.guards.budgets();
         request.ledger = Arc::clone(runs) as Arc<dyn Ledger>;
+        request.audit = Arc::new(Trail {
+            integration: integration.name.clone(),
+            head: Arc::clone(head),
+            runs: Arc::clone(runs),
+            heard: None,
+        });
         Ok(request)
     }
 
@@ -162,7 +160,7 @@ impl Job<'_> {
         if let Some(file) = &options.dump_schemas {
             dump(outcome, file)?;
         }
-        let talk = text::talk(record, options.level());
+        let talk = text::talk(record, options.talk.level());
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
@@ -173,7 +171,7 @@ impl Job<'_> {
         // A reader that went away does not change how the run ended.
         shown.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })?;
         match kept {
-            Ok(()) if options.level() <= LogLevel::Info => {
+            Ok(()) if options.talk.level() <= LogLevel::Info => {
                 printer.note(&format!("`qontract explain run {}` tells more", record.run));
             }
             Ok(()) => {}

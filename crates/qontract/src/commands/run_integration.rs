@@ -8,42 +8,74 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser as _;
+use qontract_client_http::{Secret, Url};
 use qontract_runtime::looping::Pace;
-use qontract_telemetry::log::{Form, Level, Log};
+use qontract_telemetry::log::{Form, Level, Line, Log};
 
 use crate::cli::{Cli, Command, PeerTool};
 use crate::exit::{Exit, UsageError};
 use crate::keep::one::{Keeping, keep};
+use crate::keep::push::Push;
 
 pub fn run() -> anyhow::Result<Exit> {
     let variables: BTreeMap<String, String> = std::env::vars().collect();
     let settings = Settings::of(&variables)?;
-    let cli = Cli::try_parse_from(&settings.words).map_err(|error| UsageError(error.to_string()))?;
+    let mut log = Log::new(settings.level).to(settings.form, std::io::stderr());
+    if let Some(file) = &settings.log_file {
+        let form = if settings.prefix { Form::Levelled } else { Form::Plain };
+        log = log.to_file(form, file).with_context(|| format!("cannot write `{}`", file.display()))?;
+    }
+    let log = Arc::new(log);
+    for name in UNUSED.iter().filter(|name| variables.get(**name).is_some_and(|value| !value.is_empty())) {
+        log.write(&Line::new(Level::Warning, format!("`{name}` has no meaning here and is passed over")));
+    }
+    let pace = Pace { every: settings.every, retry: settings.retry, jitter: 0.1 };
+    let keeping = Keeping {
+        pace,
+        once: settings.once,
+        log: Arc::clone(&log),
+        listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
+        shard: settings.shard,
+        push: settings.push,
+    };
+    let mut failures = 0;
+    loop {
+        let error = match begin(&settings.words, &keeping) {
+            Ok(exit) => return Ok(exit),
+            Err(error) => error,
+        };
+        log.write(&Line::new(Level::Error, format!("cannot begin: {error:#}")));
+        // What was asked wrongly stays wrong; anything else may come right: a server, a mount.
+        if settings.once || error.is::<UsageError>() {
+            return Ok(Exit::of(&error));
+        }
+        failures += 1;
+        std::thread::sleep(pace.pause(failures, fastrand::f64()));
+    }
+}
+
+fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
+    let cli = Cli::try_parse_from(words).map_err(|error| UsageError(error.to_string()))?;
     let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
     let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
     let options = arguments.options.with_environment()?;
-    let mut log = Log::new(settings.level, Form::Text).to(std::io::stderr());
-    if let Some(file) = &settings.log_file {
-        log = log.to_file(file).with_context(|| format!("cannot write `{}`", file.display()))?;
-    }
-    let keeping = Keeping {
-        pace: Pace { every: settings.every, retry: settings.retry, jitter: 0.1 },
-        once: settings.once,
-        log: Arc::new(log),
-        listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
-        shard: settings.shard,
-    };
-    keep(&options, &arguments.integration, &keeping)
+    keep(&options, &arguments.integration, keeping)
 }
 
+/// Variables of the established runtime that mean nothing to a program that is not in Python.
+const UNUSED: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
+
 /// What the environment says.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Settings {
     words: Vec<String>,
     every: Duration,
     retry: Duration,
     once: bool,
     level: Level,
+    form: Form,
+    prefix: bool,
+    push: Option<Push>,
     log_file: Option<PathBuf>,
     port: u16,
     shard: Option<String>,
@@ -79,28 +111,46 @@ impl Settings {
             Some(Ok(port)) => port,
             Some(Err(_)) => return Err(UsageError("`PROMETHEUS_PORT` is no port".to_owned())),
         };
-        let once = match get("RUN_ONCE").map(str::to_lowercase).as_deref() {
-            None | Some("false" | "0" | "no" | "off") => false,
-            Some("true" | "1" | "yes" | "on") => true,
-            Some(_) => return Err(UsageError("`RUN_ONCE` is `true` or `false`".to_owned())),
+        let boolean = |name: &str| match get(name).map(str::to_lowercase).as_deref() {
+            None | Some("false" | "0" | "no" | "off") => Ok(false),
+            Some("true" | "1" | "yes" | "on") => Ok(true),
+            Some(_) => Err(UsageError(format!("`{name}` is `true` or `false`"))),
         };
-        let level = match get("LOG_LEVEL").map(str::to_uppercase).as_deref() {
-            Some("DEBUG") => Level::Debug,
-            Some("WARNING") => Level::Warning,
-            Some("ERROR" | "CRITICAL") => Level::Error,
-            _ => Level::Info,
+        let level = get("LOG_LEVEL").unwrap_or("INFO").parse();
+        let level = level.map_err(|error| UsageError(format!("`LOG_LEVEL`: {error}")))?;
+        let form = match get("QONTRACT_LOG_FORMAT") {
+            None | Some("text") => Form::Text,
+            Some("json") => Form::Json,
+            Some(_) => return Err(UsageError("`QONTRACT_LOG_FORMAT` is `text` or `json`".to_owned())),
         };
+        let push = if boolean("PUSHGATEWAY_ENABLED")? { Some(push(&get)?) } else { None };
         Ok(Self {
             words,
             every: seconds("SLEEP_DURATION_SECS", 600)?,
             retry: seconds("SLEEP_ON_ERROR", 10)?,
-            once,
+            once: boolean("RUN_ONCE")?,
             level,
+            form,
+            prefix: boolean("PREFIX_LOG_LEVEL")?,
+            push,
             log_file: get("LOG_FILE").map(PathBuf::from),
             port,
             shard: get("SHARD_KEY").map(str::to_owned),
         })
     }
+}
+
+/// The gateway for metrics: all of it, or nothing.
+fn push<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<Push, UsageError> {
+    let needed = |name: &str| {
+        get(name).ok_or_else(|| UsageError(format!("`PUSHGATEWAY_ENABLED` is on, and `{name}` is not set")))
+    };
+    let url = needed("PUSHGATEWAY_URL")?;
+    let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let url = Url::parse(&with_scheme)
+        .map_err(|error| UsageError(format!("`PUSHGATEWAY_URL` is no address: {error}")))?;
+    let user = needed("PUSHGATEWAY_USERNAME")?.to_owned();
+    Ok(Push { url, user, password: Secret::new(needed("PUSHGATEWAY_PASSWORD")?) })
 }
 
 /// The words of a text, as a shell sees them: quotes keep words together, a backslash keeps a letter.
@@ -169,6 +219,13 @@ mod tests {
         assert_eq!(settings(&[]).unwrap_err(), "`INTEGRATION_NAME` is not set");
         assert_eq!(wrong("DRY_RUN", "true"), "`DRY_RUN` is `--dry-run` or `--no-dry-run`, or is not set");
         assert_eq!(wrong("SLEEP_DURATION_SECS", "soon"), "`SLEEP_DURATION_SECS` is no number of seconds");
+        assert_eq!(wrong("RUN_ONCE", "maybe"), "`RUN_ONCE` is `true` or `false`");
+        let level = "`LOG_LEVEL`: `LOUD` is none of DEBUG, INFO, WARNING, ERROR and CRITICAL";
+        assert_eq!(wrong("LOG_LEVEL", "LOUD"), level);
+        assert_eq!(
+            wrong("PUSHGATEWAY_ENABLED", "true"),
+            "`PUSHGATEWAY_ENABLED` is on, and `PUSHGATEWAY_URL` is not set"
+        );
         assert_eq!(wrong("INTEGRATION_EXTRA_ARGS", "'a"), "a quote in `INTEGRATION_EXTRA_ARGS` has no end");
     }
 

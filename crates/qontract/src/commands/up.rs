@@ -3,13 +3,14 @@
 mod crew;
 mod screen;
 
+use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_access::Mode;
-use qontract_bundle::Layout;
+use qontract_bundle::{Layout, Sha256};
 use qontract_runtime::looping::Stop;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 use qontract_telemetry::metrics::Metrics;
@@ -26,22 +27,28 @@ use crate::targets::Targets;
 use crew::Crew;
 use screen::Screen;
 
-pub fn run(arguments: &Up, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: Up) -> anyhow::Result<Exit> {
+    let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
     let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
-    let sandbox = sandbox(arguments, &config)?;
+    let sandbox = sandbox(&arguments, &config)?;
     let targets = Targets::new(&config, sandbox.as_deref(), mode)?;
+    let form = arguments.talk.form();
+    let is_live = !arguments.once && form == Form::Text && std::io::stdout().is_terminal();
+    let screen = Arc::new(Screen::new(is_live));
+    let log = Arc::new(Log::new(arguments.talk.level().into()).to(form, screen.sink()));
+    let place =
+        sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
+    let (repo, mode_word) = (arguments.repo.display(), mode.as_str());
+    log.write(&Line::new(Level::Info, format!("up: {mode_word} of {repo} on {place}")));
     let feed = Arc::new(Folder::new(arguments.repo.clone(), Layout::default()));
+    let printer = Printer::default();
     if feed.look(&|text| printer.note(text.trim_end()))? == Look::Bad {
         return Ok(Exit::Failure);
     }
-    let screen = Arc::new(Screen::new(!arguments.once && std::io::stdout().is_terminal()));
-    let log = Arc::new(Log::new(Level::Info, Form::Text).to(screen.sink()));
-    let place =
-        sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
+    let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
     let sha = feed.side()?.source.sha().chars().take(12).collect::<String>();
-    let mode_word = mode.as_str();
-    log.write(&Line::new(Level::Info, format!("up: {mode_word} of bundle {sha} on {place}")));
+    log.write(&Line::new(Level::Info, format!("bundle {sha}")));
     let runs =
         Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
     let runtime =
@@ -74,7 +81,11 @@ pub fn run(arguments: &Up, printer: &Printer) -> anyhow::Result<Exit> {
                 format!("answers on http://{bound}/healthz, /readyz, /metrics"),
             ));
         }
-        let known = Arc::clone(&voices);
+        let (known, reader, ends) = (Arc::clone(&voices), Arc::clone(&screen), stopper.clone());
+        tokio::spawn(async move {
+            reader.is_gone().await;
+            ends.ask();
+        });
         tokio::spawn(signals::listen(stopper, move || known.all(), Arc::clone(&log)));
         tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices)));
         crew.keep(voices, stop).await
@@ -99,7 +110,29 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
     }
     let folder =
         state_folder().ok_or_else(|| UsageError("no folder for the sandbox: pass `--sandbox`".to_owned()))?;
-    Ok(Some(folder.join("sandbox")))
+    // Each data repo has its own: what one says is not what another does.
+    let repo = std::path::absolute(&arguments.repo).context("the working folder is gone")?;
+    let repo = repo.canonicalize().unwrap_or(repo);
+    let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
+    let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();
+    Ok(Some(folder.join("sandbox").join(format!("{name}-{}", &own[..8]))))
+}
+
+/// Takes a sandbox for this process.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let file = folder.join(".lock");
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let lock = File::create(&file).with_context(|| format!("cannot write `{}`", file.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => {
+            let text = format!("another `qontract up` works on `{}`: pass `--sandbox`", folder.display());
+            Err(UsageError(text).into())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock `{}`", file.display()))
+        }
+    }
 }
 
 /// Looks after the data repo, in a thread of its own.

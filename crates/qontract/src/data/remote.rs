@@ -5,7 +5,7 @@ use qontract_access::ReadPermit;
 use qontract_bundle::json::write_javascript;
 use qontract_bundle::{Map, Value};
 use qontract_client_http::{Http, Secret, Settings, Url};
-use qontract_client_server::{Address, Query, Server, ServerError, Sha};
+use qontract_client_server::{Address, CommitInfo, Query, Server, ServerError, Sha};
 use qontract_graphql::{Engine, Node};
 use qontract_runtime::{Answered, Ask, DataError, Places, Source};
 use serde::Deserialize;
@@ -72,7 +72,7 @@ impl Connection {
             },
             address,
             sha: sha.to_string(),
-            commit: info.map(|info| info.commit),
+            info,
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct Remote {
     address: Address,
     endpoint: String,
     sha: String,
-    commit: Option<String>,
+    info: Option<CommitInfo>,
 }
 
 impl Remote {
@@ -106,7 +106,11 @@ impl Source for Remote {
     }
 
     fn commit(&self) -> Option<&str> {
-        self.commit.as_deref()
+        self.info.as_ref().map(|info| info.commit.as_str())
+    }
+
+    fn committed(&self) -> Option<i64> {
+        self.info.as_ref()?.timestamp.parse().ok()
     }
 
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {

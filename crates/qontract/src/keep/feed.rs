@@ -13,9 +13,7 @@ use tokio::sync::watch;
 use crate::check;
 use crate::data::{Connection, Side};
 use crate::input;
-
-/// The shortest time between two looks.
-const SHORTEST: Duration = Duration::from_millis(200);
+use crate::keep::alarm::Alarm;
 
 /// Where the data of loops comes from.
 pub trait Feed: Send + Sync {
@@ -60,7 +58,7 @@ impl Folder {
 
     /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
     pub fn look(&self, show: &dyn Fn(&str)) -> anyhow::Result<Look> {
-        let seen = stamp(&self.repo, &self.layout);
+        let seen = stamp(self.folders());
         if self.lock().seen == Some(seen) {
             return Ok(Look::Same);
         }
@@ -77,16 +75,17 @@ impl Folder {
         Ok(Look::New)
     }
 
-    /// Looks again and again, for ever. The time in between follows from how long a look at the files takes.
+    /// Looks whenever a file changes, for ever.
     pub fn watch(&self, show: &dyn Fn(&str), told: impl Fn(Look)) {
-        let mut pause = SHORTEST;
+        let alarm = Alarm::new(&self.folders());
+        let mut took = Duration::ZERO;
         loop {
-            std::thread::sleep(pause);
+            alarm.wait(took);
             let begun = Instant::now();
             // A look that panics is a look that found nothing good.
             let looked = catch_unwind(AssertUnwindSafe(|| self.look(show)));
             match looked {
-                Ok(Ok(Look::Same)) => pause = (begun.elapsed() * 10).max(SHORTEST),
+                Ok(Ok(Look::Same)) => took = begun.elapsed(),
                 Ok(Ok(look)) => told(look),
                 Ok(Err(error)) => {
                     show(&format!("error: {error:#}\n"));
@@ -95,6 +94,14 @@ impl Folder {
                 Err(_) => told(Look::Bad),
             }
         }
+    }
+
+    /// The folders of a data repo.
+    fn folders(&self) -> Vec<PathBuf> {
+        let Layout { data, resources, schemas, graphql } = &self.layout;
+        let types = Path::new(graphql).parent().unwrap_or(Path::new(""));
+        let parts = [Path::new(data), Path::new(resources), Path::new(schemas), types];
+        parts.iter().map(|part| self.repo.join(part)).collect()
     }
 
     fn build(&self, show: &dyn Fn(&str)) -> anyhow::Result<Option<Side>> {
@@ -165,24 +172,23 @@ impl Feed for Remote {
     }
 }
 
-/// What tells whether a file of a data repo changed: names, sizes and times.
-fn stamp(repo: &Path, layout: &Layout) -> Sha256 {
+/// What tells whether a file below these folders changed: names, sizes and times.
+fn stamp(mut folders: Vec<PathBuf>) -> Sha256 {
     let mut text = String::new();
-    let graphql = Path::new(&layout.graphql).parent().unwrap_or(Path::new("")).to_owned();
-    let parts = [Path::new(&layout.data), Path::new(&layout.resources), Path::new(&layout.schemas), &graphql];
-    let mut open: Vec<PathBuf> = parts.iter().map(|part| repo.join(part)).collect();
-    while let Some(folder) = open.pop() {
+    while let Some(folder) = folders.pop() {
         let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();
         entries.sort_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
-            let Ok(about) = entry.metadata() else { continue };
+            let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
             if about.is_dir() {
-                open.push(entry.path());
+                folders.push(path);
                 continue;
             }
+            // Of a link, what it leads to counts; one to a folder leads to where we look anyway.
+            let about = if about.is_symlink() { std::fs::metadata(&path).unwrap_or(about) } else { about };
             let time = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             let time = time.unwrap_or_default().as_nanos();
-            text.push_str(&format!("{} {} {time}\n", entry.path().display(), about.len()));
+            text.push_str(&format!("{} {} {time}\n", path.display(), about.len()));
         }
     }
     Sha256::of(text.as_bytes())

@@ -32,7 +32,7 @@ impl Health {
             let quiet = status.heard.elapsed();
             let is_late = status.next.is_some_and(|next| next.elapsed() > self.budget);
             if is_late || status.next.is_none() && quiet > self.budget {
-                let waits = status.waits_for.map_or_else(String::new, |activity| format!(": {activity}"));
+                let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: nothing was heard for {} s{waits}\n",
                     voice.integration(),
@@ -78,4 +78,73 @@ async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {
 
 async fn metrics(State(health): State<Health>) -> ([(&'static str, &'static str); 1], String) {
     ([("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")], health.metrics.print())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use qontract_runtime::Ended;
+    use qontract_runtime::looping::{Event, Told as _};
+    use qontract_telemetry::activity::Activity;
+    use qontract_telemetry::log::{Level, Log};
+    use qontract_telemetry::metrics::{Metrics, Process};
+    use tokio::time::advance;
+
+    use super::Health;
+    use crate::keep::voice::Voice;
+
+    fn health() -> (Health, Arc<Voice>) {
+        let metrics = Arc::new(Metrics::default());
+        let process =
+            Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+        let voice = Arc::new(Voice::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
+        let known = Arc::clone(&voice);
+        let voices = Arc::new(move || vec![Arc::clone(&known)]);
+        (Health { metrics, voices, budget: Duration::from_mins(1) }, voice)
+    }
+
+    fn waits(what: &str, seconds: u64) -> Event {
+        let since = Duration::from_secs(seconds);
+        Event::Beat(vec![Activity { what: what.to_owned(), since }])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_goes_on_is_alive_however_long_it_takes() {
+        let (health, voice) = health();
+        voice.tell(Event::Began);
+        for piece in 0..10 {
+            advance(Duration::from_secs(50)).await;
+            voice.tell(waits(&format!("piece {piece}"), 1));
+            assert_eq!(health.is_alive(), Ok(()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_waits_for_the_same_thing_beyond_its_budget_is_not_alive() {
+        let (health, voice) = health();
+        voice.tell(Event::Began);
+        for seconds in 1..=70 {
+            advance(Duration::from_secs(1)).await;
+            voice.tell(waits("GET https://c1/", seconds));
+            assert_eq!(health.is_alive().is_ok(), seconds <= 61, "{seconds}");
+        }
+        let why = health.is_alive().unwrap_err();
+        assert_eq!(why, "a: nothing was heard for 69 s: GET https://c1/ for 70.0 s\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_sleeps_is_alive_until_it_oversleeps_and_ready_once_it_has_run() {
+        let (health, voice) = health();
+        assert!(!health.is_ready());
+        voice.tell(Event::Began);
+        voice.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
+        voice.tell(Event::Sleeps(Duration::from_mins(10)));
+        assert!(health.is_ready());
+        advance(Duration::from_secs(650)).await;
+        assert_eq!(health.is_alive(), Ok(()));
+        advance(Duration::from_secs(15)).await;
+        assert!(health.is_alive().is_err());
+    }
 }

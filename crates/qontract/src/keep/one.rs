@@ -12,7 +12,7 @@ use qontract_runtime::looping::{Carrier, Finish, Limits, Loop, Pace, Stop};
 use qontract_runtime::slot::Slot;
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::cli::{Chosen, RunOptions};
 use crate::config::Config;
@@ -21,6 +21,7 @@ use crate::exit::{Exit, UsageError};
 use crate::integrations;
 use crate::keep::feed::{Feed, Folder, Look, Remote};
 use crate::keep::health::Health;
+use crate::keep::push::{Ends, Push, Pushing};
 use crate::keep::signals;
 use crate::keep::turn::{Manner, Runner};
 use crate::keep::voice::Voice;
@@ -46,6 +47,8 @@ pub struct Keeping {
     pub listen: Option<SocketAddr>,
     /// The name of this shard in metrics.
     pub shard: Option<String>,
+    /// Where metrics are handed over after each run.
+    pub push: Option<Push>,
 }
 
 /// Keeps an integration going until the end is asked for.
@@ -63,7 +66,14 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         shard_id: keeping.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
     };
     let metrics = Arc::new(Metrics::default());
-    let voice = Arc::new(Voice::new(process, Arc::clone(&keeping.log), Arc::clone(&metrics)));
+    let voice = Arc::new(Voice::new(process.clone(), Arc::clone(&keeping.log), Arc::clone(&metrics)));
+    let pushing = match &keeping.push {
+        None => None,
+        Some(push) => {
+            let pushing = Pushing::new(push, process, Arc::clone(&metrics), Arc::clone(&keeping.log))?;
+            Some(Arc::new(pushing))
+        }
+    };
     let feed = feed(options, &config, runtime.handle(), &keeping.log)?;
     let runner = Runner {
         room,
@@ -78,8 +88,8 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         runs: Arc::new(Runs::new(options.runs.clone())?),
         kept: Arc::clone(&voice) as _,
     };
-    let looping =
-        Loop { pace: keeping.pace, limits: Limits::default(), carrier: Carrier::Thread, once: keeping.once };
+    let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
+    let looping = Loop { pace: keeping.pace, limits, carrier: Carrier::Thread, once: keeping.once };
     let finish = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
         let known = Arc::clone(&voice);
@@ -90,8 +100,22 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
             keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
         }
         tokio::spawn(signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log)));
-        let chance = fastrand::f64;
-        anyhow::Ok(looping.keep(Arc::new(runner), feed.news(), stop, (chance, &*voice)).await)
+        let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
+        if let Some(pushing) = pushing.clone() {
+            let ended = Arc::clone(&ended);
+            tokio::spawn(async move {
+                loop {
+                    ended.notified().await;
+                    pushing.push().await;
+                }
+            });
+        }
+        let told = Ends { voice, ended };
+        let finish = looping.keep(Arc::new(runner), feed.news(), stop, (chance, &told)).await;
+        if let Some(pushing) = pushing {
+            pushing.push().await;
+        }
+        anyhow::Ok(finish)
     })?;
     runtime.shutdown_background();
     Ok(match finish {

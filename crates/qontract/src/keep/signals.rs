@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use qontract_diagnostics::counted;
 use qontract_runtime::looping::Stopper;
 use qontract_telemetry::log::{Level, Line, Log};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
-use crate::keep::voice::Voice;
+use crate::keep::voice::{Status, Voice};
 
 /// Listens until it is asked to end: `SIGTERM` and `SIGINT` end, `SIGUSR1` tells what every loop is doing.
 pub async fn listen(
@@ -22,10 +24,9 @@ pub async fn listen(
             _ = interrupt.recv() => break,
             _ = dump.recv() => {
                 for voice in voices() {
-                    let status = voice.status();
-                    let waits = status.waits_for.map_or_else(String::new, |activity| format!(", waits: {activity}"));
-                    let text = format!("{}{waits}", status.doing);
-                    log.write(&Line::new(Level::Warning, text).with("integration", voice.integration()));
+                    for text in doing(&voice.status()) {
+                        log.write(&Line::new(Level::Warning, text).with("integration", voice.integration()));
+                    }
                 }
             }
         }
@@ -39,4 +40,17 @@ pub async fn listen(
     // Asked twice, it ends at once; the next run finishes what was begun.
     log.write(&Line::new(Level::Warning, "asked again: it ends at once"));
     std::process::exit(130)
+}
+
+/// What a loop is doing: a line for each thing that is under way.
+fn doing(status: &Status) -> Vec<String> {
+    let mut lines = vec![match status.next {
+        Some(next) => {
+            let seconds = next.saturating_duration_since(Instant::now()).as_secs();
+            format!("{}, runs again in {seconds} s", status.word)
+        }
+        None => format!("{}, {} under way", status.word, counted(status.doing.len(), "thing")),
+    }];
+    lines.extend(status.doing.iter().map(|one| format!("under way: {one}")));
+    lines
 }

@@ -12,6 +12,7 @@ use qontract_runtime::looping::{Stop, Turn};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Clock, Ended, Options, Record, Request, Room, run};
 
+use crate::keep::audit::{Heard, Trail};
 use crate::keep::feed::Feed;
 use crate::runs::Runs;
 
@@ -29,7 +30,7 @@ pub struct Manner {
 }
 
 /// What is done with the record of a run.
-pub trait Kept: Send + Sync + 'static {
+pub trait Kept: Heard {
     /// A run ended, and this is its record; or it could not begin.
     fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>);
 }
@@ -57,7 +58,7 @@ impl Turn for Runner {
         let (manner, runs, kept) = (manner.clone(), Arc::clone(runs), Arc::clone(kept));
         async move {
             let name = room.about().name.clone();
-            match once(&room, options, &*feed, (&manner, &runs), stop).await {
+            match once(&room, options, &*feed, (&manner, &runs, &kept), stop).await {
                 Ok((ended, record)) => {
                     kept.ran(&name, Ok(&record));
                     ended
@@ -76,7 +77,7 @@ async fn once(
     room: &Room,
     options: Options,
     feed: &dyn Feed,
-    (manner, runs): (&Manner, &Arc<Runs>),
+    (manner, runs, kept): (&Manner, &Arc<Runs>, &Arc<dyn Kept>),
     stop: Stop,
 ) -> anyhow::Result<(Ended, Record)> {
     let head = feed.side()?;
@@ -91,6 +92,12 @@ async fn once(
     request.validate_schemas = manner.validate_schemas;
     request.ledger = Arc::clone(runs) as Arc<dyn Ledger>;
     request.stop = stop;
+    request.audit = Arc::new(Trail {
+        integration: room.about().name.clone(),
+        head: Arc::clone(&head),
+        runs: Arc::clone(runs),
+        heard: Some(Arc::clone(kept) as Arc<dyn Heard>),
+    });
     let clock = Instant::now();
     let outcome = run(room, &request).await;
     let clock = Clock {

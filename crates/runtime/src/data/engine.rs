@@ -31,6 +31,10 @@ impl Source for Loaded {
         Some(self.engine.bundle().stamp().commit.as_str()).filter(|commit| !commit.is_empty())
     }
 
+    fn committed(&self) -> Option<i64> {
+        self.engine.bundle().stamp().timestamp.parse().ok()
+    }
+
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
         let Ask { text, operation, variables } = ask;
         let request = Request { query: text, operation, variables, provenance: true, ..Request::default() };

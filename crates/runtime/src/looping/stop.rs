@@ -6,8 +6,8 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Stop(Option<watch::Receiver<bool>>);
 
-/// Asks for the end.
-#[derive(Debug)]
+/// Asks for the end. A clone asks the same.
+#[derive(Clone, Debug)]
 pub struct Stopper(watch::Sender<bool>);
 
 /// One who asks, and one who hears it.

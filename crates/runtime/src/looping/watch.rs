@@ -49,8 +49,8 @@ pub struct Stuck {
     pub doing: Vec<Activity>,
 }
 
-/// Waits until nothing goes on. `beat` is told now and then what is waited for.
-pub async fn until_stuck(activities: &Activities, limits: &Limits, beat: impl Fn(Option<Activity>)) -> Stuck {
+/// Waits until nothing goes on. `beat` is told now and then what is being done.
+pub async fn until_stuck(activities: &Activities, limits: &Limits, beat: impl Fn(Vec<Activity>)) -> Stuck {
     let begun = Instant::now();
     let (mut ticks, mut since) = (activities.ticks(), begun);
     loop {
@@ -63,6 +63,6 @@ pub async fn until_stuck(activities: &Activities, limits: &Limits, beat: impl Fn
         if quiet >= limits.stall || ran >= limits.run {
             return Stuck { quiet, ran, doing: activities.doing() };
         }
-        beat(activities.waits_for());
+        beat(activities.doing());
     }
 }

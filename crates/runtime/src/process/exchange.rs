@@ -1,12 +1,13 @@
 //! One question to an executable and its answer, within a deadline.
 //!
-//! **Invariant:** the executable and all that it starts are in a process group of their own, which does not outlive the
-//! deadline.
+//! **Invariant:** the executable and all that it starts are in a process group of their own, which outlives neither the
+//! deadline nor the run that asked.
 
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,13 +23,57 @@ const LONGEST: u64 = 64 << 20;
 const TOLD: usize = 2000;
 /// How often it is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);
+/// How often it is looked whether anybody still waits for the answer.
+const LOOK_UP: Duration = Duration::from_millis(50);
 /// How long the last words of an executable that has ended are waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What an executable gets of our own environment.
 const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
 
-/// Asks an executable: the phase is its last argument, the request its stdin, the answer its stdout.
-pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) -> Result<Vec<u8>, Fault> {
+/// Whether anybody still waits for the answer.
+#[derive(Clone, Debug, Default)]
+pub struct Given(Arc<AtomicBool>);
+
+/// Whoever waits for an answer holds this; dropped, it gives it up.
+#[derive(Debug)]
+pub struct Waiting(Given);
+
+impl Waiting {
+    /// Somebody waits.
+    pub fn new() -> (Self, Given) {
+        let given = Given::default();
+        (Self(given.clone()), given)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Given {
+    fn up(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One question.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The last argument of the executable.
+    pub phase: &'a str,
+    /// Its stdin.
+    pub request: &'a Value,
+    /// Whether it gets what it needs to write.
+    pub writing: bool,
+    /// Whether anybody still waits for the answer.
+    pub given: &'a Given,
+}
+
+/// Asks an executable: the answer is its stdout.
+pub fn exchange(program: &Program, question: Question<'_>) -> Result<Vec<u8>, Fault> {
+    let Question { phase, request, writing, given } = question;
     let mut child = Group(start(program, phase, writing)?);
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
@@ -40,10 +85,18 @@ pub fn exchange(program: &Program, phase: &str, request: &Value, writing: bool) 
     thread::spawn(move || done.send(stdout.map(limited)));
     let name = program.name();
     let began = Instant::now();
-    let answer = finished.recv_timeout(program.deadline).ok();
-    let left = program.deadline.saturating_sub(began.elapsed());
-    let (Some(answer), Some(status)) = (answer, child.end(left)) else {
+    let left = || program.deadline.saturating_sub(began.elapsed());
+    let answer = loop {
+        let answer = finished.recv_timeout(left().min(LOOK_UP)).ok();
+        if answer.is_some() || left().is_zero() || given.up() {
+            break answer;
+        }
+    };
+    let (Some(answer), Some(status)) = (answer, child.end(&|| left().is_zero() || given.up())) else {
         drop(child);
+        if given.up() {
+            return Err(Fault::us(format!("nobody waits for `{phase}` of {name} any more")));
+        }
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("`{phase}` of {name} took longer than {within} s")));
     };
@@ -95,11 +148,10 @@ struct Group(Child);
 
 impl Group {
     /// How it ended by itself, if it does so in time; what it started and left behind ends with it.
-    fn end(&mut self, within: Duration) -> Option<ExitStatus> {
-        let began = Instant::now();
+    fn end(&mut self, is_late: &dyn Fn() -> bool) -> Option<ExitStatus> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         while waitid(WaitId::Pid(self.pid()?), options).ok()?.is_none() {
-            if began.elapsed() >= within {
+            if is_late() {
                 return None;
             }
             thread::sleep(LOOK);

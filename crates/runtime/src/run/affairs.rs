@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::guard::{Approvals, Judge, Removed};
 use crate::key::ShardKey;
 use crate::listing;
-use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState};
+use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState, Skip};
 use crate::place::Place;
 use crate::plan::Thing;
 use crate::room::Room;
@@ -133,7 +133,7 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     let mut known = declared.keys();
     known.extend(gone.iter().cloned().chain(declared.faults().keys().cloned()));
     outcome.warnings.extend(request.options.idle(&room.about().flags, &known));
-    let mut pass_over = |key: ShardKey, why: String, faults: &[Fault]| {
+    let mut pass_over = |key: ShardKey, why: Skip, faults: &[Fault]| {
         let mut shard = ShardOutcome::new(ShardState::Skipped(why));
         shard.faults.extend_from_slice(faults);
         outcome.shards.insert(key, shard);
@@ -141,7 +141,7 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     // What is wrong with no shard in particular is wrong whatever is selected.
     let concerns = |key: &ShardKey| key.is_whole() || selected(room, request, key);
     for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
-        pass_over(key.clone(), "it is declared wrongly".to_owned(), faults);
+        pass_over(key.clone(), Skip::Wrong, faults);
     }
     // What head changes about addresses is not used before it is merged.
     let distrust = request.mode == Mode::DryRun && !request.trust_head;
@@ -163,7 +163,7 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     let wrong = declared.faults();
     for key in gone.into_iter().filter(|key| selected(room, request, key) && !wrong.contains_key(key)) {
         match base.as_ref().and_then(|base| base.disabled(&key)) {
-            Some(off) => pass_over(key, format!("it is orphaned, and was switched off for {}", off.by), &[]),
+            Some(off) => pass_over(key, Skip::DisabledBefore(off.by.clone()), &[]),
             None => orphans.push(key),
         }
     }
@@ -179,14 +179,13 @@ fn skip(
     declared: &dyn AnyDeclared,
     key: &ShardKey,
     trusted: Option<&BTreeSet<qontract_bundle::Sha256>>,
-) -> Option<String> {
+) -> Option<Skip> {
     if let Some(disabled) = declared.disabled(key) {
-        return Some(format!("the data switches the integration off for {}", disabled.by));
+        return Some(Skip::Disabled(disabled.by.clone()));
     }
     let target = declared.target(key)?;
     let known = trusted.is_none_or(|trusted| trusted.contains(&target));
-    (!known)
-        .then(|| "how it is reached is new or changed, and is not dialled until it is approved".to_owned())
+    (!known).then_some(Skip::Undialled)
 }
 
 fn selected(room: &Room, request: &Request, key: &ShardKey) -> bool {

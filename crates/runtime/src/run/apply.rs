@@ -5,10 +5,12 @@ use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::Request;
 use super::round::guarded;
+use crate::audit::Written;
 use crate::contract::{Applied, Write};
 use crate::erased::{Dynamic, Opaque};
 use crate::fault::Fault;
 use crate::guard::Refusal;
+use crate::key::ShardKey;
 use crate::plan::{Group, Plan};
 use qontract_telemetry::activity;
 
@@ -25,14 +27,20 @@ pub struct Done {
     pub faults: Vec<Fault>,
 }
 
+/// Who does the steps of one shard.
+pub struct Hand<'r> {
+    /// The room.
+    pub room: &'r dyn Dynamic,
+    /// The permit.
+    pub write: &'r Write<'r>,
+    /// The shard.
+    pub key: &'r ShardKey,
+    /// What was asked.
+    pub request: &'r Request,
+}
+
 /// Does the steps that are not held. Groups of one stage go side by side, and one stage goes after the other.
-pub async fn plan(
-    room: &dyn Dynamic,
-    write: &Write<'_>,
-    plan: &Plan<Opaque>,
-    verdict: &[Option<Refusal>],
-    request: &Request,
-) -> Done {
+pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal>]) -> Done {
     let mut rest = verdict;
     let mut groups = Vec::new();
     for group in &plan.groups {
@@ -45,9 +53,9 @@ pub async fn plan(
     for stage in groups.chunk_by(|(one, _), (next, _)| one.stage == next.stage) {
         let mut doing: Vec<BoxFuture<'_, _>> = Vec::new();
         for (group, verdicts) in stage {
-            doing.push(self::group(room, write, group, verdicts, request).boxed());
+            doing.push(self::group(&hand, group, verdicts).boxed());
         }
-        let mut each = futures_util::stream::iter(doing).buffered(request.limits.groups.max(1));
+        let mut each = futures_util::stream::iter(doing).buffered(hand.request.limits.groups.max(1));
         while let Some(mut of_group) = each.next().await {
             done.applied += of_group.applied;
             done.stale |= of_group.stale;
@@ -59,13 +67,8 @@ pub async fn plan(
 }
 
 /// Does the steps of a group, one after the other. A failed or stale step ends it.
-async fn group(
-    room: &dyn Dynamic,
-    write: &Write<'_>,
-    group: &Group<Opaque>,
-    verdicts: &[Option<Refusal>],
-    request: &Request,
-) -> Done {
+async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusal>]) -> Done {
+    let Hand { room, write, key, request } = *hand;
     let mut done = Done::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
         if request.stop.is_asked() {
@@ -74,7 +77,12 @@ async fn group(
         }
         let _doing =
             activity::begin(step.changes.first().map_or_else(|| group.name.clone(), ToString::to_string));
-        match guarded(request.limits.phase, "apply", room.apply(write, &step.action)).await {
+        let applied = guarded(request.limits.phase, "apply", room.apply(write, &step.action)).await;
+        if !matches!(applied, Ok(Applied::Stale)) {
+            let (changes, failed) = (step.changes.as_slice(), applied.as_ref().err());
+            request.audit.wrote(&Written { run: write.run, shard: key, changes, failed });
+        }
+        match applied {
             Ok(Applied::Done) => done.applied += 1,
             Ok(Applied::Stale) => {
                 done.stale = true;

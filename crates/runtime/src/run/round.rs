@@ -13,7 +13,7 @@ use qontract_telemetry::activity;
 
 use super::Request;
 use super::affairs::Work;
-use super::apply::{self, Done};
+use super::apply::{self, Done, Hand};
 use super::rehearse;
 use crate::about::MOST_ROUNDS;
 use crate::contract::Read;
@@ -139,7 +139,8 @@ impl Crew<'_> {
         let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
-            let done = apply::plan(self.room, &write, &planned.plan, verdict, self.request);
+            let hand = Hand { room: self.room, write: &write, key, request: self.request };
+            let done = apply::plan(hand, &planned.plan, verdict);
             applying.push(done.map(|done| (key.clone(), done)).boxed());
         }
         let done: Vec<(ShardKey, Done)> =

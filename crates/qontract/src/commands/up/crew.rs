@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use qontract_access::Mode;
 use qontract_runtime::looping::{Carrier, Finish, Limits, Loop, Pace, Stop, Stopper};
 use qontract_runtime::slot::Slot;
@@ -12,6 +14,7 @@ use qontract_runtime::{Ended, Options, listing};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::exit::Exit;
@@ -67,7 +70,13 @@ impl Crew {
             self.config.integrations.contains_key(name)
                 || ALL.iter().any(|entry| (entry.about)().name == *name)
         };
-        Ok(defined.into_iter().map(|(name, _)| name).filter(is_here).collect())
+        let names: Vec<String> = defined.into_iter().map(|(name, _)| name).filter(is_here).collect();
+        if names.is_empty() {
+            let text = "the data defines no integration that is here: a file of the schema \
+                `/app-sre/integration-1.yml` defines one, and `qontract integrations` lists those that are here";
+            self.log.write(&Line::new(Level::Warning, text));
+        }
+        Ok(names)
     }
 
     fn voice(&self, name: &str) -> Arc<Voice> {
@@ -129,6 +138,12 @@ impl Crew {
                 .with("changes", changes)
                 .with("held", held);
             self.log.write(&line);
+            // What only would be changed is not yet as the data says.
+            let ended = if ended.code() == 0 && self.mode == Mode::DryRun && changes > 0 {
+                Ended::Failed
+            } else {
+                ended
+            };
             if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
                 worst = ended;
             }
@@ -141,20 +156,22 @@ impl Crew {
     pub async fn keep(&self, voices: Arc<Voices>, stop: Stop) -> anyhow::Result<Exit> {
         let mut news = self.feed.news();
         let fatal = Arc::new(Notify::new());
-        let mut running: BTreeMap<String, (Stopper, tokio::task::JoinHandle<()>)> = BTreeMap::new();
+        let mut running: BTreeMap<String, Running> = BTreeMap::new();
+        let mut ending: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
         loop {
             news.mark_unchanged();
             let names = self.names()?;
             for name in running.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
-                if let Some((stopper, _)) = running.remove(&name) {
+                if let Some(Running { stopper, task }) = running.remove(&name) {
                     stopper.ask();
                     voices.remove(&name);
+                    ending.insert(name, task);
                 }
             }
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     // One that cannot be started does not keep the others from it.
-                    match self.start(place.key(), &voices, &fatal) {
+                    match self.start(place.key(), &voices, &fatal, ending.remove(place.key())) {
                         Ok(started) => drop(place.insert(started)),
                         Err(error) => self.cannot_start(place.key(), &error),
                     }
@@ -170,12 +187,12 @@ impl Crew {
                 }
             }
         }
-        for (stopper, _) in running.values() {
-            stopper.ask();
+        for one in running.values() {
+            one.stopper.ask();
         }
         // What does not end in time is left to the end of the process.
-        let tasks = futures_util::future::join_all(running.into_values().map(|(_, task)| task));
-        let _ = tokio::time::timeout(Duration::from_secs(40), tasks).await;
+        let tasks = running.into_values().map(|one| one.task).chain(ending.into_values());
+        let _ = tokio::time::timeout(Duration::from_secs(40), futures_util::future::join_all(tasks)).await;
         Ok(Exit::Ok)
     }
 
@@ -184,12 +201,14 @@ impl Crew {
         self.log.write(&line);
     }
 
+    /// Starts a loop; `before` is one of the same integration that is still ending.
     fn start(
         &self,
         name: &str,
         voices: &Voices,
         fatal: &Arc<Notify>,
-    ) -> anyhow::Result<(Stopper, tokio::task::JoinHandle<()>)> {
+        before: Option<JoinHandle<()>>,
+    ) -> anyhow::Result<Running> {
         let voice = self.voice(name);
         let runner = Arc::new(self.runner(name, &voice)?);
         voices.add(name, Arc::clone(&voice));
@@ -197,22 +216,33 @@ impl Crew {
         let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
         let (name, fatal) = (name.to_owned(), Arc::clone(fatal));
         let task = tokio::spawn(async move {
-            // One that gives up is begun anew, since here nobody else would do it; but not for ever.
+            if let Some(before) = before {
+                // However it ended: two of the same never run side by side.
+                let _ = before.await;
+            }
+            // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
             for _ in 0..BEGINNINGS {
-                let finish = looping
-                    .keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice))
-                    .await;
-                if finish != Finish::GaveUp {
-                    return;
-                }
-                let line = Line::new(Level::Error, "stuck too often: it is begun anew");
+                let keeping =
+                    looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
+                let why = match AssertUnwindSafe(keeping).catch_unwind().await {
+                    Ok(Finish::GaveUp) => "stuck too often",
+                    Ok(Finish::Once(_) | Finish::Stopped) => return,
+                    Err(_) => "its loop panicked",
+                };
+                let line = Line::new(Level::Error, format!("{why}: it is begun anew"));
                 log.write(&line.with("integration", name.as_str()));
                 tokio::time::sleep(looping.pace.retry).await;
             }
             fatal.notify_one();
         });
-        Ok((stopper, task))
+        Ok(Running { stopper, task })
     }
+}
+
+/// A loop.
+struct Running {
+    stopper: Stopper,
+    task: JoinHandle<()>,
 }
 
 /// A number from 0 to 1.

@@ -4,22 +4,25 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::crew::Voices;
-use crate::keep::voice::Status;
+use crate::keep::voice::{ShardRow, Status};
 
 /// The screen.
 pub struct Screen {
     is_live: bool,
     /// How many lines the table has now, and its text.
     table: Mutex<(usize, String)>,
+    /// Told when nobody reads any more.
+    gone: Notify,
 }
 
 impl Screen {
     /// A screen; on a terminal it is live.
     pub fn new(is_live: bool) -> Self {
-        Self { is_live, table: Mutex::default() }
+        Self { is_live, table: Mutex::default(), gone: Notify::new() }
     }
 
     /// Where the lines of the log go: above the table.
@@ -27,8 +30,21 @@ impl Screen {
         Sink(Arc::clone(self))
     }
 
+    /// Waits until nobody reads any more.
+    pub async fn is_gone(&self) {
+        self.gone.notified().await;
+    }
+
     /// Writes lines above the table.
     pub fn line(&self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.write(bytes);
+        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            self.gone.notify_one();
+        }
+        written
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
         // Always the table first, then the terminal: whoever takes both takes them in this order.
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
@@ -89,24 +105,37 @@ pub async fn draw(screen: Arc<Screen>, voices: Arc<Voices>) {
     }
 }
 
-/// The table: a row for each loop.
+/// More shards of one integration than this are not shown.
+const MOST_SHARDS: usize = 5;
+
+/// The table: a row for each loop, and below it one for each shard with something to tell.
 fn table(rows: &[(String, Status)], now: Instant) -> String {
-    let mut lines = vec![["INTEGRATION", "NOW", "LAST", "TOOK", "CHANGES", "NEXT"].map(str::to_owned)];
+    let mut lines =
+        vec![["INTEGRATION", "SHARD", "NOW", "LAST", "TOOK", "CHANGES", "NEXT"].map(str::to_owned)];
     for (name, status) in rows {
         let (last, took) = status.last.map_or_else(Default::default, |(ended, took)| {
             (ended.as_str().to_owned(), format!("{:.1} s", took.as_secs_f64()))
         });
-        let changes = match status.changes {
-            (changes, 0) => changes.to_string(),
-            (changes, held) => format!("{changes}, {held} held"),
-        };
         let next = status.next.map_or_else(String::new, |next| {
             format!("in {} s", next.saturating_duration_since(now).as_secs())
         });
-        let now = status.waits_for.as_ref().map_or_else(|| status.doing.clone(), |one| one.what.clone());
-        lines.push([name.clone(), short(&now), last, took, changes, next]);
+        let doing = status.doing.last().map_or_else(|| status.word.to_owned(), |one| short(&one.what));
+        let shards =
+            if status.last.is_some() { format!("all {}", status.shards.len()) } else { String::new() };
+        lines.push([name.clone(), shards, doing, last, took, changes(status.changes), next]);
+        let news: Vec<&ShardRow> =
+            status.shards.iter().filter(|row| row.failed || row.changes != (0, 0)).collect();
+        for row in news.iter().take(MOST_SHARDS) {
+            let word = if row.failed { "failed" } else { "ok" }.to_owned();
+            let empty = String::new;
+            lines.push([empty(), short(&row.key), empty(), word, empty(), changes(row.changes), empty()]);
+        }
+        if news.len() > MOST_SHARDS {
+            let more = format!("and {} more", news.len() - MOST_SHARDS);
+            lines.push(["", &more, "", "", "", "", ""].map(str::to_owned));
+        }
     }
-    let mut widths = [0; 6];
+    let mut widths = [0; 7];
     for line in &lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = (*width).max(cell.chars().count());
@@ -122,6 +151,13 @@ fn table(rows: &[(String, Status)], now: Instant) -> String {
     text
 }
 
+fn changes(counts: (usize, usize)) -> String {
+    match counts {
+        (changes, 0) => changes.to_string(),
+        (changes, held) => format!("{changes}, {held} held"),
+    }
+}
+
 fn short(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -131,25 +167,36 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Status, table};
+    use super::{ShardRow, Status, table};
     use qontract_runtime::Ended;
     use std::time::Duration;
     use tokio::time::Instant;
+
+    fn row(key: &str, changes: (usize, usize), failed: bool) -> ShardRow {
+        ShardRow { key: key.to_owned(), changes, failed }
+    }
 
     #[test]
     fn a_row_tells_how_a_loop_goes() {
         let now = Instant::now();
         let status = Status {
-            doing: "sleeps".to_owned(),
-            last: Some((Ended::Ok, Duration::from_millis(1230))),
+            word: "sleeps",
+            last: Some((Ended::Failed, Duration::from_millis(1230))),
             changes: (2, 1),
+            shards: vec![
+                row("cluster=a", (2, 1), false),
+                row("cluster=b", (0, 0), true),
+                row("cluster=c", (0, 0), false),
+            ],
             next: Some(now + Duration::from_mins(10)),
             ..Status::default()
         };
         assert_eq!(
             table(&[("openshift-namespaces".to_owned(), status)], now),
-            "INTEGRATION           NOW     LAST  TOOK   CHANGES    NEXT\n\
-             openshift-namespaces  sleeps  ok    1.2 s  2, 1 held  in 600 s\n"
+            "INTEGRATION           SHARD      NOW     LAST    TOOK   CHANGES    NEXT\n\
+             openshift-namespaces  all 3      sleeps  failed  1.2 s  2, 1 held  in 600 s\n\
+             \x20                     cluster=a          ok             2, 1 held\n\
+             \x20                     cluster=b          failed         0\n"
         );
     }
 }

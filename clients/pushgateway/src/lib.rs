@@ -1,0 +1,94 @@
+//! A Pushgateway, which takes the metrics of processes and keeps them for Prometheus.
+//!
+//! **Invariant:** only `POST`s below `/metrics/job/` are sent.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use qontract_access::ReadPermit;
+use qontract_client_http::{Http, HttpError, Request, SafePost, Secret, Url};
+
+/// The job that all processes belong to.
+const JOB: &str = "qontract-reconcile";
+
+/// Where metrics are handed over.
+#[derive(Clone, Debug)]
+pub struct Pushgateway {
+    http: Http,
+    url: Url,
+    login: Secret,
+}
+
+/// Why metrics were not handed over.
+#[derive(Debug, thiserror::Error)]
+pub enum PushgatewayError {
+    /// Sending them.
+    #[error("cannot hand over metrics")]
+    Pushing(#[source] HttpError),
+}
+
+impl Pushgateway {
+    /// The one at this address, which lets us in with a name and a password.
+    pub fn new(http: &Http, url: Url, (name, password): (&str, &Secret)) -> Self {
+        // Metrics tell about us: handing them over changes no target.
+        #[expect(clippy::disallowed_methods, reason = "our own figures, below this path alone")]
+        let http = http.with_safe_post(SafePost::new(&url, &format!("{}/metrics/job/", base(&url))));
+        let login = STANDARD.encode(format!("{name}:{}", password.expose()));
+        let login = Secret::new(format!("Basic {login}"));
+        Self { http, url, login }
+    }
+
+    /// Hands over the metrics of a group, which is named by labels.
+    pub async fn push(
+        &self,
+        permit: &ReadPermit,
+        labels: &[(&str, &str)],
+        metrics: &str,
+    ) -> Result<(), PushgatewayError> {
+        let mut url = self.url.clone();
+        url.set_path(&path(&base(&self.url), labels));
+        let body = metrics.as_bytes().to_vec();
+        let request = Request::post(url, "text/plain; version=0.0.4", body)
+            .idempotent()
+            .secret_header("Authorization", &self.login);
+        self.http.read(permit, request).await.map(drop).map_err(PushgatewayError::Pushing)
+    }
+}
+
+fn base(url: &Url) -> String {
+    url.path().trim_end_matches('/').to_owned()
+}
+
+/// The path of a group.
+fn path(base: &str, labels: &[(&str, &str)]) -> String {
+    let mut path = format!("{base}/metrics/job/{JOB}");
+    for (name, value) in labels {
+        let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+        if value.is_empty() {
+            // As the gateway wants an empty value.
+            path.push_str(&format!("/{name}@base64/="));
+        } else if value.chars().all(is_plain) {
+            path.push_str(&format!("/{name}/{value}"));
+        } else {
+            path.push_str(&format!("/{name}@base64/{}", URL_SAFE.encode(value)));
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn a_group_is_a_path() {
+        let check = |value: &str, expect: &str| {
+            assert_eq!(
+                path("/push", &[("integration", value)]),
+                format!("/push/metrics/job/qontract-reconcile{expect}")
+            );
+        };
+        check("a-b_c.1", "/integration/a-b_c.1");
+        check("a/b", "/integration@base64/YS9i");
+        check("", "/integration@base64/=");
+    }
+}

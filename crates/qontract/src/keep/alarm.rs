@@ -1,0 +1,71 @@
+//! Tells when a file changes.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+/// Folders of other machines, and links, may change without a word: so often it is looked all the same.
+const AT_LEAST: Duration = Duration::from_secs(10);
+/// The shortest time between two looks where nobody tells of changes.
+const SHORTEST: Duration = Duration::from_millis(200);
+/// So long nothing changes any more when all of a change is there.
+const SETTLED: Duration = Duration::from_millis(20);
+/// After so many of them it is looked whatever goes on.
+const UNSETTLED: u32 = 20;
+
+/// Tells when something changes below some folders.
+pub struct Alarm {
+    /// What the operating system tells; it may tell nothing at all.
+    told: Option<(Receiver<()>, RecommendedWatcher)>,
+}
+
+impl Alarm {
+    /// Of these folders, with all that is below them.
+    pub fn new(folders: &[PathBuf]) -> Self {
+        Self { told: listen(folders).ok() }
+    }
+
+    /// Waits until something changed, or might have. `took` is how long it takes to look.
+    pub fn wait(&self, took: Duration) {
+        let Some((told, _)) = &self.told else {
+            return std::thread::sleep((took * 10).max(SHORTEST));
+        };
+        match told.recv_timeout(AT_LEAST.max(took * 100)) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep((took * 10).max(SHORTEST)),
+            Ok(()) => {
+                for _ in 0..UNSETTLED {
+                    if told.recv_timeout(SETTLED).is_err() {
+                        break;
+                    }
+                    while told.try_recv().is_ok() {}
+                }
+            }
+        }
+    }
+}
+
+fn listen(folders: &[PathBuf]) -> notify::Result<(Receiver<()>, RecommendedWatcher)> {
+    let (sender, told) = mpsc::channel();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        // That something is read, which we do ourselves, changes nothing. Whatever cannot be told apart may be a change.
+        let is_change = event.map_or(true, |event| match event.kind {
+            EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+            EventKind::Any
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Remove(_)
+            | EventKind::Other => true,
+        });
+        if is_change {
+            let _ = sender.send(());
+        }
+    })?;
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        watcher.watch(folder, RecursiveMode::Recursive)?;
+    }
+    Ok((told, watcher))
+}

@@ -1,0 +1,34 @@
+//! What was written, told at the moment it is: one line per step, whatever becomes of the run.
+
+use std::fmt;
+
+use crate::fault::Fault;
+use crate::key::ShardKey;
+use crate::plan::Change;
+
+/// A step that was done, or tried: the world may have changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// The shard.
+    pub shard: &'a ShardKey,
+    /// What the step changes.
+    pub changes: &'a [Change],
+    /// Why it failed, if it did: what it did before that is not known.
+    pub failed: Option<&'a Fault>,
+}
+
+/// Who is told of every write.
+pub trait Audit: fmt::Debug + Send + Sync {
+    /// Something was written.
+    fn wrote(&self, written: &Written<'_>);
+}
+
+/// Nobody is told.
+#[derive(Debug)]
+pub struct NoAudit;
+
+impl Audit for NoAudit {
+    fn wrote(&self, _: &Written<'_>) {}
+}
