@@ -10,8 +10,12 @@
 mod act;
 mod estate;
 mod fault;
+mod grounds;
+mod keeper;
 mod observe;
+mod plain;
 mod plan;
+mod reach;
 mod recycle;
 
 use std::sync::Arc;
@@ -21,7 +25,15 @@ use qontract_client_kubernetes::Kubernetes;
 pub use act::Action;
 pub use estate::{Estate, Item, Managed};
 pub use fault::fault;
+pub use grounds::{Ground, Grounds};
+pub use keeper::{Keeper, Kept, Plot};
 pub use observe::Seen;
+pub use plain::{Objects, Plain};
+pub use qontract_client_kubernetes::{Cluster, TokenRef};
+pub use reach::Reached;
+
+/// What a room declares: shards that are reached by their cluster.
+pub type Declared<S> = qontract_runtime::state::Declared<(), Cluster, S>;
 
 /// Looks after the objects of an integration.
 #[derive(Clone)]

@@ -28,7 +28,7 @@ pub const ALL: [Entry; 2] = [
         about: openshift_namespaces::about,
         make: |targets| {
             let kubernetes = Arc::clone(targets.kubernetes()?);
-            Ok(Room::staged(openshift_namespaces::OpenshiftNamespaces::new(kubernetes)))
+            Ok(Room::staged(openshift_namespaces::OpenshiftNamespaces::room(kubernetes)))
         },
     },
     Entry {

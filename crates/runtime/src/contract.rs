@@ -95,7 +95,7 @@ pub struct Write<'r> {
     pub run: &'r str,
 }
 
-/// One shard of a declared state, as `resolve` sees it.
+/// One shard of a declared state, as `resolve` and `observe` see it.
 #[derive(Debug)]
 pub struct View<'d, C, T, S> {
     /// Its key.
@@ -105,6 +105,15 @@ pub struct View<'d, C, T, S> {
     /// What is declared.
     pub shard: &'d Shard<T, S>,
 }
+
+// Whatever it looks at, a view can be copied.
+impl<C, T, S> Clone for View<'_, C, T, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C, T, S> Copy for View<'_, C, T, S> {}
 
 /// The declared state of an integration.
 pub type DeclaredOf<I> = Declared<<I as Staged>::Common, <I as Staged>::Target, <I as Staged>::State>;
@@ -139,11 +148,11 @@ pub trait Staged: Send + Sync + 'static {
         view: View<'_, Self::Common, Self::Target, Self::State>,
     ) -> impl Future<Output = Result<Vec<Want<Self::Item>>, Fault>> + Send;
 
-    /// All that we own there now.
+    /// All that we own there now; of a shard that only base has, as base declares it, with nothing wanted.
     fn observe(
         &self,
         read: &Read,
-        target: &Self::Target,
+        view: View<'_, Self::Common, Self::Target, Self::State>,
         wanted: &[Want<Self::Item>],
     ) -> impl Future<Output = Result<World<Self::Found>, Fault>> + Send;
 

@@ -202,7 +202,8 @@ impl<I: Staged> Dynamic for Erased<I> {
         async move {
             let declared = own::<DeclaredOf<I>>(declared.as_any());
             let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
-            let world = self.0.observe(read, &shard.target, own::<Vec<Want<I::Item>>>(&*wants.inner)).await?;
+            let view = View { key, common: &declared.common, shard };
+            let world = self.0.observe(read, view, own::<Vec<Want<I::Item>>>(&*wants.inner)).await?;
             let count = |observed: &Observed<I::Found>| match observed {
                 Observed::Known(things) => Ok(things.len()),
                 Observed::Unknown(fault) => Err(fault.clone()),

@@ -46,6 +46,17 @@ impl<T, S> Shard<T, S> {
         let places = place.into_iter().map(|place| (String::new(), place)).collect();
         Self { target, state, places, disabled: None }
     }
+
+    /// Where a part of the state comes from: the place of the longest pointer at or above it.
+    pub fn place(&self, pointer: &str) -> Option<&Place> {
+        let mut pointer = pointer;
+        loop {
+            if let Some(place) = self.places.get(pointer) {
+                return Some(place);
+            }
+            pointer = &pointer[..pointer.rfind('/')?];
+        }
+    }
 }
 
 /// What the data says, per shard key.

@@ -60,7 +60,12 @@ impl Staged for Ladders {
         Ok(Vec::new())
     }
 
-    async fn observe(&self, _: &Read, (): &(), _: &[Want<()>]) -> Result<World<String>, Fault> {
+    async fn observe(
+        &self,
+        _: &Read,
+        _: View<'_, Self::Common, Self::Target, Self::State>,
+        _: &[Want<()>],
+    ) -> Result<World<String>, Fault> {
         let done = self.done.lock().unwrap().clone();
         Ok(BTreeMap::from([(Scope::new([("ladder", "l")]), Observed::Known(done))]))
     }

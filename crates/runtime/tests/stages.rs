@@ -57,7 +57,12 @@ impl Staged for Walls {
         Ok(Vec::new())
     }
 
-    async fn observe(&self, read: &Read, (): &(), _: &[Want<()>]) -> Result<World<()>, Fault> {
+    async fn observe(
+        &self,
+        read: &Read,
+        _: View<'_, (), (), usize>,
+        _: &[Want<()>],
+    ) -> Result<World<()>, Fault> {
         let list = async { self.log.lock().unwrap().push("list".to_owned()) };
         read.memo.once("bricks", list).await;
         Ok(BTreeMap::from([(scope(), Observed::Known(Vec::new()))]))

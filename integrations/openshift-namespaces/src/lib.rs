@@ -4,15 +4,16 @@ mod declare;
 mod query;
 mod want;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_client_kubernetes::{Cluster, Kubernetes};
-use qontract_objects::{Action, Item, Seen, Steward};
-use qontract_runtime::{
-    About, Applied, Data, DeclaredOf, Fault, Options, Plan, Read, Rehearsed, Staged, View, Want, World, Write,
-};
+use qontract_client_kubernetes::{Kind, Kubernetes};
+use qontract_objects::{Declared, Estate, Item, Keeper, Kept, Managed, Plot, reads_clusters};
+use qontract_runtime::{About, Data, Fault, Options, Read, Want};
 
 pub use declare::Namespace;
+
+reads_clusters!(query);
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespaces";
@@ -20,7 +21,6 @@ pub const NAME: &str = "openshift-namespaces";
 /// The integration.
 pub struct OpenshiftNamespaces {
     about: About,
-    steward: Steward,
 }
 
 /// What it says about itself.
@@ -34,53 +34,34 @@ pub fn about() -> About {
 
 impl OpenshiftNamespaces {
     /// The integration on these clusters.
-    pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
-        Self { about: about(), steward: Steward::new(kubernetes) }
+    pub fn room(kubernetes: Arc<dyn Kubernetes>) -> Kept<Self> {
+        Kept::new(Self { about: about() }, kubernetes)
     }
 }
 
-impl Staged for OpenshiftNamespaces {
-    type Common = ();
-    type Target = Cluster;
+impl Keeper for OpenshiftNamespaces {
     type State = Namespace;
-    type Item = Item;
-    type Found = Seen;
-    type Action = Action;
 
     fn about(&self) -> &About {
         &self.about
     }
 
-    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<Namespace>, Fault> {
         declare::declare(data)
     }
 
-    async fn resolve(
+    /// The namespace of the shard: others are nobody's business here.
+    fn estate(&self, plot: Plot<'_, Namespace>) -> (Option<String>, Vec<Managed>) {
+        let name = plot.key.get("namespace").unwrap_or_default().to_owned();
+        (None, vec![Managed { kind: Kind::namespace(), names: Some(BTreeSet::from([name])) }])
+    }
+
+    async fn wanted(
         &self,
         _: &Read,
-        view: View<'_, (), Cluster, Namespace>,
+        plot: Plot<'_, Namespace>,
+        estate: &Arc<Estate>,
     ) -> Result<Vec<Want<Item>>, Fault> {
-        Ok(vec![want::want(&view)])
-    }
-
-    async fn observe(
-        &self,
-        read: &Read,
-        target: &Cluster,
-        wanted: &[Want<Item>],
-    ) -> Result<World<Seen>, Fault> {
-        Ok(self.steward.observe(read, &want::estate(target, wanted), wanted).await)
-    }
-
-    fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
-        self.steward.plan(wanted, world)
-    }
-
-    async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
-        self.steward.rehearse(read, action).await
-    }
-
-    async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
-        self.steward.apply(write, action).await
+        Ok(vec![want::want(plot, estate)])
     }
 }

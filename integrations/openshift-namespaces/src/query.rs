@@ -16,6 +16,17 @@ pub struct VaultSecret {
     pub version: Option<i32>,
 }
 
+/// A `VaultSecret_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ClusterClusterAdminAutomationToken {
+    /// `path`
+    pub path: String,
+    /// `field`
+    pub field: String,
+    /// `version`
+    pub version: Option<i32>,
+}
+
 /// A `DisableClusterAutomations_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct DisableClusterAutomations {
@@ -34,6 +45,9 @@ pub struct Cluster {
     /// `automationToken`
     #[serde(rename = "automationToken")]
     pub automation_token: Option<VaultSecret>,
+    /// `clusterAdminAutomationToken`
+    #[serde(rename = "clusterAdminAutomationToken")]
+    pub cluster_admin_automation_token: Option<ClusterClusterAdminAutomationToken>,
     /// `disable`
     pub disable: Option<DisableClusterAutomations>,
 }

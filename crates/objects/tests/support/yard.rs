@@ -187,10 +187,10 @@ impl Staged for Yard {
     async fn observe(
         &self,
         read: &Read,
-        namespace: &String,
+        view: View<'_, Self::Common, Self::Target, Self::State>,
         wanted: &[Want<Item>],
     ) -> Result<World<Seen>, Fault> {
-        Ok(self.steward.observe(read, &self.estate(namespace), wanted).await)
+        Ok(self.steward.observe(read, &self.estate(&view.shard.target), wanted).await)
     }
 
     fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {

@@ -89,8 +89,8 @@ fn differences<T: Serialize, S: Serialize>(
         .into_iter()
         .take(MOST_TOLD)
         .map(|change| {
-            let places = if change.change.after().is_some() { &new.places } else { &old.places };
-            let place = nearest(places, &change.pointer);
+            let shard = if change.change.after().is_some() { new } else { old };
+            let place = shard.place(&change.pointer).cloned();
             Difference { path: change.pointer, place }
         })
         .collect();
@@ -102,17 +102,6 @@ fn differences<T: Serialize, S: Serialize>(
         found.push(Difference { path: String::new(), place });
     }
     found
-}
-
-/// The place of the longest pointer above `pointer`; the pointer below it is kept if the place is one value.
-fn nearest(places: &BTreeMap<String, Place>, pointer: &str) -> Option<Place> {
-    let mut above = pointer;
-    loop {
-        if let Some(place) = places.get(above) {
-            return Some(place.clone());
-        }
-        above = &above[..above.rfind('/')?];
-    }
 }
 
 fn value<S: Serialize>(state: &S) -> Value {

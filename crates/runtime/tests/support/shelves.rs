@@ -228,9 +228,10 @@ impl Staged for ShelvesRoom {
     async fn observe(
         &self,
         _: &Read,
-        shelf: &String,
+        view: View<'_, Self::Common, Self::Target, Self::State>,
         _: &[Want<String>],
     ) -> Result<World<(String, Thingy)>, Fault> {
+        let shelf = &view.shard.target;
         {
             let mut world = self.world.lock().unwrap();
             let now = world.reading.0 + 1;

@@ -53,8 +53,13 @@ impl Staged for {{Type}} {
         Ok(observe::wants(&view))
     }
 
-    async fn observe(&self, _: &Read, target: &Target, _: &[Want<Item>]) -> Result<World<Seen>, Fault> {
-        Ok(observe::observe(target))
+    async fn observe(
+        &self,
+        _: &Read,
+        view: View<'_, (), Target, App>,
+        _: &[Want<Item>],
+    ) -> Result<World<Seen>, Fault> {
+        Ok(observe::observe(&view.shard.target))
     }
 
     fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
