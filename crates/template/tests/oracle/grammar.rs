@@ -1,0 +1,108 @@
+//! Templates from a grammar and a seed: small, odd, and mostly valid.
+
+use fastrand::Rng;
+use serde_json::Value as Json;
+
+use super::corpus;
+use super::reader::Case;
+
+const ATOMS: [&str; 44] = [
+    "0", "1", "-1", "2", "7", "-7", "1.5", "2.0", "-0.5", "true", "false", "none", "''", "'a'", "'Ab c'", "'1'", "' x '",
+    "'<&>'", "[]", "[1, 2]", "['b', 'a']", "[1, 'a']", "{}", "{'a': 1}", "(1, 2)", "()", "name", "text", "numbers",
+    "words", "mixed", "labels", "users", "nested", "deep", "nothing", "yes", "half", "empty", "missing", "range(3)",
+    "accent", "x", "json",
+];
+
+const OPERATORS: [&str; 17] =
+    ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=", "and", "or", "in", "not in"];
+
+const FILTERS: [&str; 70] = [
+    "abs", "upper", "lower", "title", "capitalize", "trim", "length", "count", "first", "last", "list", "reverse|list",
+    "sort", "sort(true)", "unique|list", "join", "join('-')", "join(1)", "string", "int", "int(5)", "float", "float(1.5)",
+    "round", "round(1)", "round(1, 'ceil')", "tojson", "tojson(indent=1)", "tojson|indent", "default('d')",
+    "default('d', true)", "d", "replace('a', 'b')", "replace('', '.')", "truncate(5)", "truncate(4, true, '.', 0)",
+    "indent", "indent(1, true)", "center(9)", "wordcount", "urlencode", "urlescape", "urlunescape", "e", "max", "min",
+    "sum", "batch(2)|list", "slice(2)|list", "items|list", "dictsort", "dictsort(by='value')", "map('upper')|list",
+    "map('int')|list", "map(attribute='name')|list", "map(attribute=0)|list", "select|list", "reject|list",
+    "select('string')|list", "select('odd')|list", "selectattr('age', 'gt', 26)|list", "rejectattr('roles')|list",
+    "groupby('age')|list", "groupby(0)|list", "sort(attribute='age')|list", "filesizeformat", "format(1)", "attr('a')",
+    "json_to_dict", "yaml_to_dict",
+];
+
+const TESTS: [&str; 22] = [
+    "defined", "undefined", "none", "string", "number", "integer", "float", "mapping", "sequence", "iterable", "odd",
+    "even", "divisibleby 2", "lower", "upper", "true", "false", "boolean", "in [1, 'a']", "eq 1", "gt 1", "not none",
+];
+
+const POSTFIXES: [&str; 30] = [
+    "[0]", "[-1]", "[1:]", "[::-1]", "[:1]", "[0:2]", ".a", "['a']", ".name", "[0].name", ".upper()", ".split()",
+    ".split('a')", ".strip()", ".keys()|list", ".items()|list", ".values()|list", ".get('a')", ".get('z', 1)",
+    ".replace('a', 'x')", ".startswith('a')", ".join(words)", ".count('a')", ".index(1)", ".copy()", ".append(1)",
+    ".pop()", ".splitlines()", ".lower()", "[x]",
+];
+
+pub fn generate(count: usize) -> Vec<Case> {
+    let mut rng = Rng::with_seed(7);
+    let variables: Json = corpus::variables();
+    (0..count).map(|_| Case::new(&template(&mut rng), &variables)).collect()
+}
+
+fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
+    from[rng.usize(..from.len())]
+}
+
+fn expression(rng: &mut Rng, depth: usize) -> String {
+    if depth == 0 {
+        return pick(rng, &ATOMS).to_owned();
+    }
+    let inner = |rng: &mut Rng| expression(rng, depth - 1);
+    match rng.usize(..12) {
+        0 | 1 => format!("{} {} {}", inner(rng), pick(rng, &OPERATORS), inner(rng)),
+        2 => format!("({} {} {})", inner(rng), pick(rng, &OPERATORS), inner(rng)),
+        3..=5 => format!("{}|{}", inner(rng), pick(rng, &FILTERS)),
+        6 => format!("({})|{}", inner(rng), pick(rng, &FILTERS)),
+        7 => format!("{} is {}", inner(rng), pick(rng, &TESTS)),
+        8 => format!("({}){}", inner(rng), pick(rng, &POSTFIXES)),
+        9 => format!("{}{}", pick(rng, &ATOMS), pick(rng, &POSTFIXES)),
+        10 => format!("({} if {} else {})", inner(rng), inner(rng), inner(rng)),
+        _ => match rng.usize(..5) {
+            0 => format!("not {}", inner(rng)),
+            1 => format!("-{}", inner(rng)),
+            2 => format!("[{}, {}]", inner(rng), inner(rng)),
+            3 => format!("{{'k': {}, {}: 1}}", inner(rng), pick(rng, &ATOMS)),
+            _ => format!("'%s|%5s' % ({}, {})", inner(rng), inner(rng)),
+        },
+    }
+}
+
+fn body(rng: &mut Rng, depth: usize) -> String {
+    let sign = |rng: &mut Rng| pick(rng, &["", "", "", "-"]);
+    let blank = pick(rng, &["", " ", "\n", "  \n "]);
+    if depth == 0 {
+        let depth = rng.usize(1..3);
+        return format!("{blank}{{{{{} {} {}}}}}{blank}", sign(rng), expression(rng, depth), sign(rng));
+    }
+    let inside = body(rng, depth - 1);
+    let expression = expression(rng, 1);
+    let (open, close) = (format!("{{%{} ", sign(rng)), format!(" {}%}}", sign(rng)));
+    match rng.usize(..9) {
+        0 => format!("{open}if {expression}{close}{inside}{{% else %}}n{open}endif{close}{blank}"),
+        1 => format!("{open}for x in {expression}{close}{inside}{blank}{open}else{close}e{{% endfor %}}"),
+        2 => format!("{open}for x in {expression}{close}{{{{ loop.index }}}}{{{{ loop.last }}}}{inside}{open}endfor{close}"),
+        3 => format!("{open}set x = {expression}{close}{inside}"),
+        4 => format!("{{% set x %}}{inside}{open}endset{close}{{{{ x }}}}"),
+        5 => format!("{open}with x = {expression}{close}{inside}{{% endwith %}}{blank}"),
+        6 => format!("{{% macro m(x, y={expression}) %}}{inside}{{{{ y }}}}{{% endmacro %}}{{{{ m(1) }}}}{{{{ m(2, 3) }}}}"),
+        7 => format!("{{% filter {} %}}{inside}{{% endfilter %}}", pick(rng, &["upper", "trim", "indent", "replace('a', 'b')"])),
+        _ => format!("{{% b64encode %}}{inside}{{% endb64encode %}}{}", body(rng, depth - 1)),
+    }
+}
+
+fn template(rng: &mut Rng) -> String {
+    let depth = rng.usize(..3);
+    let mut text = body(rng, depth);
+    if rng.bool() {
+        text = format!("{{% set x = {} %}}{text}", pick(rng, &ATOMS[..40]));
+    }
+    text
+}
