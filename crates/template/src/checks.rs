@@ -87,14 +87,14 @@ fn plain(run: &mut Run<'_>, name: &str, value: &Value) -> Outcome<bool> {
             _ => false,
         },
         "iterable" => match value {
-            Value::Undefined(what) if run.is_strict() => return run.undefined(what),
+            Value::Undefined(what) if run.is_fatal(what) => return run.undefined(what),
             Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
             Value::Namespace(_) | Value::Function(_) | Value::Method(_) | Value::Macro(_) => false,
             Value::Cycler(_) | Value::Joiner(_) => return refused("whether this can be looped over"),
             _ => true,
         },
         "sequence" => match value {
-            Value::Undefined(what) if run.is_strict() => return run.undefined(what),
+            Value::Undefined(what) if run.is_fatal(what) => false,
             Value::Text(_) | Value::Markup(_) | Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Range(_) => true,
             Value::Undefined(_) => true,
             Value::Loop(_) => return refused("whether a loop is a sequence"),

@@ -95,8 +95,7 @@ impl Run<'_> {
     pub fn iter(&mut self, value: &Value) -> Outcome<Rc<Iter>> {
         let state = match value {
             Value::Undefined(what) => {
-                self.settled(value)?;
-                if self.is_strict() {
+                if self.is_fatal(what) {
                     return self.undefined(what);
                 }
                 State::Known(Vec::new().into_iter())

@@ -7,6 +7,7 @@
 mod address;
 mod braces;
 mod checks;
+mod constant;
 mod data;
 mod dedent;
 mod fault;

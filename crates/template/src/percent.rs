@@ -65,7 +65,7 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, values: &Value) -> Outcom
     }
     out.push_str(rest);
     run.charge(out.len())?;
-    let is_mapping = matches!(values, Value::Dict(_) | Value::List(_)) || used_mapping;
+    let is_mapping = matches!(values, Value::Dict(_) | Value::List(_) | Value::Range(_) | Value::Undefined(_)) || used_mapping;
     if !is_mapping && next.next().is_some() {
         return failed("`%` has too many values");
     }

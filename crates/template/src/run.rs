@@ -17,6 +17,7 @@ pub(crate) use call::Args;
 pub(crate) use operate::{float, float_of};
 
 use crate::address::{Address, Answer, Lookups};
+use crate::constant;
 use crate::data::Data;
 use crate::fault::{Kind, Outcome, Trouble};
 use crate::lexer;
@@ -29,6 +30,9 @@ use crate::value::{Dict, Value, convert};
 
 /// What stands for something that was not looked up yet. It may be printed, since what is rendered is then thrown away.
 pub(crate) const PENDING: &str = "\0pending";
+
+/// What an `if` without `else` is, within an expression: missing, but leniently so, even in a strict template.
+pub(crate) const NO_ELSE: &str = "the `if` of an expression was false, and there is no `else`";
 
 /// How a name that is missing is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +91,8 @@ impl<'a> Run<'a> {
         let outer_assigned = std::mem::replace(&mut self.assigned, assigned);
         let outer_variables = std::mem::replace(&mut self.variables, variables);
         let mut out = String::new();
-        let done = self.deeper(|run| run.statements(&parsed.body, &Scope::root(), &mut out));
+        let done = constant::check(self, &parsed.body)
+            .and_then(|()| self.deeper(|run| run.statements(&parsed.body, &Scope::root(), &mut out)));
         self.assigned = outer_assigned;
         self.variables = outer_variables;
         done.map(|()| out)
@@ -110,6 +115,11 @@ impl<'a> Run<'a> {
         self.strictness = outer;
         self.line = line;
         rendered.map_err(|trouble| within(trouble, line, "the template given to `eval`"))
+    }
+
+    /// Whether any use of this missing thing is a fault.
+    pub fn is_fatal(&self, what: &str) -> bool {
+        what == PENDING || (self.is_strict() && what != NO_ELSE)
     }
 
     pub fn is_strict(&self) -> bool {

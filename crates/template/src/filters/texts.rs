@@ -12,7 +12,7 @@ use crate::wrap;
 
 pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Outcome<Value> {
     if let Value::Undefined(what) = value
-        && run.is_strict()
+        && run.is_fatal(what)
     {
         return run.undefined(what);
     }

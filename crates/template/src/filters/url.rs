@@ -43,7 +43,7 @@ pub(crate) fn unescape(run: &mut Run<'_>, text: Option<Value>, encoding: Option<
 /// The filter `urlencode`: a text, or pairs.
 pub(crate) fn encode(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
     let pairs = match value {
-        Value::Undefined(what) if run.is_strict() => return run.undefined(what),
+        Value::Undefined(what) if run.is_fatal(what) => return run.undefined(what),
         Value::Dict(dict) => run.view(dict, View::Items)?,
         Value::List(_) | Value::Tuple(_) | Value::Iter(_) | Value::View(..) => run.collect(value)?,
         Value::Range(_) => return failed("`urlencode` takes pairs"),

@@ -224,7 +224,7 @@ fn words(text: &str, most: usize) -> Vec<&str> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         if words.len() == most {
-            words.push(rest.trim_end_matches(is_space));
+            words.push(rest);
             break;
         }
         let end = rest.find(is_space).unwrap_or(rest.len());
@@ -239,7 +239,7 @@ fn words_from_end(text: &str, most: usize) -> Vec<&str> {
     let mut rest = text.trim_end_matches(is_space);
     while !rest.is_empty() {
         if words.len() == most {
-            words.push(rest.trim_start_matches(is_space));
+            words.push(rest);
             break;
         }
         let start = rest.char_indices().rfind(|(_, character)| is_space(*character));

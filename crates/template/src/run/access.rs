@@ -162,7 +162,7 @@ impl Run<'_> {
             }
             Value::Range(_) => refused("a slice of a range"),
             Value::Markup(_) => refused("a slice of text that is marked as safe"),
-            _ => Ok(Value::Undefined(format!("a {} has no slices", of.kind()).into())),
+            _ => failed(format!("a {} has no slices", of.kind())),
         }
     }
 }

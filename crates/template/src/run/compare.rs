@@ -44,11 +44,13 @@ impl Run<'_> {
     /// `left == right`.
     pub fn equal(&mut self, left: &Value, right: &Value) -> Outcome<bool> {
         self.step(1)?;
-        if let (Value::Undefined(what), _) | (_, Value::Undefined(what)) = (left, right) {
-            self.settled(left)?;
-            self.settled(right)?;
-            if self.is_strict() {
-                return self.undefined(what);
+        if left.is_undefined() || right.is_undefined() {
+            for side in [left, right] {
+                if let Value::Undefined(what) = side
+                    && self.is_fatal(what)
+                {
+                    return self.undefined(what);
+                }
             }
             return Ok(left.is_undefined() && right.is_undefined());
         }
@@ -137,14 +139,14 @@ impl Run<'_> {
                     self.charge(text.len())?;
                     Ok(text.contains(&**part))
                 }
-                Value::Undefined(what) if self.is_strict() => self.undefined(what),
+                Value::Undefined(what) if self.is_fatal(what) => self.undefined(what),
                 _ => failed(format!("a {} cannot be in a text", item.kind())),
             },
             Value::Dict(dict) | Value::View(dict, View::Keys) => {
                 let key = self.key(item)?;
                 Ok(dict.items.borrow().get(&key).is_some())
             }
-            Value::Undefined(what) if self.is_strict() => self.undefined(what),
+            Value::Undefined(what) if self.is_fatal(what) => self.undefined(what),
             Value::None
             | Value::Bool(_)
             | Value::Int(_)
@@ -171,7 +173,7 @@ impl Run<'_> {
     /// The key that `value` is, if it can be one.
     pub fn key(&self, value: &Value) -> Outcome<Key> {
         if let Value::Undefined(what) = value {
-            if self.is_strict() {
+            if self.is_fatal(what) {
                 return self.undefined(what);
             }
             return refused("an undefined value as a key");

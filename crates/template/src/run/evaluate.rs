@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Args, Run};
+use super::{Args, NO_ELSE, Run};
 use crate::fault::{Outcome, failed, refused};
 use crate::scope::Scope;
 use crate::syntax::{Arguments, Call, Comparison, Expression, Kind};
@@ -114,9 +114,7 @@ impl Run<'_> {
                 }
                 match otherwise {
                     Some(otherwise) => self.evaluate(otherwise, scope),
-                    None => Ok(Value::Undefined(
-                        "the `if` of an expression was false, and there is no `else`".into(),
-                    )),
+                    None => Ok(Value::Undefined(NO_ELSE.into())),
                 }
             }
             _ => refused("this expression"),
@@ -154,8 +152,7 @@ impl Run<'_> {
                 Value::Undefined(what) => return self.undefined(what),
                 value => match value.as_int() {
                     Some(number) => Some(number),
-                    None if matches!(of, Value::Dict(_) | Value::None | Value::Int(_)) => None,
-                    None => return refused(format!("a slice with a {}", value.kind())),
+                    None => return failed(format!("a slice with a {}", value.kind())),
                 },
             };
         }

@@ -1,6 +1,6 @@
 //! Python's `str`, `repr`, truth and length.
 
-use super::{PENDING, Run};
+use super::Run;
 use crate::fault::{Outcome, failed, refused};
 use crate::value::{Value, View, print};
 
@@ -20,7 +20,7 @@ impl Run<'_> {
                 out.push_str(text);
             }
             Value::Undefined(what) => {
-                if self.is_strict() || &**what == PENDING {
+                if self.is_fatal(what) {
                     return self.undefined(what);
                 }
             }
@@ -117,7 +117,7 @@ impl Run<'_> {
     pub fn truth(&self, value: &Value) -> Outcome<bool> {
         Ok(match value {
             Value::Undefined(what) => {
-                if self.is_strict() || &**what == PENDING {
+                if self.is_fatal(what) {
                     return self.undefined(what);
                 }
                 false
@@ -146,7 +146,7 @@ impl Run<'_> {
     pub fn length(&self, value: &Value) -> Outcome<usize> {
         Ok(match value {
             Value::Undefined(what) => {
-                if self.is_strict() || &**what == PENDING {
+                if self.is_fatal(what) {
                     return self.undefined(what);
                 }
                 0

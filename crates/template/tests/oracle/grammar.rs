@@ -42,7 +42,7 @@ const POSTFIXES: [&str; 30] = [
 ];
 
 pub fn generate(count: usize) -> Vec<Case> {
-    let mut rng = Rng::with_seed(7);
+    let mut rng = Rng::with_seed(std::env::var("QONTRACT_ORACLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7));
     let variables: Json = corpus::variables();
     (0..count).map(|_| Case::new(&template(&mut rng), &variables)).collect()
 }
