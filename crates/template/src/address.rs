@@ -77,7 +77,8 @@ impl Address {
 /// The form that stands for the value in declared state.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let region = |region: &Option<String>| region.as_ref().map_or(String::new(), |region| format!(" in {region}"));
+        let region =
+            |region: &Option<String>| region.as_ref().map_or(String::new(), |region| format!(" in {region}"));
         match self {
             Address::Secret { path, key, version, allow_not_found } => {
                 write!(f, "vault({path}#{key}")?;

@@ -5,7 +5,7 @@ use crate::run::{Args, Run};
 use crate::value::Value;
 
 /// `pattern.format(args)`
-pub(crate) fn format(run: &mut Run<'_>, pattern: &str, args: Args) -> Outcome<Value> {
+pub(crate) fn format(run: &mut Run<'_>, pattern: &str, args: &Args) -> Outcome<Value> {
     let mut out = String::new();
     let mut rest = pattern;
     // whether places are counted, or given
@@ -47,7 +47,9 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, args: Args) -> Outcome<Va
         if given && counted > 0 {
             return failed("a pattern counts its places or gives them, not both");
         }
-        let Some(value) = value.cloned() else { return failed(format!("the pattern's `{{{name}}}` is not there")) };
+        let Some(value) = value.cloned() else {
+            return failed(format!("the pattern's `{{{name}}}` is not there"));
+        };
         let shown = match conversion {
             None => show(run, &value, spec)?,
             Some("s") => {
@@ -97,7 +99,9 @@ fn show(run: &mut Run<'_>, value: &Value, spec: &str) -> Outcome<String> {
     let mut precision = None;
     if characters.get(at) == Some(&'.') {
         at += 1;
-        let Ok(number) = digits(&mut at).parse::<usize>() else { return failed("a spec without its precision") };
+        let Ok(number) = digits(&mut at).parse::<usize>() else {
+            return failed("a spec without its precision");
+        };
         precision = Some(number);
     }
     run.charge(width.saturating_add(precision.unwrap_or(0)))?;

@@ -10,10 +10,45 @@ use crate::value::Value;
 
 /// All tests of Jinja2.
 pub(crate) const SUPPORTED: [&str; 39] = [
-    "odd", "even", "divisibleby", "defined", "undefined", "filter", "test", "none", "boolean", "false", "true",
-    "integer", "float", "lower", "upper", "string", "mapping", "number", "sequence", "iterable", "callable", "sameas",
-    "escaped", "in", "==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan",
-    "<=", "le",
+    "odd",
+    "even",
+    "divisibleby",
+    "defined",
+    "undefined",
+    "filter",
+    "test",
+    "none",
+    "boolean",
+    "false",
+    "true",
+    "integer",
+    "float",
+    "lower",
+    "upper",
+    "string",
+    "mapping",
+    "number",
+    "sequence",
+    "iterable",
+    "callable",
+    "sameas",
+    "escaped",
+    "in",
+    "==",
+    "eq",
+    "equalto",
+    "!=",
+    "ne",
+    ">",
+    "gt",
+    "greaterthan",
+    "ge",
+    ">=",
+    "<",
+    "lt",
+    "lessthan",
+    "<=",
+    "le",
 ];
 
 /// Whether there is a test of this name.
@@ -81,22 +116,37 @@ fn plain(run: &mut Run<'_>, name: &str, value: &Value) -> Outcome<bool> {
         "string" => matches!(value, Value::Text(_) | Value::Markup(_)),
         "escaped" => matches!(value, Value::Markup(_)),
         "mapping" => matches!(value, Value::Dict(_)),
-        "callable" => match value {
-            Value::Function(_) | Value::Method(_) | Value::Macro(_) | Value::Loop(_) | Value::Joiner(_) => true,
-            Value::Undefined(_) => true,
-            _ => false,
-        },
+        "callable" => matches!(
+            value,
+            Value::Function(_)
+                | Value::Method(_)
+                | Value::Macro(_)
+                | Value::Loop(_)
+                | Value::Joiner(_)
+                | Value::Undefined(_)
+        ),
         "iterable" => match value {
             Value::Undefined(what) if run.is_fatal(what) => return run.undefined(what),
-            Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
-            Value::Namespace(_) | Value::Function(_) | Value::Method(_) | Value::Macro(_) => false,
+            Value::None
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Namespace(_)
+            | Value::Function(_)
+            | Value::Method(_)
+            | Value::Macro(_) => false,
             Value::Cycler(_) | Value::Joiner(_) => return refused("whether this can be looped over"),
             _ => true,
         },
         "sequence" => match value {
             Value::Undefined(what) if run.is_fatal(what) => false,
-            Value::Text(_) | Value::Markup(_) | Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Range(_) => true,
-            Value::Undefined(_) => true,
+            Value::Text(_)
+            | Value::Markup(_)
+            | Value::List(_)
+            | Value::Tuple(_)
+            | Value::Dict(_)
+            | Value::Range(_)
+            | Value::Undefined(_) => true,
             Value::Loop(_) => return refused("whether a loop is a sequence"),
             _ => false,
         },

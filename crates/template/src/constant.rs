@@ -75,7 +75,9 @@ fn look(run: &mut Run<'_>, expression: &Expression, scope: &Rc<Scope>) -> Outcom
         Kind::Dict(_) => drop(run.evaluate(expression, scope)?),
         Kind::Attribute(..) | Kind::Item(..) | Kind::Slice(..) => match run.evaluate(expression, scope) {
             Ok(value) if !value.is_undefined() => {}
-            Err(trouble) if matches!(trouble.kind, FaultKind::Refused | FaultKind::Limit) => return Err(trouble),
+            Err(trouble) if matches!(trouble.kind, FaultKind::Refused | FaultKind::Limit) => {
+                return Err(trouble);
+            }
             _ => return missing(expression),
         },
         Kind::Filter(..) => match run.evaluate(expression, scope) {
@@ -90,7 +92,11 @@ fn look(run: &mut Run<'_>, expression: &Expression, scope: &Rc<Scope>) -> Outcom
 }
 
 fn missing<T>(expression: &Expression) -> Outcome<T> {
-    Err(Trouble::at(FaultKind::Refused, expression.line, "something that is missing in a constant expression"))
+    Err(Trouble::at(
+        FaultKind::Refused,
+        expression.line,
+        "something that is missing in a constant expression",
+    ))
 }
 
 fn of_arguments(arguments: &Arguments) -> impl Iterator<Item = &Expression> {
@@ -101,11 +107,16 @@ fn of_arguments(arguments: &Arguments) -> impl Iterator<Item = &Expression> {
 
 fn parts(kind: &Kind) -> Vec<&Expression> {
     match kind {
-        Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Text(_) | Kind::Name(_) => Vec::new(),
+        Kind::None | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Text(_) | Kind::Name(_) => {
+            Vec::new()
+        }
         Kind::List(items) | Kind::Tuple(items) | Kind::Concat(items) => items.iter().collect(),
         Kind::Dict(entries) => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
         Kind::Attribute(of, _) | Kind::Not(of) | Kind::Negative(of) | Kind::Positive(of) => vec![of],
-        Kind::Item(left, right) | Kind::Binary(_, left, right) | Kind::And(left, right) | Kind::Or(left, right) => {
+        Kind::Item(left, right)
+        | Kind::Binary(_, left, right)
+        | Kind::And(left, right)
+        | Kind::Or(left, right) => {
             vec![left, right]
         }
         Kind::Slice(of, bounds) => {
@@ -113,8 +124,12 @@ fn parts(kind: &Kind) -> Vec<&Expression> {
         }
         Kind::Call(of, arguments)
         | Kind::Filter(of, Call { arguments, .. })
-        | Kind::Test(of, Call { arguments, .. }) => std::iter::once(&**of).chain(of_arguments(arguments)).collect(),
-        Kind::Compare(left, rest) => std::iter::once(&**left).chain(rest.iter().map(|(_, right)| right)).collect(),
+        | Kind::Test(of, Call { arguments, .. }) => {
+            std::iter::once(&**of).chain(of_arguments(arguments)).collect()
+        }
+        Kind::Compare(left, rest) => {
+            std::iter::once(&**left).chain(rest.iter().map(|(_, right)| right)).collect()
+        }
         Kind::Conditional { condition, then, otherwise } => {
             [&**condition, &**then].into_iter().chain(otherwise.iter().map(|boxed| &**boxed)).collect()
         }

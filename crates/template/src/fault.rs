@@ -43,6 +43,7 @@ pub(crate) struct Trouble {
 
 pub(crate) type Outcome<T> = Result<T, Box<Trouble>>;
 
+#[expect(clippy::unnecessary_box_returns, reason = "it travels boxed in every outcome")]
 impl Trouble {
     pub fn new(kind: Kind, message: impl Into<String>) -> Box<Self> {
         Box::new(Self { kind, message: message.into(), line: None })
@@ -53,7 +54,12 @@ impl Trouble {
     }
 
     pub fn placed(self, path: &str, line: usize) -> Fault {
-        Fault { path: path.to_owned(), line: self.line.unwrap_or(line), kind: self.kind, message: self.message }
+        Fault {
+            path: path.to_owned(),
+            line: self.line.unwrap_or(line),
+            kind: self.kind,
+            message: self.message,
+        }
     }
 }
 

@@ -22,12 +22,64 @@ use crate::value::Value;
 
 /// Filters that are rendered as Jinja2 renders them.
 pub(crate) const SUPPORTED: [&str; 58] = [
-    "abs", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e", "escape", "eval",
-    "extract_jsonpath", "filesizeformat", "first", "float", "forceescape", "format", "groupby", "indent", "int",
-    "items", "join", "json_pointers", "json_to_dict", "last", "length", "list", "lower", "map", "matches_jsonpath",
-    "max", "min", "reject", "rejectattr", "replace", "reverse", "round", "safe", "select", "selectattr", "slice",
-    "sort", "string", "sum", "title", "tojson", "trim", "truncate", "unique", "upper", "urlencode", "urlescape",
-    "urlunescape", "wordcount", "yaml_to_dict", "wordwrap", "xmlattr",
+    "abs",
+    "attr",
+    "batch",
+    "capitalize",
+    "center",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "eval",
+    "extract_jsonpath",
+    "filesizeformat",
+    "first",
+    "float",
+    "forceescape",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "json_pointers",
+    "json_to_dict",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "matches_jsonpath",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "string",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+    "urlescape",
+    "urlunescape",
+    "wordcount",
+    "yaml_to_dict",
+    "wordwrap",
+    "xmlattr",
 ];
 
 /// Filters that are refused, and why.
@@ -41,8 +93,15 @@ pub(crate) const REFUSED: [(&str, &str); 5] = [
 
 /// Filters that only templates of a data repo have, not those given to `eval`.
 const OWN: [&str; 9] = [
-    "eval", "extract_jsonpath", "json_pointers", "json_to_dict", "matches_jsonpath", "str_format", "urlescape",
-    "urlunescape", "yaml_to_dict",
+    "eval",
+    "extract_jsonpath",
+    "json_pointers",
+    "json_to_dict",
+    "matches_jsonpath",
+    "str_format",
+    "urlescape",
+    "urlunescape",
+    "yaml_to_dict",
 ];
 
 /// Whether there is a filter of this name.
@@ -64,16 +123,18 @@ pub(crate) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> 
         return refused(format!("the filter `{name}`: {why}"));
     }
     match name {
-        "abs" | "float" | "int" | "round" | "sum" | "filesizeformat" => numbers::apply(run, name, &value, args),
-        "capitalize" | "center" | "e" | "escape" | "forceescape" | "format" | "indent" | "lower" | "replace"
-        | "safe" | "string" | "title" | "trim" | "truncate" | "upper" | "wordcount" | "wordwrap" | "xmlattr" => {
-            texts::apply(run, name, &value, args)
+        "abs" | "float" | "int" | "round" | "sum" | "filesizeformat" => {
+            numbers::apply(run, name, &value, args)
         }
-        "batch" | "items" | "map" | "reject" | "rejectattr" | "select" | "selectattr" | "slice" | "unique" => {
-            lazy::apply(run, name, value, args)
+        "capitalize" | "center" | "e" | "escape" | "forceescape" | "format" | "indent" | "lower"
+        | "replace" | "safe" | "string" | "title" | "trim" | "truncate" | "upper" | "wordcount"
+        | "wordwrap" | "xmlattr" => texts::apply(run, name, &value, args),
+        "batch" | "items" | "map" | "reject" | "rejectattr" | "select" | "selectattr" | "slice"
+        | "unique" => lazy::apply(run, name, value, args),
+        "eval" | "extract_jsonpath" | "json_pointers" | "json_to_dict" | "matches_jsonpath"
+        | "yaml_to_dict" | "tojson" | "urlencode" | "urlescape" | "urlunescape" => {
+            outside::apply(run, name, value, args)
         }
-        "eval" | "extract_jsonpath" | "json_pointers" | "json_to_dict" | "matches_jsonpath" | "yaml_to_dict"
-        | "tojson" | "urlencode" | "urlescape" | "urlunescape" => outside::apply(run, name, value, args),
         "default" | "d" => default(run, value, args),
         _ => lists::apply(run, name, &value, args),
     }

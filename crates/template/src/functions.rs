@@ -12,8 +12,18 @@ use crate::value::{Cycler, Dict, Joiner, Range, Value};
 
 /// Functions that are put over the variables of every template of a data repo.
 pub(crate) const OUTSIDE: [&str; 12] = [
-    "vault", "github", "query", "url", "s3", "s3_ls", "urlescape", "urlunescape", "hash_list", "flatten_dict",
-    "yesterday", "sloth_alerts",
+    "vault",
+    "github",
+    "query",
+    "url",
+    "s3",
+    "s3_ls",
+    "urlescape",
+    "urlunescape",
+    "hash_list",
+    "flatten_dict",
+    "yesterday",
+    "sloth_alerts",
 ];
 
 /// Functions of Jinja2.
@@ -29,7 +39,7 @@ pub(crate) fn inside(name: &str) -> Option<&'static str> {
 
 pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> {
     match name {
-        "range" => range(args),
+        "range" => range(&args),
         "dict" => dict(run, args),
         "namespace" => match dict(run, args)? {
             Value::Dict(mapping) => Ok(Value::Namespace(mapping)),
@@ -155,7 +165,7 @@ fn nested(run: &mut Run<'_>, value: Option<Value>) -> Outcome<String> {
     run.deeper(|run| run.nested(&text))
 }
 
-fn range(args: Args) -> Outcome<Value> {
+fn range(args: &Args) -> Outcome<Value> {
     if !args.named.is_empty() {
         return failed("`range` takes no named arguments");
     }

@@ -55,7 +55,6 @@ impl State {
     pub fn children(&self) -> Vec<Value> {
         match self {
             State::Items(of, _) | State::Pairs(of) | State::Deferred { of, .. } => vec![of.clone()],
-            State::Inner(inner) => vec![Value::Iter(Rc::clone(inner))],
             State::Prepared { of, args, .. } => std::iter::once(of.clone()).chain(args.values()).collect(),
             State::Known(items) => items.as_slice().to_vec(),
             State::Range(..) => Vec::new(),
@@ -68,7 +67,9 @@ impl State {
             State::Selected { inner, test, .. } => std::iter::once(Value::Iter(Rc::clone(inner)))
                 .chain(test.iter().flat_map(|(_, args)| args.values()))
                 .collect(),
-            State::Unique { inner, .. } | State::Condition { inner, .. } => vec![Value::Iter(Rc::clone(inner))],
+            State::Unique { inner, .. } | State::Condition { inner, .. } | State::Inner(inner) => {
+                vec![Value::Iter(Rc::clone(inner))]
+            }
             State::Batch { inner, fill, .. } => vec![Value::Iter(Rc::clone(inner)), fill.clone()],
             State::Slices { of, fill, .. } => vec![of.clone(), fill.clone()],
         }
@@ -91,8 +92,8 @@ pub(crate) struct Loop {
 }
 
 impl Run<'_> {
-    /// `iter(value)`.
-    pub fn iter(&mut self, value: &Value) -> Outcome<Rc<Iter>> {
+    /// What goes through the items of a value.
+    pub fn iterator(&mut self, value: &Value) -> Outcome<Rc<Iter>> {
         let state = match value {
             Value::Undefined(what) => {
                 if self.is_fatal(what) {
@@ -133,9 +134,10 @@ impl Run<'_> {
         Ok(match view {
             View::Keys => entries.into_iter().map(|(key, _)| key).collect(),
             View::Values => entries.into_iter().map(|(_, value)| value).collect(),
-            View::Items => {
-                entries.into_iter().map(|(key, value)| self.tuple(vec![key, value])).collect::<Outcome<_>>()?
-            }
+            View::Items => entries
+                .into_iter()
+                .map(|(key, value)| self.tuple(vec![key, value]))
+                .collect::<Outcome<_>>()?,
         })
     }
 
@@ -165,6 +167,52 @@ impl Run<'_> {
                 *next = next.saturating_add(*step);
                 Ok(Some(Value::Int(item)))
             }
+            State::Slices { of, count, fill } => {
+                let slices = filters::slices(self, of, *count, fill)?;
+                let mut slices = slices.into_iter();
+                let first = slices.next();
+                *state = State::Known(slices);
+                Ok(first)
+            }
+            State::Pairs(of) => {
+                let pairs = match of {
+                    Value::Dict(dict) => self.view(dict, View::Items)?,
+                    Value::Undefined(_) => Vec::new(),
+                    _ => return failed("`items` takes a dict"),
+                };
+                let mut pairs = pairs.into_iter();
+                let first = pairs.next();
+                *state = State::Known(pairs);
+                Ok(first)
+            }
+            State::Inner(inner) => self.deeper(|run| run.next(inner)),
+            State::Deferred { of, if_true } => {
+                let inner = if *if_true && !self.truth(of)? {
+                    self.iter_of(State::Known(Vec::new().into_iter()))?
+                } else {
+                    self.iterator(of)?
+                };
+                let first = self.deeper(|run| run.next(&inner));
+                *state = State::Inner(inner);
+                first
+            }
+            State::Prepared { name, of, args } => {
+                if !self.truth(of)? {
+                    *state = State::Known(Vec::new().into_iter());
+                    return Ok(None);
+                }
+                let prepared = filters::prepared(self, name, of, args.clone())?;
+                *state = prepared;
+                drop(state);
+                self.next(iter)
+            }
+            other => self.filtered(other),
+        }
+    }
+
+    /// The next item of what goes through the items of another.
+    fn filtered(&mut self, state: &mut State) -> Outcome<Option<Value>> {
+        match state {
             State::Attribute { inner, path, default } => {
                 let Some(item) = self.deeper(|run| run.next(inner))? else { return Ok(None) };
                 self.follow(item, path, default.as_ref()).map(Some)
@@ -219,51 +267,13 @@ impl Run<'_> {
                 }
                 self.list(batch).map(Some)
             }
-            State::Slices { of, count, fill } => {
-                let slices = filters::slices(self, of, *count, fill)?;
-                let mut slices = slices.into_iter();
-                let first = slices.next();
-                *state = State::Known(slices);
-                Ok(first)
-            }
-            State::Pairs(of) => {
-                let pairs = match of {
-                    Value::Dict(dict) => self.view(dict, View::Items)?,
-                    Value::Undefined(_) => Vec::new(),
-                    _ => return failed("`items` takes a dict"),
-                };
-                let mut pairs = pairs.into_iter();
-                let first = pairs.next();
-                *state = State::Known(pairs);
-                Ok(first)
-            }
-            State::Inner(inner) => self.deeper(|run| run.next(inner)),
-            State::Deferred { of, if_true } => {
-                let inner = if *if_true && !self.truth(of)? {
-                    self.iter_of(State::Known(Vec::new().into_iter()))?
-                } else {
-                    self.iter(of)?
-                };
-                let first = self.deeper(|run| run.next(&inner));
-                *state = State::Inner(inner);
-                first
-            }
-            State::Prepared { name, of, args } => {
-                if !self.truth(of)? {
-                    *state = State::Known(Vec::new().into_iter());
-                    return Ok(None);
-                }
-                let prepared = filters::prepared(self, name, of, args.clone())?;
-                *state = prepared;
-                drop(state);
-                self.next(iter)
-            }
             State::Condition { inner, loop_, scope } => loop {
                 let Some(item) = self.deeper(|run| run.next(inner))? else { return Ok(None) };
                 if self.meets(loop_, item.clone(), scope)? {
                     return Ok(Some(item));
                 }
             },
+            _ => refused("this iterator"),
         }
     }
 
@@ -279,7 +289,7 @@ impl Run<'_> {
 
     /// `list(value)`.
     pub fn collect(&mut self, value: &Value) -> Outcome<Vec<Value>> {
-        let iter = self.iter(value)?;
+        let iter = self.iterator(value)?;
         let mut items = Vec::new();
         while let Some(item) = self.next(&iter)? {
             items.push(item);
@@ -314,16 +324,9 @@ impl Run<'_> {
     /// Goes on to the next item.
     pub fn advance(&mut self, of: &Loop) -> Outcome<Option<Value>> {
         let read_ahead = of.after.borrow_mut().take();
-        let item = match read_ahead {
-            Some(item) => item,
-            None => {
-                let iter = Rc::clone(&of.iter.borrow());
-                match self.next(&iter)? {
-                    Some(item) => item,
-                    None => return Ok(None),
-                }
-            }
-        };
+        let iter = Rc::clone(&of.iter.borrow());
+        let item = if read_ahead.is_some() { read_ahead } else { self.next(&iter)? };
+        let Some(item) = item else { return Ok(None) };
         of.index.set(of.index.get() + 1);
         let before = of.current.borrow_mut().replace(item.clone());
         *of.before.borrow_mut() = before;

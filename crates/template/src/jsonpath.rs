@@ -46,7 +46,11 @@ impl Match {
         for step in &self.way {
             pointer.push('/');
             match step {
-                Step::Field(name) if name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_') => {
+                Step::Field(name)
+                    if name
+                        .chars()
+                        .all(|character| character.is_ascii_alphanumeric() || character == '_') =>
+                {
                     pointer.push_str(name);
                 }
                 Step::Field(name) => return refused(format!("a pointer through the field `{name}`")),
@@ -134,7 +138,8 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Option<i128> {
         let sign = usize::from(self.rest.starts_with('-'));
-        let digits = self.rest[sign..].len() - self.rest[sign..].trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+        let digits = self.rest[sign..].len()
+            - self.rest[sign..].trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
         if digits == 0 || digits > 9 {
             return None;
         }
@@ -267,7 +272,9 @@ impl Segment {
         match self {
             Segment::Fields(names) => {
                 for name in names {
-                    out.extend(field(&at.value, name).map(|value| at.child(Step::Field(Rc::clone(name)), value)));
+                    out.extend(
+                        field(&at.value, name).map(|value| at.child(Step::Field(Rc::clone(name)), value)),
+                    );
                 }
             }
             Segment::Wildcard => children(run, at, out)?,
@@ -317,7 +324,9 @@ fn children(run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> 
         Value::List(list) => {
             let items = list.items.borrow();
             run.step(items.len() as u64)?;
-            out.extend(items.iter().enumerate().map(|(place, item)| at.child(Step::Index(place), item.clone())));
+            out.extend(
+                items.iter().enumerate().map(|(place, item)| at.child(Step::Index(place), item.clone())),
+            );
         }
         Value::Dict(dict) => {
             for (key, value) in dict.items.borrow().entries() {

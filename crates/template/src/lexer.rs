@@ -29,8 +29,8 @@ pub(crate) struct Placed {
 }
 
 const OPERATORS: [&str; 26] = [
-    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=",
-    ".", ":", "|", ",", ";",
+    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<",
+    "=", ".", ":", "|", ",", ";",
 ];
 
 struct Delimiters {
@@ -40,7 +40,8 @@ struct Delimiters {
 }
 
 const PLAIN: Delimiters = Delimiters { block: ("{%", "%}"), variable: ("{{", "}}"), comment: ("{#", "#}") };
-const EXTRA: Delimiters = Delimiters { block: ("{{%", "%}}"), variable: ("{{{", "}}}"), comment: ("{{#", "#}}") };
+const EXTRA: Delimiters =
+    Delimiters { block: ("{{%", "%}}"), variable: ("{{{", "}}}"), comment: ("{{#", "#}}") };
 
 /// Which tag begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,8 @@ pub(crate) fn tokens(source: &str, dialect: Dialect, whitespace: Whitespace) -> 
         Dialect::Jinja2 => &PLAIN,
         Dialect::ExtraCurly => &EXTRA,
     };
-    let mut lexer = Lexer { text: &text, at: 0, line: 1, delimiters, whitespace, line_starting: true, out: Vec::new() };
+    let mut lexer =
+        Lexer { text: &text, at: 0, line: 1, delimiters, whitespace, line_starting: true, out: Vec::new() };
     lexer.run()?;
     let line = lexer.line;
     lexer.out.push(Placed { token: Token::End, line });
@@ -209,7 +211,9 @@ impl<'a> Lexer<'a> {
             let body = body.trim_start_matches(is_space);
             let end = self.delimiters.block.1;
             let (tail, end_sign) = match body.chars().next() {
-                Some(mark @ ('-' | '+')) if body[1..].starts_with(end) => (&body[1 + end.len()..], Some(mark)),
+                Some(mark @ ('-' | '+')) if body[1..].starts_with(end) => {
+                    (&body[1 + end.len()..], Some(mark))
+                }
                 _ if body.starts_with(end) => (&body[end.len()..], None),
                 _ => continue,
             };
@@ -370,7 +374,17 @@ mod tests {
         check(
             "{{ {'a': {}} }}",
             Dialect::Jinja2,
-            &["1:VariableBegin", "1:{", "1:Text(\"a\")", "1::", "1:{", "1:}", "1:}", "1:VariableEnd", "1:End"],
+            &[
+                "1:VariableBegin",
+                "1:{",
+                "1:Text(\"a\")",
+                "1::",
+                "1:{",
+                "1:}",
+                "1:}",
+                "1:VariableEnd",
+                "1:End",
+            ],
         );
     }
 

@@ -35,6 +35,6 @@ pub use data::Data;
 pub use fault::{Fault, Kind};
 pub use limits::Limits;
 pub use rendered::{Outcome, Rendered, Request, known, render};
-pub(crate) use run::{float as run_float, float_of as run_float_of};
 pub use run::Strictness;
+pub(crate) use run::{float as run_float, float_of as run_float_of};
 pub use source::{Dialect, Source, Whitespace};

@@ -14,7 +14,10 @@ fn digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
     while let Some((index, character)) = characters.next() {
         if is_digit(character) {
             length = index + 1;
-        } else if character != '_' || length != index || !characters.peek().is_some_and(|(_, next)| is_digit(*next)) {
+        } else if character != '_'
+            || length != index
+            || !characters.peek().is_some_and(|(_, next)| is_digit(*next))
+        {
             break;
         }
     }
@@ -142,7 +145,10 @@ pub(crate) fn text(body: &str) -> Outcome<String> {
                     'u' => 4,
                     _ => 8,
                 };
-                let digits = rest.as_str().get(..length).filter(|digits| digits.chars().all(|digit| digit.is_ascii_hexdigit()));
+                let digits = rest
+                    .as_str()
+                    .get(..length)
+                    .filter(|digits| digits.chars().all(|digit| digit.is_ascii_hexdigit()));
                 let Some(digits) = digits else {
                     return Err(Trouble::new(Kind::Syntax, format!("truncated escape `\\{mark}`")));
                 };
@@ -170,7 +176,8 @@ mod tests {
 
     #[test]
     fn numbers_are_as_long_as_in_python() {
-        let check = |source: &str, expect: Option<usize>| assert_eq!(integer_length(source), expect, "{source}");
+        let check =
+            |source: &str, expect: Option<usize>| assert_eq!(integer_length(source), expect, "{source}");
         check("12_3x", Some(4));
         check("1__2", Some(1));
         check("012", Some(1));

@@ -125,7 +125,11 @@ impl Parser {
     /// Whether a tree of this height is still allowed.
     fn within(&self, height: usize) -> Outcome<()> {
         if height > self.limit {
-            return Err(Trouble::at(Kind::Limit, self.line(), format!("nested more than {} deep", self.limit)));
+            return Err(Trouble::at(
+                Kind::Limit,
+                self.line(),
+                format!("nested more than {} deep", self.limit),
+            ));
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::value::{Key, Value};
 
 /// What stands between `%` and the letter.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the five flags of the notation")]
 struct Field {
     left: bool,
     zero: bool,
@@ -34,7 +35,9 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, values: &Value) -> Outcom
         let mut named = None;
         if let Some(body) = rest.strip_prefix('(') {
             let Value::Dict(dict) = values else { return failed("`%` with names needs a dict") };
-            let Some((name, after)) = body.split_once(')') else { return failed("a name in `%` does not end") };
+            let Some((name, after)) = body.split_once(')') else {
+                return failed("a name in `%` does not end");
+            };
             if name.contains('(') {
                 return refused("parentheses in a name of `%`");
             }
@@ -65,7 +68,9 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, values: &Value) -> Outcom
     }
     out.push_str(rest);
     run.charge(out.len())?;
-    let is_mapping = matches!(values, Value::Dict(_) | Value::List(_) | Value::Range(_) | Value::Undefined(_)) || used_mapping;
+    let is_mapping =
+        matches!(values, Value::Dict(_) | Value::List(_) | Value::Range(_) | Value::Undefined(_))
+            || used_mapping;
     if !is_mapping && next.next().is_some() {
         return failed("`%` has too many values");
     }
@@ -149,7 +154,12 @@ fn show(run: &mut Run<'_>, letter: char, field: &Field, value: &Value) -> Outcom
     }
 }
 
-fn whole(number: Option<i128>, field: &Field, digits: impl Fn(u128) -> String, prefix: &str) -> Outcome<String> {
+fn whole(
+    number: Option<i128>,
+    field: &Field,
+    digits: impl Fn(u128) -> String,
+    prefix: &str,
+) -> Outcome<String> {
     let Some(number) = number else { return failed("`%` needs a number here") };
     if field.precision.is_some() {
         return refused("a precision for a whole number");
@@ -176,7 +186,10 @@ fn pad(text: &str, field: &Field, numeric: bool) -> String {
     }
     if field.zero && numeric {
         let head = text.len() - text.trim_start_matches(['+', '-', ' ']).len();
-        let head = if text[head..].starts_with("0x") || text[head..].starts_with("0X") || text[head..].starts_with("0o") {
+        let head = if text[head..].starts_with("0x")
+            || text[head..].starts_with("0X")
+            || text[head..].starts_with("0o")
+        {
             head + 2
         } else {
             head

@@ -45,12 +45,18 @@ pub enum Outcome {
 /// A rendered template.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// The text.
-    pub text: String,
+    text: String,
     /// Whether a secret was looked up: then all of the text is secret.
     pub is_sensitive: bool,
     /// All that was looked up.
     pub looked_up: BTreeSet<Address>,
+}
+
+impl Rendered {
+    /// The text; whoever asks sees to it that it is not shown if it is sensitive.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
 }
 
 /// **Invariant:** what was rendered from a secret does not print.
@@ -70,13 +76,14 @@ impl fmt::Debug for Rendered {
 /// let variables = [("name".to_owned(), Data::text("world"))];
 /// let source = Source::new("resources/hello.j2", "hello {{ name | upper }}");
 /// let Ok(Outcome::Rendered(rendered)) = render(&Request::new(source, &variables), &BTreeMap::new()) else { panic!() };
-/// assert_eq!(rendered.text, "hello WORLD");
+/// assert_eq!(rendered.expose(), "hello WORLD");
 /// ```
 pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, Fault> {
     let source = request.source;
     let mut run = Run::new(lookups, request.limits, request.strictness);
-    let rendered = convert::dict(request.variables, &mut run)
-        .and_then(|variables| run.template(source.text, (source.dialect, source.whitespace), Rc::new(variables)));
+    let rendered = convert::dict(request.variables, &mut run).and_then(|variables| {
+        run.template(source.text, (source.dialect, source.whitespace), Rc::new(variables))
+    });
     if !run.needs.is_empty() {
         return Ok(Outcome::Needs(run.needs));
     }
@@ -84,8 +91,22 @@ pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, F
         Ok(text) => {
             Ok(Outcome::Rendered(Rendered { text, is_sensitive: run.is_sensitive, looked_up: run.looked_up }))
         }
-        Err(trouble) => Err(trouble.placed(source.path, run.line)),
+        Err(mut trouble) => {
+            if run.is_sensitive {
+                trouble.message = redacted(&trouble.message, source.text);
+            }
+            Err(trouble.placed(source.path, run.line))
+        }
     }
+}
+
+/// A message about a template that holds a secret: of what it quotes, only that stays which stands in the template itself.
+fn redacted(message: &str, source: &str) -> String {
+    let pieces = message.split('`').enumerate();
+    let kept: Vec<&str> = pieces
+        .map(|(index, piece)| if index % 2 == 0 || source.contains(piece) { piece } else { "…" })
+        .collect();
+    kept.join("`")
 }
 
 /// The names of all functions, filters and tests, those that are refused among them; tests see to it that each is tried.

@@ -83,10 +83,15 @@ impl<'a> Run<'a> {
         variables: Rc<Dict>,
     ) -> Outcome<String> {
         if text.len() > self.limits.source {
-            return Err(Trouble::at(Kind::Limit, 1, format!("the template has more than {} bytes", self.limits.source)));
+            return Err(Trouble::at(
+                Kind::Limit,
+                1,
+                format!("the template has more than {} bytes", self.limits.source),
+            ));
         }
         self.charge(text.len())?;
-        let parsed = parser::parse(lexer::tokens(text, dialect, whitespace)?, self.limits.depth, self.is_strict())?;
+        let parsed =
+            parser::parse(lexer::tokens(text, dialect, whitespace)?, self.limits.depth, self.is_strict())?;
         let assigned = parsed.assigned.iter().cloned().collect();
         let outer_assigned = std::mem::replace(&mut self.assigned, assigned);
         let outer_variables = std::mem::replace(&mut self.variables, variables);
@@ -140,7 +145,10 @@ impl<'a> Run<'a> {
     /// Takes what making `bytes` costs, and sees to it that no text is too long.
     pub fn charge(&mut self, bytes: usize) -> Outcome<()> {
         if bytes > self.limits.output {
-            return Err(Trouble::new(Kind::Limit, format!("it makes a text of more than {} bytes", self.limits.output)));
+            return Err(Trouble::new(
+                Kind::Limit,
+                format!("it makes a text of more than {} bytes", self.limits.output),
+            ));
         }
         self.step(1 + bytes as u64 / 16)
     }
@@ -160,7 +168,7 @@ impl<'a> Run<'a> {
     pub fn look_up(&mut self, address: Address) -> Outcome<Value> {
         self.step(1)?;
         let answer = self.lookups.answer(&address);
-        self.is_sensitive |= address.is_secret();
+        self.is_sensitive |= address.is_secret() && matches!(answer, Answer::Known(_));
         match answer {
             Answer::Known(Data::Text(text)) => {
                 self.looked_up.insert(address);
@@ -182,6 +190,7 @@ impl<'a> Run<'a> {
     }
 
     /// The fault of using what is not there.
+    #[expect(clippy::unused_self, reason = "asked of the run, as all that may fail is")]
     pub fn undefined<T>(&self, what: &str) -> Outcome<T> {
         if what == PENDING {
             return Err(Trouble::new(Kind::LookUp, "something is not looked up yet"));
@@ -199,6 +208,7 @@ impl<'a> Run<'a> {
 }
 
 /// A fault within a template within a template: its line is the outer one's.
+#[expect(clippy::unnecessary_box_returns, reason = "it travels boxed in every outcome")]
 fn within(mut trouble: Box<Trouble>, line: usize, what: &str) -> Box<Trouble> {
     if trouble.kind == Kind::Syntax || trouble.line.is_some() {
         trouble.message = format!("in {what}, line {}: {}", trouble.line.unwrap_or(1), trouble.message);

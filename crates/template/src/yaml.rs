@@ -13,7 +13,10 @@ pub(crate) fn read(run: &mut Run<'_>, text: &str) -> Outcome<Value> {
     let parsed = parse(text.as_bytes(), &Limits::default());
     if let Some(finding) = parsed.findings.iter().find(|finding| Diagnostic::is_error(finding)) {
         // PyYAML may read what is refused here; either way it is no value
-        return refused(format!("the text is not YAML, or not YAML that all readers agree about ({})", finding.code));
+        return refused(format!(
+            "the text is not YAML, or not YAML that all readers agree about ({})",
+            finding.code
+        ));
     }
     match parsed.document {
         Some(document) => value(run, document.root()),

@@ -49,7 +49,11 @@ fn every_template_of_the_corpus_is_rendered_as_jinja2_renders_it() {
     let cases: Vec<Case> = corpus.iter().map(|entry| entry.case.clone()).collect();
     compare(&cases, |index| corpus[index].may_be_refused);
     for entry in corpus.iter().filter(|entry| entry.may_be_refused) {
-        assert!(matches!(ours(&entry.case), Answered::Refused(_)), "{:?} is not refused", entry.case.template);
+        assert!(
+            matches!(ours(&entry.case), Answered::Refused(_)),
+            "{:?} is not refused",
+            entry.case.template
+        );
     }
     let refused = corpus.iter().filter(|entry| entry.may_be_refused).count();
     assert!(refused * 10 < corpus.len(), "{refused} of {} are refused", corpus.len());
@@ -67,8 +71,13 @@ fn every_function_filter_and_test_is_in_the_corpus() {
         let found = corpus.iter().any(|template| forms.iter().any(|form| template.contains(form)));
         assert!(found, "no template tries the {kind} `{name}`");
     }
-    for tag in ["b64encode", "raise_error", "for", "if", "set", "with", "macro", "call", "filter", "print", "raw"] {
-        assert!(corpus.iter().any(|template| template.contains(&format!("% {tag}"))), "no template tries `{tag}`");
+    for tag in
+        ["b64encode", "raise_error", "for", "if", "set", "with", "macro", "call", "filter", "print", "raw"]
+    {
+        assert!(
+            corpus.iter().any(|template| template.contains(&format!("% {tag}"))),
+            "no template tries `{tag}`"
+        );
     }
 }
 

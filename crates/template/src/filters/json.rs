@@ -26,7 +26,12 @@ fn break_line((indent, level): (Option<&str>, usize), out: &mut String) {
     }
 }
 
-fn write(run: &mut Run<'_>, value: &Value, (indent, level): (Option<&str>, usize), out: &mut String) -> Outcome<()> {
+fn write(
+    run: &mut Run<'_>,
+    value: &Value,
+    (indent, level): (Option<&str>, usize),
+    out: &mut String,
+) -> Outcome<()> {
     run.step(1)?;
     let inner = (indent, level + 1);
     let comma = if indent.is_some() { "," } else { ", " };
@@ -137,7 +142,11 @@ pub(crate) fn read(run: &mut Run<'_>, text: &str) -> Outcome<Value> {
     reader.blank();
     let value = reader.value(run)?;
     reader.blank();
-    if reader.at < text.len() { reader.wrong() } else { Ok(value) }
+    if reader.at < text.len() { wrong() } else { Ok(value) }
+}
+
+fn wrong<T>() -> Outcome<T> {
+    failed("the text is not JSON")
 }
 
 struct Reader<'a> {
@@ -163,13 +172,11 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn wrong<T>(&self) -> Outcome<T> {
-        failed("the text is not JSON")
-    }
-
     fn value(&mut self, run: &mut Run<'_>) -> Outcome<Value> {
         run.step(1)?;
-        for (word, value) in [("null", Value::None), ("true", Value::Bool(true)), ("false", Value::Bool(false))] {
+        for (word, value) in
+            [("null", Value::None), ("true", Value::Bool(true)), ("false", Value::Bool(false))]
+        {
             if self.take(word) {
                 return Ok(value);
             }
@@ -191,7 +198,7 @@ impl<'a> Reader<'a> {
                 run.deeper(|run| self.object(run))
             }
             Some('-' | '0'..='9') => self.number(),
-            _ => self.wrong(),
+            _ => wrong(),
         }
     }
 
@@ -209,7 +216,7 @@ impl<'a> Reader<'a> {
                 return run.list(items);
             }
             if !self.take(",") {
-                return self.wrong();
+                return wrong();
             }
         }
     }
@@ -223,12 +230,12 @@ impl<'a> Reader<'a> {
         loop {
             self.blank();
             if !self.take("\"") {
-                return self.wrong();
+                return wrong();
             }
             let key = self.text()?;
             self.blank();
             if !self.take(":") {
-                return self.wrong();
+                return wrong();
             }
             self.blank();
             let value = self.value(run)?;
@@ -238,18 +245,19 @@ impl<'a> Reader<'a> {
                 return run.dict(dict);
             }
             if !self.take(",") {
-                return self.wrong();
+                return wrong();
             }
         }
     }
 
     fn number(&mut self) -> Outcome<Value> {
         let rest = self.rest();
-        let digits = |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+        let digits =
+            |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
         let sign = usize::from(rest.starts_with('-'));
         let whole = if rest[sign..].starts_with('0') { 1 } else { digits(&rest[sign..]) };
         if whole == 0 {
-            return self.wrong();
+            return wrong();
         }
         let mut length = sign + whole;
         let mut is_float = false;
@@ -279,13 +287,13 @@ impl<'a> Reader<'a> {
         loop {
             let rest = self.rest();
             let plain = rest.find(|character| matches!(character, '"' | '\\' | '\0'..='\x1f'));
-            let Some(plain) = plain else { return self.wrong() };
+            let Some(plain) = plain else { return wrong() };
             out.push_str(&rest[..plain]);
             self.at += plain + 1;
             match rest.as_bytes()[plain] {
                 b'"' => return Ok(out),
                 b'\\' => {}
-                _ => return self.wrong(),
+                _ => return wrong(),
             }
             let mark = self.rest().chars().next();
             self.at += mark.map_or(0, char::len_utf8);
@@ -297,7 +305,7 @@ impl<'a> Reader<'a> {
                 Some('r') => out.push('\r'),
                 Some('t') => out.push('\t'),
                 Some('u') => out.push(self.escape()?),
-                _ => return self.wrong(),
+                _ => return wrong(),
             }
         }
     }
@@ -315,8 +323,11 @@ impl<'a> Reader<'a> {
     }
 
     fn unit(&mut self) -> Outcome<u16> {
-        let digits = self.rest().get(..4).filter(|digits| digits.chars().all(|digit| digit.is_ascii_hexdigit()));
-        let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else { return self.wrong() };
+        let digits =
+            self.rest().get(..4).filter(|digits| digits.chars().all(|digit| digit.is_ascii_hexdigit()));
+        let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else {
+            return wrong();
+        };
         self.at += 4;
         Ok(unit)
     }

@@ -51,7 +51,9 @@ pub(crate) fn prepared(run: &mut Run<'_>, name: &str, of: &Value, mut args: Args
                 return failed("`map` needs the name of a filter, or an attribute");
             };
             let default = args.named.iter().position(|(name, _)| &**name == "default");
-            let default = default.map(|index| args.named.remove(index).1).filter(|default| !matches!(default, Value::None));
+            let default = default
+                .map(|index| args.named.remove(index).1)
+                .filter(|default| !matches!(default, Value::None));
             if let Some((extra, _)) = args.named.first() {
                 return failed(format!("`map` takes no argument `{extra}`"));
             }

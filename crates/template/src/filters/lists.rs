@@ -20,9 +20,13 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
         "sort" => {
             let [reverse, case_sensitive, attribute] =
                 args.bind(name, ["reverse", "case_sensitive", "attribute"], 0)?;
-            let (reverse, case_sensitive) = (flag(run, reverse.as_ref())?, flag(run, case_sensitive.as_ref())?);
+            let (reverse, case_sensitive) =
+                (flag(run, reverse.as_ref())?, flag(run, case_sensitive.as_ref())?);
             let paths = match &attribute {
-                Some(Value::Text(names)) => names.split(',').map(|name| path(Some(&Value::text(name)))).collect::<Outcome<Vec<_>>>()?,
+                Some(Value::Text(names)) => names
+                    .split(',')
+                    .map(|name| path(Some(&Value::text(name))))
+                    .collect::<Outcome<Vec<_>>>()?,
                 attribute => vec![path(attribute.as_ref())?],
             };
             let mut keyed = Vec::new();
@@ -43,7 +47,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
             match name {
                 "count" | "length" => run.length(value).map(Value::int),
                 "first" => {
-                    let iter = run.iter(value)?;
+                    let iter = run.iterator(value)?;
                     Ok(run.next(&iter)?.unwrap_or_else(|| Value::Undefined("there is no first item".into())))
                 }
                 "last" => last(run, value),
@@ -89,7 +93,11 @@ fn reverse(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
 }
 
 /// Sorts by keys as Python does: stable, also when reversed.
-pub(crate) fn sorted(run: &mut Run<'_>, mut keyed: Vec<(Value, Value)>, reverse: bool) -> Outcome<Vec<Value>> {
+pub(crate) fn sorted(
+    run: &mut Run<'_>,
+    mut keyed: Vec<(Value, Value)>,
+    reverse: bool,
+) -> Outcome<Vec<Value>> {
     let mut trouble = None;
     if reverse {
         keyed.reverse();
@@ -180,7 +188,7 @@ fn join(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
         Some(separator) => run.text(&separator)?,
     };
     let path = path(attribute.as_ref())?;
-    let iter = run.iter(value)?;
+    let iter = run.iterator(value)?;
     let mut out = String::new();
     let mut first = true;
     while let Some(item) = run.next(&iter)? {
@@ -198,7 +206,7 @@ fn extreme(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Outcome<
     let [case_sensitive, attribute] = args.bind(name, ["case_sensitive", "attribute"], 0)?;
     let case_sensitive = flag(run, case_sensitive.as_ref())?;
     let path = path(attribute.as_ref())?;
-    let iter = run.iter(value)?;
+    let iter = run.iterator(value)?;
     let mut best: Option<(Value, Value)> = None;
     while let Some(item) = run.next(&iter)? {
         let key = run.follow(item.clone(), &path, None)?;

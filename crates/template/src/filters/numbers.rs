@@ -78,7 +78,8 @@ pub(crate) fn parse_float(text: &str) -> Outcome<Option<f64>> {
 
 fn underscores_are_between_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let is_digit = |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);
+    let is_digit =
+        |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);
     (0..bytes.len())
         .filter(|index| bytes[*index] == b'_')
         .all(|index| is_digit(index.checked_sub(1)) && is_digit(Some(index + 1)))
@@ -94,9 +95,8 @@ fn parse_int(text: &str, base: i128) -> Outcome<Option<i128>> {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let radix = match u32::try_from(base) {
-        Ok(radix @ 2..=36) => radix,
-        _ => return refused(format!("`int` with the base {base}")),
+    let Ok(radix @ 2..=36) = u32::try_from(base) else {
+        return refused(format!("`int` with the base {base}"));
     };
     let prefix = match radix {
         2 => "0b",
@@ -182,7 +182,7 @@ fn round(value: &Value, precision: i128, method: Option<&Value>) -> Outcome<Valu
 fn sum(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     let [attribute, start] = args.bind("sum", ["attribute", "start"], 0)?;
     let start = start.unwrap_or(Value::Int(0));
-    let mut iter = run.iter(value)?;
+    let mut iter = run.iterator(value)?;
     if attribute.is_some() {
         let path = path(attribute.as_ref())?;
         iter = run.iter_of(State::Attribute { inner: iter, path, default: None })?;
@@ -197,7 +197,8 @@ fn sum(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
         if let (Value::Float(sum), Some(before), Some(item)) =
             (&total, crate::run_float_of(&before), crate::run_float_of(&item))
         {
-            compensation += if before.abs() >= item.abs() { (before - sum) + item } else { (item - sum) + before };
+            compensation +=
+                if before.abs() >= item.abs() { (before - sum) + item } else { (item - sum) + before };
         }
     }
     if let Value::Float(sum) = total
@@ -221,7 +222,7 @@ fn file_size(value: &Value, binary: bool) -> Outcome<Value> {
         },
     };
     let base: f64 = if binary { 1024.0 } else { 1000.0 };
-    if bytes == 1.0 {
+    if bytes.to_bits() == 1.0_f64.to_bits() {
         return Ok(Value::text("1 Byte"));
     }
     if bytes < base {

@@ -38,7 +38,8 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> 
                 "extract_jsonpath" => run.list(found.into_iter().map(|found| found.value).collect()),
                 "matches_jsonpath" => Ok(Value::Bool(!found.is_empty())),
                 _ => {
-                    let pointers: Outcome<Vec<Value>> = found.iter().map(crate::jsonpath::Match::pointer).collect();
+                    let pointers: Outcome<Vec<Value>> =
+                        found.iter().map(crate::jsonpath::Match::pointer).collect();
                     run.list(pointers?)
                 }
             }
@@ -66,7 +67,11 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> 
                 }
             };
             let text = json::sorted(run, &value, indent.as_deref())?;
-            let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026").replace('\'', "\\u0027");
+            let text = text
+                .replace('<', "\\u003c")
+                .replace('>', "\\u003e")
+                .replace('&', "\\u0026")
+                .replace('\'', "\\u0027");
             Ok(Value::Markup(Rc::from(text)))
         }
         "urlencode" => {
@@ -104,7 +109,12 @@ pub(crate) fn hash_list(run: &mut Run<'_>, items: &Value) -> Outcome<Value> {
     texts.sort();
     let mut hash = Sha256::new();
     hash.update(b"a");
-    texts.iter().for_each(|text| hash.update(text.as_bytes()));
-    let digest = hash.finalize();
-    Ok(Value::text(digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()))
+    for text in &texts {
+        hash.update(text.as_bytes());
+    }
+    let mut hex = String::new();
+    for byte in hash.finalize() {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    Ok(Value::text(hex))
 }

@@ -69,7 +69,8 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
                     if !text.is_ascii() {
                         return refused("`wordcount` of what is not ASCII");
                     }
-                    let words = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+                    let words =
+                        text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
                     Value::int(words.filter(|word| !word.is_empty()).count())
                 }
                 name => return refused(format!("the filter `{name}`")),
@@ -169,7 +170,8 @@ fn indent(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
 }
 
 fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
-    let [length, killwords, end, leeway] = args.bind("truncate", ["length", "killwords", "end", "leeway"], 0)?;
+    let [length, killwords, end, leeway] =
+        args.bind("truncate", ["length", "killwords", "end", "leeway"], 0)?;
     let length = whole("truncate", length.as_ref(), 255)?;
     let killwords = flag(run, killwords.as_ref())?;
     let end = match end {
@@ -233,7 +235,9 @@ fn attributes(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
         Some(autospace) => run.truth(&autospace)?,
         None => true,
     };
-    let Value::Dict(dict) = value else { return failed(format!("`xmlattr` does not take a {}", value.kind())) };
+    let Value::Dict(dict) = value else {
+        return failed(format!("`xmlattr` does not take a {}", value.kind()));
+    };
     let mut items = Vec::new();
     for (key, value) in dict.items.borrow().clone().entries() {
         if matches!(value, Value::None | Value::Undefined(_)) {

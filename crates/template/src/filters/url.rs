@@ -59,7 +59,11 @@ pub(crate) fn encode(run: &mut Run<'_>, value: &Value) -> Outcome<Value> {
         let [key, value] = pair.as_slice() else { return failed("`urlencode` takes pairs") };
         let (key, value) = (run.text(key)?, run.text(value)?);
         run.charge((key.len() + value.len()).saturating_mul(3))?;
-        out.push(format!("{}={}", quote(&key, "").replace("%20", "+"), quote(&value, "").replace("%20", "+")));
+        out.push(format!(
+            "{}={}",
+            quote(&key, "").replace("%20", "+"),
+            quote(&value, "").replace("%20", "+")
+        ));
     }
     Ok(Value::text(out.join("&")))
 }
@@ -76,7 +80,10 @@ fn quote(text: &str, safe: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         let character = char::from(byte);
-        if byte.is_ascii_alphanumeric() || b"_.-~".contains(&byte) || (byte.is_ascii() && safe.contains(character)) {
+        if byte.is_ascii_alphanumeric()
+            || b"_.-~".contains(&byte)
+            || (byte.is_ascii() && safe.contains(character))
+        {
             out.push(character);
         } else {
             out.push_str(&format!("%{byte:02X}"));
@@ -105,15 +112,12 @@ fn bytes(text: &str) -> Vec<u8> {
     while let Some((first, tail)) = rest.split_first() {
         let code = (*first == b'%').then(|| tail.get(..2)).flatten();
         let code = code.filter(|code| code.iter().all(u8::is_ascii_hexdigit));
-        match code.and_then(|code| u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                out.push(*first);
-                rest = tail;
-            }
+        if let Some(byte) = code.and_then(|code| u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok()) {
+            out.push(byte);
+            rest = &tail[2..];
+        } else {
+            out.push(*first);
+            rest = tail;
         }
     }
     out

@@ -32,7 +32,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) 
                 ("pop", None) if args.len() == 1 => failed("`pop` of a key that is not there"),
                 ("setdefault", None) => {
                     let value = args.get(1).cloned().unwrap_or(Value::None);
-                    insert(run, of, &args[0], value.clone())?;
+                    insert(run, of, &args[0], &value)?;
                     Ok(value)
                 }
                 (_, Some(found)) => Ok(found),
@@ -43,7 +43,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) 
             let Value::Dict(other) = functions::call(run, "dict", args)? else { return failed("`update`") };
             let other = other.items.borrow().clone();
             for (name, value) in other.entries() {
-                insert(run, of, name, value.clone())?;
+                insert(run, of, name, value)?;
             }
             Ok(Value::None)
         }
@@ -68,7 +68,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &Rc<Mapping>, name: &str, args: Args) 
     }
 }
 
-fn insert(run: &mut Run<'_>, of: &Mapping, name: &Value, value: Value) -> Outcome<()> {
+fn insert(run: &mut Run<'_>, of: &Mapping, name: &Value, value: &Value) -> Outcome<()> {
     let key = run.key(name)?;
-    run.put(of, key, name.clone(), value)
+    run.put(of, key, name, value)
 }

@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outcome<Value> {
     run.charge(of.len())?;
     match name {
-        "format" => braces::format(run, of, args),
+        "format" => braces::format(run, of, &args),
         "split" | "rsplit" => split(run, of, name, args),
         "splitlines" => {
             let [keep] = args.bind(name, ["keepends"], 0)?;
@@ -61,9 +61,8 @@ pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outco
         }
         "strip" | "lstrip" | "rstrip" => strip(of, name, args),
         "center" | "ljust" | "rjust" | "zfill" => pad(run, of, name, args),
-        "count" | "find" | "index" | "rfind" | "partition" | "rpartition" | "removeprefix" | "removesuffix" => {
-            search(run, of, name, args)
-        }
+        "count" | "find" | "index" | "rfind" | "partition" | "rpartition" | "removeprefix"
+        | "removesuffix" => search(run, of, name, args),
         name => {
             places(name, args, 0, 0)?;
             plain(of, name)
@@ -111,7 +110,12 @@ fn number(value: &Value) -> Outcome<i128> {
 }
 
 /// Python's `replace`; a negative count means all.
-pub(crate) fn replace(run: &mut Run<'_>, text: &str, (old, new): (&str, &str), count: i128) -> Outcome<String> {
+pub(crate) fn replace(
+    run: &mut Run<'_>,
+    text: &str,
+    (old, new): (&str, &str),
+    count: i128,
+) -> Outcome<String> {
     let found = if old.is_empty() { text.len() + 1 } else { text.matches(old).count() };
     run.charge(text.len().saturating_add(found.saturating_mul(new.len())))?;
     Ok(match usize::try_from(count) {
@@ -122,8 +126,7 @@ pub(crate) fn replace(run: &mut Run<'_>, text: &str, (old, new): (&str, &str), c
 
 /// Lines, broken where Python breaks them.
 pub(crate) fn lines(text: &str, keep_ends: bool) -> Vec<&str> {
-    let breaks =
-        ['\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
+    let breaks = ['\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
     let mut lines = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {

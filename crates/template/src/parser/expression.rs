@@ -1,10 +1,10 @@
 //! Expressions, with Jinja2's precedence: `-2 ** 2` is 4, and a filter binds tighter than any operator.
 
 use super::Parser;
-use crate::{checks, filters};
 use crate::fault::{Kind as Fault, Outcome, Trouble};
 use crate::lexer::Token;
 use crate::syntax::{Arguments, Call, Comparison, Expression, Kind, Name, Operator};
+use crate::{checks, filters};
 
 type Parsed = Outcome<Expression>;
 
@@ -30,11 +30,8 @@ impl Parser {
             let line = self.line();
             self.advance();
             let condition = Box::new(self.or()?);
-            let otherwise = if self.skip_name("else") {
-                Some(Box::new(self.deeper(Self::conditional)?))
-            } else {
-                None
-            };
+            let otherwise =
+                if self.skip_name("else") { Some(Box::new(self.deeper(Self::conditional)?)) } else { None };
             then = at(line, Kind::Conditional { condition, then: Box::new(then), otherwise });
         }
         Ok(then)
@@ -60,11 +57,15 @@ impl Parser {
     }
 
     fn or(&mut self) -> Parsed {
-        self.chain(Self::and, |token| matches!(token, Token::Name(name) if name == "or").then_some(Kind::Or as _))
+        self.chain(Self::and, |token| {
+            matches!(token, Token::Name(name) if name == "or").then_some(Kind::Or as _)
+        })
     }
 
     fn and(&mut self) -> Parsed {
-        self.chain(Self::not, |token| matches!(token, Token::Name(name) if name == "and").then_some(Kind::And as _))
+        self.chain(Self::not, |token| {
+            matches!(token, Token::Name(name) if name == "and").then_some(Kind::And as _)
+        })
     }
 
     fn not(&mut self) -> Parsed {
@@ -90,7 +91,9 @@ impl Parser {
                 Token::Operator(">") => Comparison::Greater,
                 Token::Operator(">=") => Comparison::GreaterOrEqual,
                 Token::Name(name) if name == "in" => Comparison::In,
-                Token::Name(name) if name == "not" && matches!(self.look(), Token::Name(next) if next == "in") => {
+                Token::Name(name)
+                    if name == "not" && matches!(self.look(), Token::Name(next) if next == "in") =>
+                {
                     self.advance();
                     Comparison::NotIn
                 }
@@ -132,7 +135,9 @@ impl Parser {
     fn power(&mut self) -> Parsed {
         self.chain(
             |parser| parser.unary(true),
-            |token| matches!(token, Token::Operator("**")).then_some(|a, b| Kind::Binary(Operator::Power, a, b)),
+            |token| {
+                matches!(token, Token::Operator("**")).then_some(|a, b| Kind::Binary(Operator::Power, a, b))
+            },
         )
     }
 
@@ -334,7 +339,6 @@ impl Parser {
     }
 
     /// An index, or the three parts of a slice.
-    #[expect(clippy::type_complexity, reason = "an index or a slice, told apart by their one caller")]
     fn subscribed(&mut self) -> Outcome<Result<Expression, [Option<Box<Expression>>; 3]>> {
         let mut parts: [Option<Box<Expression>>; 3] = [None, None, None];
         if !self.skip_operator(":") {
@@ -344,8 +348,7 @@ impl Parser {
             }
             parts[0] = Some(Box::new(first));
         }
-        if self.is_operator(":") {
-        } else if !self.is_operator("]") && !self.is_operator(",") {
+        if !self.is_operator(":") && !self.is_operator("]") && !self.is_operator(",") {
             parts[1] = Some(Box::new(self.expression()?));
         }
         if self.skip_operator(":") && !self.is_operator("]") && !self.is_operator(",") {
@@ -461,7 +464,8 @@ impl Parser {
                 }
                 arguments.named.push((name, value));
             } else {
-                if arguments.star.is_some() || arguments.double_star.is_some() || !arguments.named.is_empty() {
+                if arguments.star.is_some() || arguments.double_star.is_some() || !arguments.named.is_empty()
+                {
                     return self.wrong(misplaced);
                 }
                 arguments.positional.push(self.expression()?);

@@ -25,7 +25,8 @@ impl Parser {
             match self.token().clone() {
                 Token::End if ends.is_empty() => return Ok(body),
                 Token::End => {
-                    return self.wrong(format!("the template ends before `{{% {} %}}`", ends.join(" %}` or `{% ")));
+                    return self
+                        .wrong(format!("the template ends before `{{% {} %}}`", ends.join(" %}` or `{% ")));
                 }
                 Token::Data(text) => {
                     self.advance();
@@ -84,7 +85,9 @@ impl Parser {
                 let filters = self.filters()?;
                 Statement::Filter { filters, body: self.body_to("endfilter")? }
             }
-            "b64encode" if self.strict => Statement::Base64 { body: self.closure(|parser| parser.body_to("endb64encode"))?.0 },
+            "b64encode" if self.strict => {
+                Statement::Base64 { body: self.closure(|parser| parser.body_to("endb64encode"))?.0 }
+            }
             "raise_error" if self.strict => Statement::Raise { message: self.expression()?, line },
             name => {
                 if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
@@ -136,8 +139,7 @@ impl Parser {
         let recursive = self.skip_name("recursive");
         let body = self.body(&["endfor", "else"])?;
         let mut otherwise = Vec::new();
-        if self.skip_name("endfor") {
-        } else {
+        if !self.skip_name("endfor") {
             self.advance();
             otherwise = self.body_to("endfor")?;
         }
@@ -310,7 +312,9 @@ fn body_sets_loop(body: &[Statement]) -> bool {
     body.iter().any(|statement| match statement {
         Statement::Set { target, .. } => names_loop(target),
         Statement::SetBlock { target, body, .. } => names_loop(target) || body_sets_loop(body),
-        Statement::With { values, body } => values.iter().any(|(target, _)| names_loop(target)) || body_sets_loop(body),
+        Statement::With { values, body } => {
+            values.iter().any(|(target, _)| names_loop(target)) || body_sets_loop(body)
+        }
         Statement::If { branches, otherwise } => {
             branches.iter().any(|(_, body)| body_sets_loop(body)) || body_sets_loop(otherwise)
         }

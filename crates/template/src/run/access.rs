@@ -43,7 +43,8 @@ impl Run<'_> {
     /// `of|attr(name)`: an attribute, never an item.
     pub fn attribute_alone(&mut self, of: &Value, name: &Rc<str>) -> Outcome<Value> {
         let found = self.own_attribute(of, name)?;
-        Ok(found.unwrap_or_else(|| Value::Undefined(format!("a {} has no attribute `{name}`", of.kind()).into())))
+        Ok(found
+            .unwrap_or_else(|| Value::Undefined(format!("a {} has no attribute `{name}`", of.kind()).into())))
     }
 
     /// What Python's `getattr` finds; `None` if there is no such attribute.
@@ -100,7 +101,8 @@ impl Run<'_> {
                 None => Value::Undefined("there is no item after the last".into()),
             },
             "cycle" | "changed" => {
-                let method = Method { level: Cell::new(0), of: Value::Loop(Rc::clone(of)), name: Rc::clone(name) };
+                let method =
+                    Method { level: Cell::new(0), of: Value::Loop(Rc::clone(of)), name: Rc::clone(name) };
                 Value::Method(Rc::new(method))
             }
             _ => return Ok(None),
@@ -118,7 +120,9 @@ impl Run<'_> {
                 let Some(key) = Key::of(index) else { return Ok(None) };
                 Ok(dict.items.borrow().get(&key).cloned())
             }
-            Value::List(list) => Ok(place(index, list.items.borrow().len()).map(|at| list.items.borrow()[at].clone())),
+            Value::List(list) => {
+                Ok(place(index, list.items.borrow().len()).map(|at| list.items.borrow()[at].clone()))
+            }
             Value::Tuple(tuple) => Ok(place(index, tuple.items.len()).map(|at| tuple.items[at].clone())),
             Value::Text(text) => {
                 if index.as_int().is_none() {
@@ -126,7 +130,9 @@ impl Run<'_> {
                 }
                 self.charge(text.len())?;
                 let length = text.chars().count();
-                Ok(place(index, length).and_then(|at| text.chars().nth(at)).map(|found| Value::text(found.to_string())))
+                Ok(place(index, length)
+                    .and_then(|at| text.chars().nth(at))
+                    .map(|found| Value::text(found.to_string())))
             }
             Value::Range(range) => {
                 let length = usize::try_from(range.len()).unwrap_or(usize::MAX);
@@ -149,7 +155,8 @@ impl Run<'_> {
             Value::Text(text) => {
                 self.charge(text.len())?;
                 let characters: Vec<char> = text.chars().collect();
-                let sliced: String = places(bounds, characters.len()).into_iter().map(|at| characters[at]).collect();
+                let sliced: String =
+                    places(bounds, characters.len()).into_iter().map(|at| characters[at]).collect();
                 Ok(Value::text(sliced))
             }
             Value::List(list) => {
@@ -187,8 +194,11 @@ pub(crate) fn places([start, stop, step]: [Option<i128>; 3], length: usize) -> V
         Some(bound) if bound < 0 => bound.saturating_add(length).clamp(lowest, highest),
         Some(bound) => bound.clamp(lowest, highest),
     };
-    let (mut at, stop) =
-        if step > 0 { (bound(start, 0), bound(stop, length)) } else { (bound(start, length - 1), bound(stop, -1)) };
+    let (mut at, stop) = if step > 0 {
+        (bound(start, 0), bound(stop, length))
+    } else {
+        (bound(start, length - 1), bound(stop, -1))
+    };
     let mut places = Vec::new();
     while if step > 0 { at < stop } else { at > stop } {
         places.extend(usize::try_from(at));
@@ -203,7 +213,8 @@ mod tests {
 
     #[test]
     fn slices_take_the_places_that_python_takes() {
-        let check = |bounds: [Option<i128>; 3], expect: &[usize]| assert_eq!(places(bounds, 5), expect, "{bounds:?}");
+        let check =
+            |bounds: [Option<i128>; 3], expect: &[usize]| assert_eq!(places(bounds, 5), expect, "{bounds:?}");
         check([None, None, None], &[0, 1, 2, 3, 4]);
         check([Some(-2), None, None], &[3, 4]);
         check([None, None, Some(-1)], &[4, 3, 2, 1, 0]);

@@ -42,11 +42,11 @@ impl Run<'_> {
     }
 
     /// Puts a value into a dict. If that made it contain itself, it is emptied: nothing else would free it.
-    pub fn put(&mut self, into: &Mapping, key: Key, name: Value, value: Value) -> Outcome<()> {
+    pub fn put(&mut self, into: &Mapping, key: Key, name: &Value, value: &Value) -> Outcome<()> {
         self.step(1)?;
         into.items.borrow_mut().insert(key, name.clone(), value.clone());
         let level = into.level.get() + 1;
-        let adopted = self.adopt(&name, level).and_then(|()| self.adopt(&value, level));
+        let adopted = self.adopt(name, level).and_then(|()| self.adopt(value, level));
         if adopted.is_err() {
             into.items.borrow_mut().clear();
         }
@@ -107,9 +107,13 @@ fn children(value: &Value) -> Vec<Value> {
     match value {
         Value::List(list) => list.items.borrow().clone(),
         Value::Tuple(tuple) => tuple.items.clone(),
-        Value::Dict(dict) | Value::View(dict, _) | Value::Namespace(dict) => {
-            dict.items.borrow().entries().iter().flat_map(|(key, value)| [key.clone(), value.clone()]).collect()
-        }
+        Value::Dict(dict) | Value::View(dict, _) | Value::Namespace(dict) => dict
+            .items
+            .borrow()
+            .entries()
+            .iter()
+            .flat_map(|(key, value)| [key.clone(), value.clone()])
+            .collect(),
         Value::Iter(iter) => iter.state.borrow().children(),
         Value::Method(method) => vec![method.of.clone()],
         Value::Cycler(cycler) => cycler.items.clone(),

@@ -108,7 +108,7 @@ impl Run<'_> {
         };
         let mut out = String::new();
         let items = items.unwrap_or(Value::None);
-        self.each(loop_, items, scope, of.depth + 1, &mut out)?;
+        self.each(loop_, items, (scope, of.depth + 1), &mut out)?;
         Ok(Value::text(out))
     }
 
@@ -133,7 +133,8 @@ impl Run<'_> {
             }
         }
         if syntax.speaks_of.caller {
-            let caller = named.iter().position(|(name, _)| &**name == "caller").map(|index| named.remove(index).1);
+            let caller =
+                named.iter().position(|(name, _)| &**name == "caller").map(|index| named.remove(index).1);
             let caller = match caller {
                 None | Some(Value::None) => Value::Undefined("no caller is there".into()),
                 Some(caller) => caller,
@@ -143,7 +144,7 @@ impl Run<'_> {
         self.rest_of_arguments(&syntax, (rest, named), &scope)?;
         for (parameter, default) in missing {
             let value = match default {
-                Some(default) => self.default_of(default, &scope)?,
+                Some(default) => self.evaluate(default, &scope)?,
                 None => Value::Undefined(format!("the parameter `{parameter}` was not given").into()),
             };
             scope.set(parameter, value);

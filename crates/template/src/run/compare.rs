@@ -59,7 +59,9 @@ impl Run<'_> {
         }
         Ok(match (left, right) {
             (Value::None, Value::None) => true,
-            (Value::Text(left) | Value::Markup(left), Value::Text(right) | Value::Markup(right)) => left == right,
+            (Value::Text(left) | Value::Markup(left), Value::Text(right) | Value::Markup(right)) => {
+                left == right
+            }
             (Value::List(left), Value::List(right)) => {
                 Rc::ptr_eq(left, right) || {
                     let (left, right) = (left.items.borrow().clone(), right.items.borrow().clone());
@@ -84,8 +86,14 @@ impl Run<'_> {
                 return refused("comparing views or ranges");
             }
             (
-                Value::Iter(_) | Value::Namespace(_) | Value::Function(_) | Value::Method(_) | Value::Macro(_)
-                | Value::Loop(_) | Value::Cycler(_) | Value::Joiner(_),
+                Value::Iter(_)
+                | Value::Namespace(_)
+                | Value::Function(_)
+                | Value::Method(_)
+                | Value::Macro(_)
+                | Value::Loop(_)
+                | Value::Cycler(_)
+                | Value::Joiner(_),
                 _,
             ) if left.kind() == right.kind() => return refused(format!("comparing a {}", left.kind())),
             _ => false,
@@ -117,7 +125,9 @@ impl Run<'_> {
             (Value::Text(left) | Value::Markup(left), Value::Text(right) | Value::Markup(right)) => {
                 return Ok(Some(left.cmp(right)));
             }
-            (Value::List(left), Value::List(right)) => (left.items.borrow().clone(), right.items.borrow().clone()),
+            (Value::List(left), Value::List(right)) => {
+                (left.items.borrow().clone(), right.items.borrow().clone())
+            }
             (Value::Tuple(left), Value::Tuple(right)) => (left.items.clone(), right.items.clone()),
             (Value::View(..), Value::View(..)) => return refused("comparing views"),
             _ => return failed(format!("a {} and a {} have no order", left.kind(), right.kind())),
@@ -159,7 +169,7 @@ impl Run<'_> {
             | Value::Namespace(_) => failed(format!("nothing can be in a {}", container.kind())),
             Value::Loop(_) => refused("looking into a loop"),
             _ => {
-                let iter = self.iter(container)?;
+                let iter = self.iterator(container)?;
                 while let Some(found) = self.next(&iter)? {
                     if self.equal(&found, item)? {
                         return Ok(true);

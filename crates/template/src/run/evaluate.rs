@@ -181,14 +181,12 @@ impl Run<'_> {
         if let Some(value) = scope.get(name) {
             return Ok(value);
         }
-        let outer = match functions::outside(name).filter(|_| self.is_strict()) {
-            // these are put over the variables
-            Some(function) => Some(Value::Function(function)),
-            None => {
-                let variable = self.variables.get_text(name).cloned();
-                variable.or_else(|| functions::inside(name).map(Value::Function))
-            }
-        };
+        // those of data repos are put over the variables, those of Jinja2 under them
+        let outer = functions::outside(name)
+            .filter(|_| self.is_strict())
+            .map(Value::Function)
+            .or_else(|| self.variables.get_text(name).cloned())
+            .or_else(|| functions::inside(name).map(Value::Function));
         match outer {
             Some(_) if self.assigned.contains(name) && scope.is_in_closure() => refused(format!(
                 "`{name}` is a variable that the template also gives a value, read in a macro before that"

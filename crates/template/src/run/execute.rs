@@ -10,7 +10,7 @@ use crate::dedent::dedent;
 use crate::fault::{Kind, Outcome, Trouble, failed, refused};
 use crate::iterate::{Loop, State};
 use crate::scope::Scope;
-use crate::syntax::{Call, Expression, For, Kind as Syntax, Name, Statement, Target};
+use crate::syntax::{Call, For, Kind as Syntax, Name, Statement, Target};
 use crate::value::{Key, Macro, Value};
 
 impl Run<'_> {
@@ -38,7 +38,7 @@ impl Run<'_> {
             Statement::For(loop_) => {
                 let iterable = self.evaluate(&loop_.iterable, scope)?;
                 self.line = loop_.line;
-                self.deeper(|run| run.each(loop_, iterable, scope, 0, out)).map_err(|mut trouble| {
+                self.deeper(|run| run.each(loop_, iterable, (scope, 0), out)).map_err(|mut trouble| {
                     trouble.line.get_or_insert(loop_.line);
                     trouble
                 })
@@ -97,8 +97,7 @@ impl Run<'_> {
             Statement::Raise { message, line } => {
                 let value = self.evaluate(message, scope)?;
                 let text = self.text(&value)?;
-                let text = if self.is_sensitive { "an error of its own".to_owned() } else { text };
-                Err(Trouble::at(Kind::Raised, *line, text))
+                Err(Trouble::at(Kind::Raised, *line, format!("`raise_error`: `{text}`")))
             }
             _ => refused("this statement"),
         }
@@ -139,10 +138,10 @@ impl Run<'_> {
                 let Some(Value::Namespace(space)) = found else {
                     return failed(format!("`{space}` is not a namespace, so its `{name}` cannot be set"));
                 };
-                self.put(&space, Key::Text(Rc::clone(name)), Value::Text(Rc::clone(name)), value)?;
+                self.put(&space, Key::Text(Rc::clone(name)), &Value::Text(Rc::clone(name)), &value)?;
             }
             Target::Tuple(targets) => {
-                let iter = self.iter(&value)?;
+                let iter = self.iterator(&value)?;
                 let mut values = Vec::new();
                 while values.len() <= targets.len() {
                     match self.next(&iter)? {
@@ -166,11 +165,10 @@ impl Run<'_> {
         &mut self,
         loop_: &Rc<For>,
         iterable: Value,
-        scope: &Rc<Scope>,
-        depth: usize,
+        (scope, depth): (&Rc<Scope>, usize),
         out: &mut String,
     ) -> Outcome<()> {
-        let mut iter = self.iter(&iterable)?;
+        let mut iter = self.iterator(&iterable)?;
         let mut iterable = iterable;
         if loop_.condition.is_some() {
             let condition =
@@ -203,10 +201,5 @@ impl Run<'_> {
             self.statements(&loop_.otherwise, &scope.inner(), out)?;
         }
         Ok(())
-    }
-
-    /// The value of an expression that is a default of a parameter.
-    pub fn default_of(&mut self, expression: &Expression, scope: &Rc<Scope>) -> Outcome<Value> {
-        self.evaluate(expression, scope)
     }
 }

@@ -24,7 +24,11 @@ pub(crate) fn float_of(value: &Value) -> Option<f64> {
 
 /// A number with a point; what is none is refused, as nothing equals it.
 pub(crate) fn float(number: f64) -> Outcome<Value> {
-    if number.is_nan() { refused("a calculation whose result is not a number") } else { Ok(Value::Float(number)) }
+    if number.is_nan() {
+        refused("a calculation whose result is not a number")
+    } else {
+        Ok(Value::Float(number))
+    }
 }
 
 fn int(number: Option<i128>) -> Outcome<Value> {
@@ -156,7 +160,9 @@ fn ints(operator: Operator, left: i128, right: i128) -> Outcome<Value> {
         Operator::Add => int(left.checked_add(right)),
         Operator::Subtract => int(left.checked_sub(right)),
         Operator::Multiply => int(left.checked_mul(right)),
-        Operator::Divide | Operator::FloorDivide | Operator::Modulo if right == 0 => failed("division by zero"),
+        Operator::Divide | Operator::FloorDivide | Operator::Modulo if right == 0 => {
+            failed("division by zero")
+        }
         Operator::Divide => {
             const EXACT: u128 = 1 << 53;
             if left.unsigned_abs() > EXACT || right.unsigned_abs() > EXACT {
@@ -195,7 +201,9 @@ fn floats(operator: Operator, left: f64, right: f64) -> Outcome<Value> {
         Operator::Add => float(left + right),
         Operator::Subtract => float(left - right),
         Operator::Multiply => float(left * right),
-        Operator::Divide | Operator::FloorDivide | Operator::Modulo if right == 0.0 => failed("division by zero"),
+        Operator::Divide | Operator::FloorDivide | Operator::Modulo if right == 0.0 => {
+            failed("division by zero")
+        }
         Operator::Divide => float(left / right),
         Operator::FloorDivide => float(floor_and_rest(left, right).0),
         Operator::Modulo => float(floor_and_rest(left, right).1),

@@ -54,7 +54,9 @@ impl Run<'_> {
                 let items = list.items.borrow().clone();
                 self.sequence(&items, "[", "]", out)?;
             }
-            Value::Tuple(tuple) => self.sequence(&tuple.items, "(", if tuple.items.len() == 1 { ",)" } else { ")" }, out)?,
+            Value::Tuple(tuple) => {
+                self.sequence(&tuple.items, "(", if tuple.items.len() == 1 { ",)" } else { ")" }, out)?;
+            }
             Value::Dict(dict) => {
                 let entries = dict.items.borrow().entries().to_vec();
                 out.push('{');

@@ -18,7 +18,8 @@ pub(crate) fn value(data: &Data, run: &mut Run<'_>) -> Outcome<Value> {
             Value::text(text.as_str())
         }
         Data::List(items) => {
-            let items = run.deeper(|run| items.iter().map(|item| value(item, run)).collect::<Outcome<_>>())?;
+            let items =
+                run.deeper(|run| items.iter().map(|item| value(item, run)).collect::<Outcome<_>>())?;
             run.list(items)?
         }
         Data::Map(entries) => {

@@ -29,10 +29,19 @@ impl Key {
         })
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, clippy::float_cmp, reason = "compared after")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::float_cmp,
+        reason = "compared after"
+    )]
     fn of_float(number: f64) -> Key {
         let whole = number as i128;
-        if whole as f64 == number && number.abs() < 1e38 { Key::Int(whole) } else { Key::Float(number.to_bits()) }
+        if whole as f64 == number && number.abs() < 1e38 {
+            Key::Int(whole)
+        } else {
+            Key::Float(number.to_bits())
+        }
     }
 }
 

@@ -37,7 +37,12 @@ pub(crate) fn quoted(text: &str, out: &mut String) -> Outcome<()> {
             ' '..='~' => out.push(character),
             '\0'..='\u{a0}' | '\u{ad}' => _ = write!(out, "\\x{:02x}", u32::from(character)),
             character if is_printable(character) => out.push(character),
-            _ => return refused(format!("printing a text with the character U+{:04X} in quotes", u32::from(character))),
+            _ => {
+                return refused(format!(
+                    "printing a text with the character U+{:04X} in quotes",
+                    u32::from(character)
+                ));
+            }
         }
     }
     out.push(quote);

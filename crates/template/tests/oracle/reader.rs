@@ -3,7 +3,9 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use qontract_template::{Address, Answer, Data, Dialect, Kind, Lookups, Outcome, Request, Source, Whitespace, render};
+use qontract_template::{
+    Address, Answer, Data, Dialect, Kind, Lookups, Outcome, Request, Source, Whitespace, render,
+};
 use serde_json::{Value as Json, json};
 
 /// A template with its variables.
@@ -89,7 +91,8 @@ pub struct Stub;
 
 impl Lookups for Stub {
     fn answer(&self, address: &Address) -> Answer {
-        let at = |region: &Option<String>| region.as_ref().map_or(String::new(), |region| format!("@{region}"));
+        let at =
+            |region: &Option<String>| region.as_ref().map_or(String::new(), |region| format!("@{region}"));
         Answer::Known(match address {
             Address::Secret { path, allow_not_found, .. } if path.contains("missing") => {
                 if !allow_not_found {
@@ -97,13 +100,21 @@ impl Lookups for Stub {
                 }
                 Data::Null
             }
-            Address::Secret { path, key, version: Some(version), .. } => Data::text(format!("<{path}#{key}@{version}>")),
+            Address::Secret { path, key, version: Some(version), .. } => {
+                Data::text(format!("<{path}#{key}@{version}>"))
+            }
             Address::Secret { path, key, version: None, .. } => Data::text(format!("<{path}#{key}>")),
-            Address::GithubFile { repo, path, reference } => Data::text(format!("file {repo} {path} {reference}\n")),
+            Address::GithubFile { repo, path, reference } => {
+                Data::text(format!("file {repo} {path} {reference}\n"))
+            }
             Address::Query { path, variables } => {
-                let given: Vec<String> = variables.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
+                let given: Vec<String> =
+                    variables.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
                 let entry = |path: &str, given: String| {
-                    Data::Map(vec![("path".to_owned(), Data::text(path)), ("given".to_owned(), Data::Text(given))])
+                    Data::Map(vec![
+                        ("path".to_owned(), Data::text(path)),
+                        ("given".to_owned(), Data::Text(given)),
+                    ])
                 };
                 Data::List(vec![entry(path, format!("{{{}}}", given.join(", "))), entry("b", String::new())])
             }
@@ -111,9 +122,10 @@ impl Lookups for Stub {
             Address::S3Object { account, bucket, path, region } => {
                 Data::text(format!("{account}/{bucket}/{path}{}", at(region)))
             }
-            Address::S3List { path, region, .. } => {
-                Data::List(vec![Data::text(format!("{path}/1")), Data::text(format!("{path}/2{}", at(region)))])
-            }
+            Address::S3List { path, region, .. } => Data::List(vec![
+                Data::text(format!("{path}/1")),
+                Data::text(format!("{path}/2{}", at(region))),
+            ]),
             Address::Yesterday => Data::text("2024-02-28"),
         })
     }
@@ -122,11 +134,14 @@ impl Lookups for Stub {
 /// Our own rendering.
 pub fn ours(case: &Case) -> Answered {
     let Data::Map(variables) = Data::from(&case.variables) else { panic!("variables are a map") };
-    let source = Source { whitespace: case.whitespace, ..Source::new("t.j2", &case.template).dialect(case.dialect) };
+    let source =
+        Source { whitespace: case.whitespace, ..Source::new("t.j2", &case.template).dialect(case.dialect) };
     match render(&Request::new(source, &variables), &Stub) {
-        Ok(Outcome::Rendered(rendered)) => Answered::Text(rendered.text),
+        Ok(Outcome::Rendered(rendered)) => Answered::Text(rendered.expose().to_owned()),
         Ok(Outcome::Needs(needs)) => panic!("all is known, but {needs:?}"),
-        Err(fault) if matches!(fault.kind, Kind::Refused | Kind::Limit) => Answered::Refused(fault.to_string()),
+        Err(fault) if matches!(fault.kind, Kind::Refused | Kind::Limit) => {
+            Answered::Refused(fault.to_string())
+        }
         Err(fault) => Answered::Failed(fault.to_string()),
     }
 }
