@@ -6,7 +6,17 @@ use serde_json::Value as Json;
 use super::corpus;
 use super::reader::Case;
 
-const ATOMS: [&str; 44] = [
+const ATOMS: [&str; 54] = [
+    "1e16",
+    "123456789.125",
+    "'%s'",
+    "'{}'",
+    "'a\\nb\\n'",
+    "[[1], 2]",
+    "{1: 2, 'b': none}",
+    "('a',)",
+    "html",
+    "'é'",
     "0",
     "1",
     "-1",
@@ -154,7 +164,25 @@ const TESTS: [&str; 22] = [
     "not none",
 ];
 
-const POSTFIXES: [&str; 30] = [
+const POSTFIXES: [&str; 48] = [
+    ".find('a')",
+    ".rsplit('a', 1)",
+    ".partition('b')",
+    ".zfill(4)",
+    ".ljust(5, '.')",
+    ".center(6)",
+    ".format(1, 'b')",
+    ".isdigit()",
+    ".capitalize()",
+    ".title",
+    "[true]",
+    "[1.0]",
+    "['x']",
+    ".0",
+    "[::2]",
+    "[-3:-1]",
+    "[x:]",
+    ".endswith('c')",
     "[0]",
     "[-1]",
     "[1:]",
@@ -195,6 +223,11 @@ pub fn generate(count: usize) -> Vec<Case> {
     (0..count).map(|_| Case::new(&template(&mut rng), &variables)).collect()
 }
 
+/// `QONTRACT_ORACLE_SEED` asks for others.
+fn seed() -> u64 {
+    std::env::var("QONTRACT_ORACLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
+}
+
 fn pick<'a>(rng: &mut Rng, from: &[&'a str]) -> &'a str {
     from[rng.usize(..from.len())]
 }
@@ -233,7 +266,27 @@ fn body(rng: &mut Rng, depth: usize) -> String {
     let inside = body(rng, depth - 1);
     let expression = expression(rng, 1);
     let (open, close) = (format!("{{%{} ", sign(rng)), format!(" {}%}}", sign(rng)));
-    match rng.usize(..9) {
+    match rng.usize(..15) {
+        9 => format!(
+            "{{% set n = namespace(v={expression}) %}}{open}for x in numbers{close}{{% set n.v = x %}}{inside}{{{{ n.v }}}}{{% endfor %}}"
+        ),
+        10 => format!(
+            "{{% macro c(y) %}}[{{{{ caller(y) }}}}{{{{ y }}}}]{{% endmacro %}}{open}call(x) c({expression}){close}{inside}{{% endcall %}}"
+        ),
+        11 => format!(
+            "{{% set l = [1, 'b'] %}}{{% set x = l.{}({expression}) %}}{{{{ l }}}}{inside}",
+            pick(rng, &["append", "extend", "insert", "pop", "remove", "index", "count"])
+        ),
+        12 => format!(
+            "{{% set d = {{'a': 1}} %}}{{% set x = d.{}({expression}) %}}{{{{ d }}}}{inside}",
+            pick(rng, &["update", "get", "pop", "setdefault"])
+        ),
+        13 => format!(
+            "{open}for x in {expression} if x{close}{{{{ loop.length }}}}{{{{ loop.revindex }}}}{{{{ loop.changed(x) }}}}{inside}{{% endfor %}}"
+        ),
+        14 => format!(
+            "{open}for x in tree recursive{close}{{{{ loop.depth }}}}{inside}{{{{ loop(x.c) }}}}{{% endfor %}}"
+        ),
         0 => format!("{open}if {expression}{close}{inside}{{% else %}}n{open}endif{close}{blank}"),
         1 => format!("{open}for x in {expression}{close}{inside}{blank}{open}else{close}e{{% endfor %}}"),
         2 => format!(
@@ -257,7 +310,7 @@ fn template(rng: &mut Rng) -> String {
     let depth = rng.usize(..3);
     let mut text = body(rng, depth);
     if rng.bool() {
-        text = format!("{{% set x = {} %}}{text}", pick(rng, &ATOMS[..40]));
+        text = format!("{{% set x = {} %}}{text}", pick(rng, &ATOMS));
     }
     text
 }
