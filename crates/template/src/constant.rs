@@ -72,7 +72,8 @@ fn look(run: &mut Run<'_>, expression: &Expression, scope: &Rc<Scope>) -> Outcom
         return Ok(false);
     }
     match &expression.kind {
-        Kind::Dict(_) => drop(run.evaluate(expression, scope)?),
+        // its failure is noticed at once, or only where it is reached, depending on what stands around it
+        Kind::Dict(_) if run.evaluate(expression, scope).is_err() => return missing(expression),
         Kind::Attribute(..) | Kind::Item(..) | Kind::Slice(..) => match run.evaluate(expression, scope) {
             Ok(value) if !value.is_undefined() => {}
             Err(trouble) if matches!(trouble.kind, FaultKind::Refused | FaultKind::Limit) => {
@@ -95,7 +96,7 @@ fn missing<T>(expression: &Expression) -> Outcome<T> {
     Err(Trouble::at(
         FaultKind::Refused,
         expression.line,
-        "something that is missing in a constant expression",
+        "something that is missing or fails in a constant expression",
     ))
 }
 

@@ -212,7 +212,7 @@ fn sum(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
 
 fn file_size(value: &Value, binary: bool) -> Outcome<Value> {
     let bytes = match value {
-        Value::Text(text) => match parse_float(text)? {
+        Value::Text(text) | Value::Markup(text) => match parse_float(text)? {
             Some(bytes) => bytes,
             None => return failed("`filesizeformat` takes a number"),
         },

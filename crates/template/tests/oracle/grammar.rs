@@ -216,9 +216,7 @@ const POSTFIXES: [&str; 48] = [
 ];
 
 pub fn generate(count: usize) -> Vec<Case> {
-    let mut rng = Rng::with_seed(
-        std::env::var("QONTRACT_ORACLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7),
-    );
+    let mut rng = Rng::with_seed(seed());
     let variables: Json = corpus::variables();
     (0..count).map(|_| Case::new(&template(&mut rng), &variables)).collect()
 }
