@@ -111,3 +111,8 @@ fn no_generated_template_is_rendered_differently() {
     assert!(refused * 10 < rendered, "{refused} were refused, {rendered} rendered");
     assert!(rendered * 4 > generated.len(), "only {rendered} of {} were rendered", generated.len());
 }
+
+#[test]
+fn no_mutated_template_is_rendered_differently() {
+    compare(&grammar::mutate(cases(3_000)), |_| true);
+}

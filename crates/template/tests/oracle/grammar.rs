@@ -221,6 +221,32 @@ pub fn generate(count: usize) -> Vec<Case> {
     (0..count).map(|_| Case::new(&template(&mut rng), &variables)).collect()
 }
 
+/// The hand-written templates with a few characters changed.
+pub fn mutate(count: usize) -> Vec<Case> {
+    let mut rng = Rng::with_seed(seed());
+    let corpus = corpus::read();
+    let mut cases = Vec::new();
+    while cases.len() < count {
+        let mut case = corpus[rng.usize(..corpus.len())].case.clone();
+        let mut text: Vec<char> = case.template.chars().collect();
+        for _ in 0..rng.usize(1..4) {
+            let at = rng.usize(..=text.len());
+            let end = (at + rng.usize(..4)).min(text.len());
+            let from: Vec<char> = corpus[rng.usize(..corpus.len())].case.template.chars().collect();
+            let start = rng.usize(..=from.len());
+            let piece = match rng.usize(..3) {
+                0 => Vec::new(),
+                1 => vec![char::from(rng.choice("{}%#-+'\"()[]|.,:~*/=<>!_ \n\\x1".bytes()).unwrap_or(b' '))],
+                _ => from[start..(start + rng.usize(..12)).min(from.len())].to_vec(),
+            };
+            text.splice(at..end, piece);
+        }
+        case.template = text.into_iter().collect();
+        cases.push(case);
+    }
+    cases
+}
+
 /// `QONTRACT_ORACLE_SEED` asks for others.
 fn seed() -> u64 {
     std::env::var("QONTRACT_ORACLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
