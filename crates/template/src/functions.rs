@@ -101,6 +101,8 @@ fn address(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Address> {
                 Some(version) => Some(nested(run, Some(version))?),
             };
             let allow_not_found = match allow {
+                // there it is looked at only if the secret is missing
+                Some(Value::Undefined(_)) => return refused("an undefined `allow_not_found`"),
                 Some(allow) => run.truth(&allow)?,
                 None => false,
             };

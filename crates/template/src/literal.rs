@@ -14,7 +14,8 @@ fn digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
     while let Some((index, character)) = characters.next() {
         if is_digit(character) {
             length = index + 1;
-        } else if character != '_'
+        } else if index == 0
+            || character != '_'
             || length != index
             || !characters.peek().is_some_and(|(_, next)| is_digit(*next))
         {

@@ -153,6 +153,6 @@ for line in sys.stdin:
     except RecursionError:
         answer = {"error": "too deep"}
     except Exception as error:  # noqa: BLE001
-        answer = {"error": f"{type(error).__name__}: {error}"}
+        answer = {"error": repr(type(error))}
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
