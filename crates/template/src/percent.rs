@@ -32,6 +32,11 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, values: &Value) -> Outcom
     while let Some(at) = rest.find('%') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            out.push('%');
+            rest = after;
+            continue;
+        }
         let mut named = None;
         if let Some(body) = rest.strip_prefix('(') {
             let Value::Dict(dict) = values else { return failed("`%` with names needs a dict") };
@@ -50,10 +55,6 @@ pub(crate) fn format(run: &mut Run<'_>, pattern: &str, values: &Value) -> Outcom
         let (field, after) = field(rest)?;
         let Some(letter) = after.chars().next() else { return failed("`%` at the end of a pattern") };
         rest = &after[letter.len_utf8()..];
-        if letter == '%' {
-            out.push('%');
-            continue;
-        }
         let value = match named {
             Some(value) => value,
             None => match next.next() {

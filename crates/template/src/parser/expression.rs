@@ -187,7 +187,7 @@ impl Parser {
             }
             Token::Operator("(") => {
                 self.advance();
-                let inner = self.deeper(|parser| parser.tuple(true, &[], true))?;
+                let inner = self.deeper(|parser| parser.tuple(true, true))?;
                 self.expect_operator(")")?;
                 return Ok(inner);
             }
@@ -245,7 +245,7 @@ impl Parser {
     }
 
     /// One expression, or several with commas between them: a tuple.
-    pub(super) fn tuple(&mut self, conditions: bool, ends: &[&str], parentheses: bool) -> Parsed {
+    pub(super) fn tuple(&mut self, conditions: bool, parentheses: bool) -> Parsed {
         let line = self.line();
         let mut items = Vec::new();
         let mut is_tuple = false;
@@ -253,7 +253,7 @@ impl Parser {
             if !items.is_empty() {
                 self.expect_operator(",")?;
             }
-            if self.is_tuple_end(ends) {
+            if self.is_tuple_end() {
                 break;
             }
             items.push(if conditions { self.expression()? } else { self.expression_without_condition()? });
@@ -273,12 +273,8 @@ impl Parser {
         Ok(at(line, Kind::Tuple(items)))
     }
 
-    pub(super) fn is_tuple_end(&self, ends: &[&str]) -> bool {
-        match self.token() {
-            Token::VariableEnd | Token::BlockEnd | Token::Operator(")") => true,
-            Token::Name(name) => ends.contains(&name.as_str()),
-            _ => false,
-        }
+    pub(super) fn is_tuple_end(&self) -> bool {
+        matches!(self.token(), Token::VariableEnd | Token::BlockEnd | Token::Operator(")"))
     }
 
     fn postfix(&mut self, mut node: Expression) -> Parsed {

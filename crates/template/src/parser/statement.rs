@@ -34,7 +34,7 @@ impl Parser {
                 }
                 Token::VariableBegin => {
                     self.advance();
-                    let value = self.tuple(true, &[], false)?;
+                    let value = self.tuple(true, false)?;
                     if *self.token() != Token::VariableEnd {
                         return self.unexpected("the end of the tag");
                     }
@@ -113,7 +113,7 @@ impl Parser {
     fn branches(&mut self) -> Outcome<Statement> {
         let mut branches = Vec::new();
         loop {
-            let condition = self.tuple(false, &[], false)?;
+            let condition = self.tuple(false, false)?;
             let body = self.body(&["elif", "else", "endif"])?;
             branches.push((condition, body));
             if self.skip_name("elif") {
@@ -130,11 +130,11 @@ impl Parser {
     }
 
     fn loop_over(&mut self, line: usize) -> Outcome<Statement> {
-        let target = self.target(&["in"], false)?;
+        let target = self.target(false)?;
         if !self.skip_name("in") {
             return self.unexpected("`in`");
         }
-        let iterable = self.tuple(false, &["recursive"], false)?;
+        let iterable = self.tuple(false, false)?;
         let condition = if self.skip_name("if") { Some(self.expression()?) } else { None };
         let recursive = self.skip_name("recursive");
         let body = self.body(&["endfor", "else"])?;
@@ -150,10 +150,10 @@ impl Parser {
     }
 
     fn set(&mut self) -> Outcome<Statement> {
-        let target = self.target(&[], true)?;
+        let target = self.target(true)?;
         self.note_assigned(&target);
         if self.skip_operator("=") {
-            let value = self.tuple(true, &[], false)?;
+            let value = self.tuple(true, false)?;
             return Ok(Statement::Set { target, value });
         }
         let filters = if self.skip_operator("|") { self.filters()? } else { Vec::new() };
@@ -189,7 +189,7 @@ impl Parser {
             if !values.is_empty() {
                 self.expect_operator(",")?;
             }
-            let target = self.target(&[], false)?;
+            let target = self.target(false)?;
             self.expect_operator("=")?;
             values.push((target, self.expression()?));
         }
@@ -259,7 +259,7 @@ impl Parser {
     }
 
     /// What a value is given to: a name, several, or an attribute of a namespace.
-    fn target(&mut self, ends: &[&str], with_namespace: bool) -> Outcome<Target> {
+    fn target(&mut self, with_namespace: bool) -> Outcome<Target> {
         if with_namespace && matches!(self.look(), Token::Operator(".")) {
             let space = self.assignable_name()?;
             self.advance();
@@ -271,11 +271,11 @@ impl Parser {
             if !targets.is_empty() {
                 self.expect_operator(",")?;
             }
-            if self.is_tuple_end(ends) {
+            if self.is_tuple_end() {
                 break;
             }
             targets.push(if self.skip_operator("(") {
-                let inner = self.deeper(|parser| parser.target(&[], false))?;
+                let inner = self.deeper(|parser| parser.target(false))?;
                 self.expect_operator(")")?;
                 inner
             } else {

@@ -124,16 +124,20 @@ def render(text, dialect, whitespace, variables):
             raise Exception("not found")
         return f"<{path}#{key}@{v}>" if v else f"<{path}#{key}>"
 
+    def texts(*args):
+        assert all(isinstance(arg, str) for arg in args)
+        return True
+
     def region(r):
         return f"@{r}" if r else ""
 
     variables.update(
         vault=vault,
         github=lambda u, p, r, v=None: f"file {nested(u)} {nested(p)} {nested(r)}\n",
-        query=lambda query, **kw: [{"path": query, "given": json.dumps(kw, sort_keys=True)}, {"path": "b", "given": ""}],
-        url=lambda url: "https" in url,
-        s3=lambda account_name, bucket_name, path, region_name=None: f"{account_name}/{bucket_name}/{path}{region(region_name)}",
-        s3_ls=lambda account_name, bucket_name, path, region_name=None: [f"{path}/1", f"{path}/2{region(region_name)}"],
+        query=lambda query, **kw: texts(query) and [{"path": query, "given": json.dumps(kw, sort_keys=True)}, {"path": "b", "given": ""}],
+        url=lambda url: texts(url) and "https" in url,
+        s3=lambda account_name, bucket_name, path, region_name=None: texts(account_name, bucket_name, path, region_name or "") and f"{account_name}/{bucket_name}/{path}{region(region_name)}",
+        s3_ls=lambda account_name, bucket_name, path, region_name=None: texts(account_name, bucket_name, path, region_name or "") and [f"{path}/1", f"{path}/2{region(region_name)}"],
         urlescape=lambda u, s="/", e=None: parse.quote(u, safe=s, encoding=e),
         urlunescape=lambda u, e=None: parse.unquote(u, encoding=e or "utf-8"),
         hash_list=hash_list,
