@@ -6,7 +6,8 @@ use super::{Tree, Violation, layers};
 const RULE: &str = "purity";
 
 /// The folders of `crates/` that only turn values into values.
-const PURE: [&str; 7] = ["bundle", "diagnostics", "graphql", "inventory", "saas", "validate", "yaml"];
+const PURE: [&str; 8] =
+    ["bundle", "diagnostics", "graphql", "inventory", "saas", "template", "validate", "yaml"];
 
 /// Async runtimes, and what talks to the network.
 pub(super) const IMPURE: [&str; 17] = [

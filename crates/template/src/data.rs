@@ -1,0 +1,64 @@
+//! Values that go into a rendering: what variables hold, and what look-ups answer.
+
+use std::fmt;
+
+/// A value of JSON, with the order of its maps.
+#[derive(Clone, PartialEq)]
+pub enum Data {
+    /// Nothing.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Int(i128),
+    /// A number with a point.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// Values in order.
+    List(Vec<Data>),
+    /// Values by key, in order; of equal keys the last counts.
+    Map(Vec<(String, Data)>),
+}
+
+impl Data {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Data::Text(text.into())
+    }
+}
+
+impl From<&serde_json::Value> for Data {
+    fn from(value: &serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        match value {
+            Json::Null => Data::Null,
+            Json::Bool(value) => Data::Bool(*value),
+            Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(whole), _) => Data::Int(whole.into()),
+                (None, Some(whole)) => Data::Int(whole.into()),
+                (None, None) => Data::Float(number.as_f64().unwrap_or(f64::INFINITY)),
+            },
+            Json::String(text) => Data::Text(text.clone()),
+            Json::Array(items) => Data::List(items.iter().map(Data::from).collect()),
+            Json::Object(entries) => {
+                Data::Map(entries.iter().map(|(key, value)| (key.clone(), Data::from(value))).collect())
+            }
+        }
+    }
+}
+
+/// Tells what it is, never what it holds: it may be a secret.
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Data::Null => "Null",
+            Data::Bool(_) => "Bool(…)",
+            Data::Int(_) => "Int(…)",
+            Data::Float(_) => "Float(…)",
+            Data::Text(_) => "Text(…)",
+            Data::List(_) => "List(…)",
+            Data::Map(_) => "Map(…)",
+        })
+    }
+}

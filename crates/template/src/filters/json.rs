@@ -1,0 +1,334 @@
+//! JSON as Python reads and writes it: ASCII, keys sorted, numbers as they were.
+
+use std::cmp::Ordering;
+
+use crate::fault::{Outcome, failed, refused};
+use crate::run::Run;
+use crate::value::{Dict, Value, print};
+
+/// `json.dumps(value, sort_keys=True, indent=indent)`
+pub(crate) fn sorted(run: &mut Run<'_>, value: &Value, indent: Option<&str>) -> Outcome<String> {
+    let mut out = String::new();
+    write(run, value, (indent, 0), &mut out)?;
+    run.charge(out.len())?;
+    Ok(out)
+}
+
+/// The form in which variables of a query are part of its address.
+pub(crate) fn compact(run: &mut Run<'_>, value: &Value) -> Outcome<String> {
+    sorted(run, value, None)
+}
+
+fn break_line((indent, level): (Option<&str>, usize), out: &mut String) {
+    if let Some(indent) = indent {
+        out.push('\n');
+        (0..level).for_each(|_| out.push_str(indent));
+    }
+}
+
+fn write(
+    run: &mut Run<'_>,
+    value: &Value,
+    (indent, level): (Option<&str>, usize),
+    out: &mut String,
+) -> Outcome<()> {
+    run.step(1)?;
+    let inner = (indent, level + 1);
+    let comma = if indent.is_some() { "," } else { ", " };
+    match value {
+        Value::None => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Int(number) => out.push_str(&number.to_string()),
+        Value::Float(number) => out.push_str(&float(*number)),
+        Value::Text(text) | Value::Markup(text) => quote(text, out),
+        Value::List(_) | Value::Tuple(_) => {
+            let items = run.collect(value)?;
+            if items.is_empty() {
+                out.push_str("[]");
+                return Ok(());
+            }
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(comma);
+                }
+                break_line(inner, out);
+                write(run, item, inner, out)?;
+            }
+            break_line((indent, level), out);
+            out.push(']');
+        }
+        Value::Dict(dict) => {
+            let entries = ordered(run, dict.items.borrow().entries().to_vec())?;
+            if entries.is_empty() {
+                out.push_str("{}");
+                return Ok(());
+            }
+            out.push('{');
+            for (index, (key, value)) in entries.iter().enumerate() {
+                if index > 0 {
+                    out.push_str(comma);
+                }
+                break_line(inner, out);
+                match key {
+                    Value::Text(text) | Value::Markup(text) => quote(text, out),
+                    Value::None => out.push_str("\"null\""),
+                    Value::Bool(value) => out.push_str(if *value { "\"true\"" } else { "\"false\"" }),
+                    Value::Int(number) => out.push_str(&format!("\"{number}\"")),
+                    Value::Float(number) => out.push_str(&format!("\"{}\"", float(*number))),
+                    other => return failed(format!("JSON knows no key that is a {}", other.kind())),
+                }
+                out.push_str(": ");
+                write(run, value, inner, out)?;
+            }
+            break_line((indent, level), out);
+            out.push('}');
+        }
+        other => {
+            run.settled(other)?;
+            return failed(format!("JSON knows no {}", other.kind()));
+        }
+    }
+    run.charge(0)
+}
+
+fn ordered(run: &mut Run<'_>, mut entries: Vec<(Value, Value)>) -> Outcome<Vec<(Value, Value)>> {
+    let mut trouble = None;
+    entries.sort_by(|(left, _), (right, _)| match run.order(left, right) {
+        Ok(order) => order.unwrap_or(Ordering::Equal),
+        Err(found) => {
+            trouble.get_or_insert(found);
+            Ordering::Equal
+        }
+    });
+    trouble.map_or(Ok(entries), Err)
+}
+
+fn float(number: f64) -> String {
+    if number.is_infinite() {
+        return if number > 0.0 { "Infinity".to_owned() } else { "-Infinity".to_owned() };
+    }
+    print::float(number)
+}
+
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            ' '..='~' => out.push(character),
+            character => {
+                let mut units = [0; 2];
+                for unit in character.encode_utf16(&mut units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    out.push('"');
+}
+
+/// `json.loads(text)`
+pub(crate) fn read(run: &mut Run<'_>, text: &str) -> Outcome<Value> {
+    run.charge(text.len())?;
+    let mut reader = Reader { text, at: 0 };
+    reader.blank();
+    let value = reader.value(run)?;
+    reader.blank();
+    if reader.at < text.len() { wrong() } else { Ok(value) }
+}
+
+fn wrong<T>() -> Outcome<T> {
+    failed("the text is not JSON")
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn blank(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+    }
+
+    fn take(&mut self, mark: &str) -> bool {
+        let found = self.rest().starts_with(mark);
+        if found {
+            self.at += mark.len();
+        }
+        found
+    }
+
+    fn value(&mut self, run: &mut Run<'_>) -> Outcome<Value> {
+        run.step(1)?;
+        for (word, value) in
+            [("null", Value::None), ("true", Value::Bool(true)), ("false", Value::Bool(false))]
+        {
+            if self.take(word) {
+                return Ok(value);
+            }
+        }
+        if ["NaN", "Infinity", "-Infinity"].iter().any(|word| self.rest().starts_with(word)) {
+            return refused("JSON with numbers that JSON does not have");
+        }
+        match self.rest().chars().next() {
+            Some('"') => {
+                self.at += 1;
+                self.text().map(Value::text)
+            }
+            Some('[') => {
+                self.at += 1;
+                run.deeper(|run| self.list(run))
+            }
+            Some('{') => {
+                self.at += 1;
+                run.deeper(|run| self.object(run))
+            }
+            Some('-' | '0'..='9') => self.number(),
+            _ => wrong(),
+        }
+    }
+
+    fn list(&mut self, run: &mut Run<'_>) -> Outcome<Value> {
+        let mut items = Vec::new();
+        self.blank();
+        if self.take("]") {
+            return run.list(items);
+        }
+        loop {
+            self.blank();
+            items.push(self.value(run)?);
+            self.blank();
+            if self.take("]") {
+                return run.list(items);
+            }
+            if !self.take(",") {
+                return wrong();
+            }
+        }
+    }
+
+    fn object(&mut self, run: &mut Run<'_>) -> Outcome<Value> {
+        let mut dict = Dict::default();
+        self.blank();
+        if self.take("}") {
+            return run.dict(dict);
+        }
+        loop {
+            self.blank();
+            if !self.take("\"") {
+                return wrong();
+            }
+            let key = self.text()?;
+            self.blank();
+            if !self.take(":") {
+                return wrong();
+            }
+            self.blank();
+            let value = self.value(run)?;
+            dict.insert_text(&key, value);
+            self.blank();
+            if self.take("}") {
+                return run.dict(dict);
+            }
+            if !self.take(",") {
+                return wrong();
+            }
+        }
+    }
+
+    fn number(&mut self) -> Outcome<Value> {
+        let rest = self.rest();
+        let digits =
+            |text: &str| text.len() - text.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+        let sign = usize::from(rest.starts_with('-'));
+        let whole = if rest[sign..].starts_with('0') { 1 } else { digits(&rest[sign..]) };
+        if whole == 0 {
+            return wrong();
+        }
+        let mut length = sign + whole;
+        let mut is_float = false;
+        if let Some(fraction) = rest[length..].strip_prefix('.').map(digits).filter(|digits| *digits > 0) {
+            length += 1 + fraction;
+            is_float = true;
+        }
+        if let Some(exponent) = rest[length..].strip_prefix(['e', 'E']) {
+            let sign = usize::from(exponent.starts_with(['+', '-']));
+            let power = digits(&exponent[sign..]);
+            if power > 0 {
+                length += 1 + sign + power;
+                is_float = true;
+            }
+        }
+        self.at += length;
+        let text = &rest[..length];
+        if is_float {
+            return Ok(Value::Float(text.parse().unwrap_or(f64::INFINITY)));
+        }
+        text.parse().map(Value::Int).or_else(|_| refused("a number of more than 128 bits"))
+    }
+
+    /// A text after its first quote.
+    fn text(&mut self) -> Outcome<String> {
+        let mut out = String::new();
+        loop {
+            let rest = self.rest();
+            let plain = rest.find(|character| matches!(character, '"' | '\\' | '\0'..='\x1f'));
+            let Some(plain) = plain else { return wrong() };
+            out.push_str(&rest[..plain]);
+            self.at += plain + 1;
+            match rest.as_bytes()[plain] {
+                b'"' => return Ok(out),
+                b'\\' => {}
+                _ => return wrong(),
+            }
+            let mark = self.rest().chars().next();
+            self.at += mark.map_or(0, char::len_utf8);
+            match mark {
+                Some(mark @ ('"' | '\\' | '/')) => out.push(mark),
+                Some('b') => out.push('\x08'),
+                Some('f') => out.push('\x0c'),
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some('t') => out.push('\t'),
+                Some('u') => out.push(self.escape()?),
+                _ => return wrong(),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Outcome<char> {
+        let first = self.unit()?;
+        let mut units = vec![first];
+        if (0xd800..0xdc00).contains(&first) && self.take("\\u") {
+            units.push(self.unit()?);
+        }
+        match char::decode_utf16(units).collect::<Result<Vec<char>, _>>().as_deref() {
+            Ok([character]) => Ok(*character),
+            _ => refused("JSON with half a character"),
+        }
+    }
+
+    fn unit(&mut self) -> Outcome<u16> {
+        let digits =
+            self.rest().get(..4).filter(|digits| digits.chars().all(|digit| digit.is_ascii_hexdigit()));
+        let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else {
+            return wrong();
+        };
+        self.at += 4;
+        Ok(unit)
+    }
+}

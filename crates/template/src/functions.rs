@@ -1,0 +1,244 @@
+//! Functions: those of Jinja2, and those that data repos know.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::address::Address;
+use crate::fault::{Outcome, failed, refused};
+use crate::filters::{hash_list, json, url};
+use crate::run::{Args, Run};
+use crate::value::{Cycler, Dict, Joiner, Range, Value};
+
+/// Functions that are put over the variables of every template of a data repo.
+pub(crate) const OUTSIDE: [&str; 12] = [
+    "vault",
+    "github",
+    "query",
+    "url",
+    "s3",
+    "s3_ls",
+    "urlescape",
+    "urlunescape",
+    "hash_list",
+    "flatten_dict",
+    "yesterday",
+    "sloth_alerts",
+];
+
+/// Functions of Jinja2.
+pub(crate) const INSIDE: [&str; 6] = ["range", "dict", "lipsum", "cycler", "joiner", "namespace"];
+
+pub(crate) fn outside(name: &str) -> Option<&'static str> {
+    OUTSIDE.iter().find(|known| **known == name).copied()
+}
+
+pub(crate) fn inside(name: &str) -> Option<&'static str> {
+    INSIDE.iter().find(|known| **known == name).copied()
+}
+
+pub(crate) fn call(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Value> {
+    match name {
+        "range" => range(&args),
+        "dict" => dict(run, args),
+        "namespace" => match dict(run, args)? {
+            Value::Dict(mapping) => Ok(Value::Namespace(mapping)),
+            other => Ok(other),
+        },
+        "cycler" => {
+            if args.positional.is_empty() || !args.named.is_empty() {
+                return failed("`cycler` takes the values to go through");
+            }
+            run.adopt_all(&args.positional)?;
+            let cycler = Cycler { level: Cell::new(0), items: args.positional, at: Cell::new(0) };
+            Ok(Value::Cycler(Rc::new(cycler)))
+        }
+        "joiner" => {
+            let [separator] = args.bind(name, ["sep"], 0)?;
+            let separator = match separator {
+                None => ", ".into(),
+                Some(Value::Text(text)) => text,
+                Some(_) => return refused("a `joiner` of what is no text"),
+            };
+            Ok(Value::Joiner(Rc::new(Joiner { separator, used: Cell::new(false) })))
+        }
+        "lipsum" => refused("`lipsum`: it is random"),
+        "sloth_alerts" => refused("`sloth_alerts`: it needs a program that makes alerts of objectives"),
+        "urlescape" => {
+            let [text, safe, encoding] = args.bind(name, ["u", "s", "e"], 1)?;
+            url::escape(run, text, safe, encoding)
+        }
+        "urlunescape" => {
+            let [text, encoding] = args.bind(name, ["u", "e"], 1)?;
+            url::unescape(run, text, encoding)
+        }
+        "hash_list" => {
+            let [items] = args.bind(name, ["input"], 1)?;
+            hash_list(run, &items.unwrap_or(Value::None))
+        }
+        "flatten_dict" => {
+            let [of, parent, separator] = args.bind(name, ["d", "parent_key", "sep"], 1)?;
+            flatten(run, [of, parent, separator])
+        }
+        name => {
+            let address = address(run, name, args)?;
+            run.look_up(address)
+        }
+    }
+}
+
+/// The address that a function which reaches out is asked for.
+fn address(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Address> {
+    Ok(match name {
+        "vault" => {
+            let [path, key, version, allow] = args.bind(name, ["p", "k", "v", "allow_not_found"], 2)?;
+            let path = nested(run, path)?;
+            let key = nested(run, key)?;
+            let version = match version {
+                None | Some(Value::None) => None,
+                Some(Value::Int(number)) => Some(number.to_string()),
+                Some(Value::Text(text)) if text.is_empty() => None,
+                Some(version) => Some(nested(run, Some(version))?),
+            };
+            let allow_not_found = match allow {
+                // there it is looked at only if the secret is missing
+                Some(Value::Undefined(_)) => return refused("an undefined `allow_not_found`"),
+                Some(allow) => run.truth(&allow)?,
+                None => false,
+            };
+            Address::Secret { path, key, version, allow_not_found }
+        }
+        "github" => {
+            let [repo, path, reference, _] = args.bind(name, ["u", "p", "r", "v"], 3)?;
+            let repo = nested(run, repo)?;
+            let path = nested(run, path)?;
+            Address::GithubFile { repo, path, reference: nested(run, reference)? }
+        }
+        "query" => query(run, args)?,
+        "url" => {
+            let [url] = args.bind(name, ["url"], 1)?;
+            Address::Url { url: text(url)? }
+        }
+        "s3" | "s3_ls" => {
+            let [account, bucket, path, region] =
+                args.bind(name, ["account_name", "bucket_name", "path", "region_name"], 3)?;
+            let region = match region {
+                None | Some(Value::None) => None,
+                region => Some(text(region)?),
+            };
+            let (account, bucket, path) = (text(account)?, text(bucket)?, text(path)?);
+            if name == "s3" {
+                Address::S3Object { account, bucket, path, region }
+            } else {
+                Address::S3List { account, bucket, path, region }
+            }
+        }
+        _ => {
+            let [] = args.bind(name, [], 0)?;
+            Address::Yesterday
+        }
+    })
+}
+
+fn query(run: &mut Run<'_>, mut args: Args) -> Outcome<Address> {
+    let path = match args.named.iter().position(|(name, _)| &**name == "query") {
+        Some(index) if args.positional.is_empty() => args.named.remove(index).1,
+        None if args.positional.len() == 1 => args.positional.remove(0),
+        _ => return failed("`query` takes the path of a resource, and variables by name"),
+    };
+    let mut variables = BTreeMap::new();
+    for (name, value) in args.named {
+        variables.insert(name.to_string(), json::compact(run, &value)?);
+    }
+    Ok(Address::Query { path: text(Some(path))?, variables })
+}
+
+fn text(value: Option<Value>) -> Outcome<String> {
+    match value {
+        Some(Value::Text(text)) => Ok(text.to_string()),
+        Some(other) => failed(format!("an address is text, not a {}", other.kind())),
+        None => failed("an address is missing"),
+    }
+}
+
+/// An argument that is itself a template.
+fn nested(run: &mut Run<'_>, value: Option<Value>) -> Outcome<String> {
+    let text = text(value)?;
+    run.deeper(|run| run.nested(&text))
+}
+
+fn range(args: &Args) -> Outcome<Value> {
+    if !args.named.is_empty() {
+        return failed("`range` takes no named arguments");
+    }
+    let numbers: Option<Vec<i128>> = args.positional.iter().map(Value::as_int).collect();
+    let range = match numbers.as_deref() {
+        Some([stop]) => Range { start: 0, stop: *stop, step: 1 },
+        Some([start, stop]) => Range { start: *start, stop: *stop, step: 1 },
+        Some([start, stop, step]) if *step != 0 => Range { start: *start, stop: *stop, step: *step },
+        _ => return failed("`range` takes one to three whole numbers"),
+    };
+    if [range.start, range.stop, range.step].iter().any(|number| number.unsigned_abs() > 1 << 100) {
+        return refused("a `range` of numbers this large");
+    }
+    if range.len() > 100_000 {
+        return failed("a `range` of more than 100000 numbers");
+    }
+    Ok(Value::Range(range))
+}
+
+fn dict(run: &mut Run<'_>, args: Args) -> Outcome<Value> {
+    let mut dict = Dict::default();
+    match args.positional.as_slice() {
+        [] => {}
+        [Value::Dict(other)] => dict = other.items.borrow().clone(),
+        [pairs] => {
+            for pair in run.collect(pairs)? {
+                let pair = run.collect(&pair)?;
+                let [name, value] = pair.as_slice() else { return failed("`dict` takes pairs") };
+                let key = run.key(name)?;
+                dict.insert(key, name.clone(), value.clone());
+            }
+        }
+        _ => return failed("`dict` takes one argument, and others by name"),
+    }
+    for (name, value) in args.named {
+        dict.insert_text(&name, value);
+    }
+    run.dict(dict)
+}
+
+/// A dict of dicts as one dict, whose keys are joined; values are texts, and `none` is left out.
+fn flatten(run: &mut Run<'_>, [of, parent, separator]: [Option<Value>; 3]) -> Outcome<Value> {
+    let Some(Value::Dict(of)) = of else { return failed("`flatten_dict` takes a dict") };
+    let option = |value: Option<Value>, default: &str| match value {
+        None => Ok(default.to_owned()),
+        value => text(value),
+    };
+    let (parent, separator) = (option(parent, "")?, option(separator, ".")?);
+    let mut flat = Dict::default();
+    // entries in order, dicts in place: a stack of what is left of each dict
+    let entries = of.items.borrow().entries().to_vec();
+    let mut stack = vec![(parent, entries.into_iter())];
+    while let Some((parent, entries)) = stack.last_mut() {
+        let Some((key, value)) = entries.next() else {
+            stack.pop();
+            continue;
+        };
+        run.step(1)?;
+        if matches!(value, Value::None) {
+            continue;
+        }
+        let Value::Text(key) = key else { return refused("`flatten_dict` of keys that are no texts") };
+        let name = if parent.is_empty() { key.to_string() } else { format!("{parent}{separator}{key}") };
+        run.charge(name.len())?;
+        if let Value::Dict(inner) = value {
+            let entries = inner.items.borrow().entries().to_vec();
+            stack.push((name, entries.into_iter()));
+        } else {
+            let value = run.text(&value)?;
+            flat.insert_text(&name, Value::text(value));
+        }
+    }
+    run.dict(flat)
+}

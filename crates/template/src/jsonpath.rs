@@ -1,0 +1,369 @@
+//! JSONPath as `jsonpath_ng.ext` finds it, in the part that data repos use: fields, indices, slices, `*`, `..` before a field,
+//! and filters that compare a field with a literal. Anything else is refused.
+
+use std::rc::Rc;
+
+use crate::fault::{Outcome, failed, refused};
+use crate::run::Run;
+use crate::syntax::Comparison;
+use crate::value::{Key, Value};
+
+/// A parsed path.
+pub(crate) struct JsonPath(Vec<Segment>);
+
+enum Segment {
+    Fields(Vec<Rc<str>>),
+    Index(i128),
+    Slice([Option<i128>; 3]),
+    Wildcard,
+    /// `..field`
+    Descendants(Rc<str>),
+    Filter(Vec<Condition>),
+}
+
+struct Condition {
+    fields: Vec<Rc<str>>,
+    test: Option<(Comparison, Value)>,
+}
+
+/// A value that was found, and the way to it.
+#[derive(Clone)]
+pub(crate) struct Match {
+    pub value: Value,
+    way: Vec<Step>,
+}
+
+#[derive(Clone)]
+enum Step {
+    Field(Rc<str>),
+    Index(usize),
+}
+
+impl Match {
+    /// The pointer to it, as the established runtime writes it.
+    pub fn pointer(&self) -> Outcome<Value> {
+        let mut pointer = String::new();
+        for step in &self.way {
+            pointer.push('/');
+            match step {
+                Step::Field(name)
+                    if name
+                        .chars()
+                        .all(|character| character.is_ascii_alphanumeric() || character == '_') =>
+                {
+                    pointer.push_str(name);
+                }
+                Step::Field(name) => return refused(format!("a pointer through the field `{name}`")),
+                // its pattern takes one digit alone
+                Step::Index(index) if *index < 10 => pointer.push_str(&index.to_string()),
+                Step::Index(index) => pointer.push_str(&format!("[{index}]")),
+            }
+        }
+        if pointer.is_empty() { refused("a pointer to the whole") } else { Ok(Value::text(pointer)) }
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl JsonPath {
+    pub fn parse(path: &str) -> Outcome<Self> {
+        let mut reader = Reader { rest: path.trim() };
+        let mut segments = Vec::new();
+        if !reader.take("$") && !reader.rest.starts_with('[') {
+            let field = reader.field()?;
+            segments.push(field);
+        }
+        while !reader.rest.is_empty() {
+            segments.push(reader.segment()?);
+        }
+        Ok(Self(segments))
+    }
+
+    pub fn find(&self, run: &mut Run<'_>, value: &Value) -> Outcome<Vec<Match>> {
+        let mut found = vec![Match { value: value.clone(), way: Vec::new() }];
+        for segment in &self.0 {
+            let mut next = Vec::new();
+            for at in found {
+                run.step(1)?;
+                segment.find(run, &at, &mut next)?;
+            }
+            found = next;
+        }
+        Ok(found)
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, mark: &str) -> bool {
+        match self.rest.strip_prefix(mark) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn blank(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+    }
+
+    fn other<T>(&self) -> Outcome<T> {
+        refused(format!("the path is not of the plain kind at `{}`", self.rest))
+    }
+
+    fn word(&mut self) -> Outcome<&'a str> {
+        let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+        let length = self.rest.len() - self.rest.trim_start_matches(fits).len();
+        let (word, rest) = self.rest.split_at(length);
+        let starts_well = word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        if !starts_well || matches!(word, "where" | "wherenot" | "true" | "false" | "null") {
+            return self.other();
+        }
+        self.rest = rest;
+        Ok(word)
+    }
+
+    fn quoted(&mut self) -> Option<&'a str> {
+        let quote = self.rest.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
+        let (text, rest) = self.rest[1..].split_once(quote)?;
+        if text.contains('\\') || text.is_empty() || text == "*" {
+            return None;
+        }
+        self.rest = rest;
+        Some(text)
+    }
+
+    fn number(&mut self) -> Option<i128> {
+        let sign = usize::from(self.rest.starts_with('-'));
+        let digits = self.rest[sign..].len()
+            - self.rest[sign..].trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+        if digits == 0 || digits > 9 {
+            return None;
+        }
+        let (number, rest) = self.rest.split_at(sign + digits);
+        self.rest = rest;
+        number.parse().ok()
+    }
+
+    fn field(&mut self) -> Outcome<Segment> {
+        if self.take("*") {
+            return Ok(Segment::Wildcard);
+        }
+        if let Some(text) = self.quoted() {
+            return Ok(Segment::Fields(vec![text.into()]));
+        }
+        self.word().map(|word| Segment::Fields(vec![word.into()]))
+    }
+
+    fn segment(&mut self) -> Outcome<Segment> {
+        if self.take("..") {
+            return match self.field()? {
+                Segment::Fields(mut names) => Ok(Segment::Descendants(names.remove(0))),
+                _ => refused("`..` before anything but a field"),
+            };
+        }
+        if self.take(".") {
+            if self.take("[") {
+                return self.brackets();
+            }
+            return self.field();
+        }
+        if self.take("[") {
+            return self.brackets();
+        }
+        self.other()
+    }
+
+    fn brackets(&mut self) -> Outcome<Segment> {
+        self.blank();
+        let segment = if self.take("?") {
+            self.blank();
+            let parentheses = self.take("(");
+            let mut conditions = vec![self.condition()?];
+            self.blank();
+            while self.rest.starts_with('&') && !self.rest.starts_with("&&") {
+                self.take("&");
+                self.blank();
+                conditions.push(self.condition()?);
+                self.blank();
+            }
+            if parentheses && !self.take(")") {
+                return self.other();
+            }
+            Segment::Filter(conditions)
+        } else if self.take("*") {
+            Segment::Wildcard
+        } else if let Some(text) = self.quoted() {
+            let mut names = vec![Rc::from(text)];
+            self.blank();
+            while self.take(",") {
+                self.blank();
+                match self.quoted() {
+                    Some(text) => names.push(text.into()),
+                    None => return self.other(),
+                }
+                self.blank();
+            }
+            Segment::Fields(names)
+        } else {
+            let start = self.number();
+            if self.take(":") {
+                let stop = self.number();
+                if self.rest.starts_with(':') {
+                    return refused("a slice with a step in a path");
+                }
+                Segment::Slice([start, stop, None])
+            } else {
+                match start {
+                    Some(index) => Segment::Index(index),
+                    None => return self.other(),
+                }
+            }
+        };
+        self.blank();
+        if self.take("]") { Ok(segment) } else { self.other() }
+    }
+
+    fn condition(&mut self) -> Outcome<Condition> {
+        if !self.take("@.") {
+            return self.other();
+        }
+        let mut fields = vec![Rc::from(self.word()?)];
+        while self.take(".") {
+            fields.push(Rc::from(self.word()?));
+        }
+        self.blank();
+        let comparison = if self.take("==") {
+            Comparison::Equal
+        } else if self.take("!=") {
+            Comparison::NotEqual
+        } else if self.rest.starts_with([')', ']', '&']) {
+            return Ok(Condition { fields, test: None });
+        } else {
+            return self.other();
+        };
+        self.blank();
+        let literal = match self.quoted() {
+            Some(text) => Value::text(text),
+            None => return refused("a filter in a path that compares with anything but a text in quotes"),
+        };
+        Ok(Condition { fields, test: Some((comparison, literal)) })
+    }
+}
+
+fn field(value: &Value, name: &Rc<str>) -> Option<Value> {
+    let Value::Dict(dict) = value else { return None };
+    dict.items.borrow().get(&Key::Text(Rc::clone(name))).cloned()
+}
+
+impl Match {
+    fn child(&self, step: Step, value: Value) -> Match {
+        let mut way = self.way.clone();
+        way.push(step);
+        Match { value, way }
+    }
+}
+
+impl Segment {
+    fn find(&self, run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> {
+        match self {
+            Segment::Fields(names) => {
+                for name in names {
+                    out.extend(
+                        field(&at.value, name).map(|value| at.child(Step::Field(Rc::clone(name)), value)),
+                    );
+                }
+            }
+            Segment::Wildcard => children(run, at, out)?,
+            Segment::Index(index) => match &at.value {
+                Value::List(list) => {
+                    let items = list.items.borrow();
+                    if *index < 0 {
+                        return refused("an index from the end in a path");
+                    }
+                    let place = usize::try_from(*index).unwrap_or(usize::MAX);
+                    out.extend(items.get(place).map(|value| at.child(Step::Index(place), value.clone())));
+                }
+                Value::Dict(_) | Value::None => {}
+                other => return refused(format!("an index into a {} in a path", other.kind())),
+            },
+            Segment::Slice(bounds) => match &at.value {
+                Value::List(list) => {
+                    let items = list.items.borrow().clone();
+                    for place in crate::run::places(*bounds, items.len()) {
+                        out.push(at.child(Step::Index(place), items[place].clone()));
+                    }
+                }
+                Value::None => {}
+                other => return refused(format!("a slice of a {} in a path", other.kind())),
+            },
+            Segment::Descendants(name) => descend(run, at, name, out)?,
+            Segment::Filter(conditions) => {
+                let items: Vec<Value> = match &at.value {
+                    Value::List(list) => list.items.borrow().clone(),
+                    Value::Dict(_) => return refused("a filter over a dict in a path"),
+                    _ => Vec::new(),
+                };
+                for (place, item) in items.iter().enumerate() {
+                    run.step(1)?;
+                    if meets(run, item, conditions)? {
+                        out.push(at.child(Step::Index(place), item.clone()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn children(run: &mut Run<'_>, at: &Match, out: &mut Vec<Match>) -> Outcome<()> {
+    match &at.value {
+        Value::List(list) => {
+            let items = list.items.borrow();
+            run.step(items.len() as u64)?;
+            out.extend(
+                items.iter().enumerate().map(|(place, item)| at.child(Step::Index(place), item.clone())),
+            );
+        }
+        Value::Dict(dict) => {
+            for (key, value) in dict.items.borrow().entries() {
+                run.step(1)?;
+                let Value::Text(name) = key else { return refused("keys that are no texts in a path") };
+                out.push(at.child(Step::Field(Rc::clone(name)), value.clone()));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The field at `at`, then everywhere below it.
+fn descend(run: &mut Run<'_>, at: &Match, name: &Rc<str>, out: &mut Vec<Match>) -> Outcome<()> {
+    run.deeper(|run| {
+        out.extend(field(&at.value, name).map(|value| at.child(Step::Field(Rc::clone(name)), value)));
+        let mut below = Vec::new();
+        children(run, at, &mut below)?;
+        below.iter().try_for_each(|child| descend(run, child, name, out))
+    })
+}
+
+fn meets(run: &mut Run<'_>, item: &Value, conditions: &[Condition]) -> Outcome<bool> {
+    for condition in conditions {
+        let mut value = Some(item.clone());
+        for name in &condition.fields {
+            value = value.and_then(|value| field(&value, name));
+        }
+        let met = match (value, &condition.test) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(value), Some((comparison, literal))) => run.compare(*comparison, &value, literal)?,
+        };
+        if !met {
+            return Ok(false);
+        }
+    }
+    if conditions.is_empty() { failed("a filter without a condition") } else { Ok(true) }
+}

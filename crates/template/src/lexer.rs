@@ -1,0 +1,399 @@
+//! Text → tokens, by the rules of Jinja2's lexer: delimiters, whitespace control, raw blocks, comments, literals.
+
+use crate::fault::{Kind, Outcome, Trouble};
+use crate::literal;
+use crate::source::{Dialect, Whitespace};
+
+/// A token of a template.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Token {
+    /// Text outside of tags.
+    Data(String),
+    BlockBegin,
+    BlockEnd,
+    VariableBegin,
+    VariableEnd,
+    Name(String),
+    Text(String),
+    Int(i128),
+    Float(f64),
+    Operator(&'static str),
+    End,
+}
+
+/// A token and the line it begins on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Placed {
+    pub token: Token,
+    pub line: usize,
+}
+
+const OPERATORS: [&str; 26] = [
+    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<",
+    "=", ".", ":", "|", ",", ";",
+];
+
+struct Delimiters {
+    block: (&'static str, &'static str),
+    variable: (&'static str, &'static str),
+    comment: (&'static str, &'static str),
+}
+
+const PLAIN: Delimiters = Delimiters { block: ("{%", "%}"), variable: ("{{", "}}"), comment: ("{#", "#}") };
+const EXTRA: Delimiters =
+    Delimiters { block: ("{{%", "%}}"), variable: ("{{{", "}}}"), comment: ("{{#", "#}}") };
+
+/// Which tag begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    Raw,
+    Block,
+    Variable,
+    Comment,
+}
+
+/// What Python's `str.isspace` calls whitespace.
+pub(crate) fn is_space(character: char) -> bool {
+    character.is_whitespace() || ('\x1c'..='\x1f').contains(&character)
+}
+
+/// All tokens of `source`.
+pub(crate) fn tokens(source: &str, dialect: Dialect, whitespace: Whitespace) -> Outcome<Vec<Placed>> {
+    let mut text = source.replace("\r\n", "\n").replace('\r', "\n");
+    if !whitespace.keep_trailing_newline && text.ends_with('\n') {
+        text.pop();
+    }
+    let delimiters = match dialect {
+        Dialect::Jinja2 => &PLAIN,
+        Dialect::ExtraCurly => &EXTRA,
+    };
+    let mut lexer =
+        Lexer { text: &text, at: 0, line: 1, delimiters, whitespace, line_starting: true, out: Vec::new() };
+    lexer.run()?;
+    let line = lexer.line;
+    lexer.out.push(Placed { token: Token::End, line });
+    Ok(lexer.out)
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+    delimiters: &'static Delimiters,
+    whitespace: Whitespace,
+    /// Whether what was read last ended a line.
+    line_starting: bool,
+    out: Vec<Placed>,
+}
+
+impl<'a> Lexer<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        let passed = &self.text[self.at..self.at + bytes];
+        self.line += passed.matches('\n').count();
+        if bytes > 0 {
+            self.line_starting = passed.ends_with('\n');
+        }
+        self.at += bytes;
+    }
+
+    fn push(&mut self, token: Token) {
+        self.out.push(Placed { token, line: self.line });
+    }
+
+    fn run(&mut self) -> Outcome<()> {
+        while self.at < self.text.len() {
+            let Some((offset, opening, length, sign)) = self.next_opening() else {
+                self.push(Token::Data(self.rest().to_owned()));
+                self.advance(self.rest().len());
+                return Ok(());
+            };
+            self.data(offset, opening != Opening::Variable, sign);
+            self.advance(offset);
+            self.open(opening, length)?;
+        }
+        Ok(())
+    }
+
+    /// The text before a tag, stripped as the tag's sign says.
+    fn data(&mut self, length: usize, is_block: bool, sign: Option<char>) {
+        let text = &self.rest()[..length];
+        let kept = match sign {
+            Some('-') => text.trim_end_matches(is_space),
+            None if is_block && self.whitespace.lstrip_blocks => {
+                let start = text.rfind('\n').map_or(0, |index| index + 1);
+                let blank = (start > 0 || self.line_starting)
+                    && !text[start..].is_empty()
+                    && text[start..].chars().all(is_space);
+                if blank { &text[..start] } else { text }
+            }
+            _ => text,
+        };
+        if !kept.is_empty() {
+            self.push(Token::Data(kept.to_owned()));
+        }
+    }
+
+    /// Where the next tag begins: offset, what it is, how long its opening is, its sign.
+    fn next_opening(&self) -> Option<(usize, Opening, usize, Option<char>)> {
+        let rest = self.rest();
+        let first = self.delimiters.block.0.chars().next()?;
+        for (offset, _) in rest.match_indices(first) {
+            let here = &rest[offset..];
+            if let Some((length, sign)) = raw_opening(here, self.delimiters) {
+                return Some((offset, Opening::Raw, length, sign));
+            }
+            // longest first, and of equal ones in reverse order of their names, as Jinja2 sorts them
+            let rules = [
+                (self.delimiters.variable.0, Opening::Variable),
+                (self.delimiters.comment.0, Opening::Comment),
+                (self.delimiters.block.0, Opening::Block),
+            ];
+            for (start, opening) in rules {
+                if let Some(after) = here.strip_prefix(start) {
+                    let sign = after.chars().next().filter(|sign| matches!(sign, '-' | '+'));
+                    return Some((offset, opening, start.len() + sign.map_or(0, char::len_utf8), sign));
+                }
+            }
+        }
+        None
+    }
+
+    fn open(&mut self, opening: Opening, length: usize) -> Outcome<()> {
+        match opening {
+            Opening::Raw => {
+                self.advance(length);
+                self.raw()
+            }
+            Opening::Comment => {
+                self.advance(length);
+                self.comment()
+            }
+            Opening::Block => {
+                self.push(Token::BlockBegin);
+                self.advance(length);
+                self.tag(true)
+            }
+            Opening::Variable => {
+                self.push(Token::VariableBegin);
+                self.advance(length);
+                self.tag(false)
+            }
+        }
+    }
+
+    fn comment(&mut self) -> Outcome<()> {
+        let rest = self.rest();
+        let end = self.delimiters.comment.1;
+        let Some(offset) = rest.find(end) else {
+            // an unfinished comment without content is passed over, as its rule needs a character
+            if rest.is_empty() {
+                return Ok(());
+            }
+            return Err(Trouble::at(Kind::Syntax, self.line, "missing end of comment tag"));
+        };
+        let signed = rest[..offset].ends_with('-');
+        self.advance(offset + end.len());
+        self.after_end(signed, rest[..offset].ends_with('+') || signed);
+        Ok(())
+    }
+
+    fn raw(&mut self) -> Outcome<()> {
+        let rest = self.rest();
+        for (offset, _) in rest.match_indices(self.delimiters.block.0) {
+            let after = &rest[offset + self.delimiters.block.0.len()..];
+            let sign = after.chars().next().filter(|sign| matches!(sign, '-' | '+'));
+            let body = after[sign.map_or(0, char::len_utf8)..].trim_start_matches(is_space);
+            let Some(body) = body.strip_prefix("endraw") else { continue };
+            let body = body.trim_start_matches(is_space);
+            let end = self.delimiters.block.1;
+            let (tail, end_sign) = match body.chars().next() {
+                Some(mark @ ('-' | '+')) if body[1..].starts_with(end) => {
+                    (&body[1 + end.len()..], Some(mark))
+                }
+                _ if body.starts_with(end) => (&body[end.len()..], None),
+                _ => continue,
+            };
+            self.data(offset, true, sign);
+            self.advance(rest.len() - tail.len());
+            self.after_end(end_sign == Some('-'), end_sign.is_some());
+            return Ok(());
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        Err(Trouble::at(Kind::Syntax, self.line, "missing end of raw directive"))
+    }
+
+    /// What follows the end of a tag: all whitespace goes, or one line break.
+    fn after_end(&mut self, strip: bool, signed: bool) {
+        let rest = self.rest();
+        if strip {
+            self.advance(rest.len() - rest.trim_start_matches(is_space).len());
+        } else if !signed && self.whitespace.trim_blocks && rest.starts_with('\n') {
+            self.advance(1);
+        }
+    }
+
+    /// The tokens of a tag up to its end.
+    fn tag(&mut self, is_block: bool) -> Outcome<()> {
+        let mut open: Vec<&'static str> = Vec::new();
+        let end = if is_block { self.delimiters.block.1 } else { self.delimiters.variable.1 };
+        while self.at < self.text.len() {
+            if open.is_empty() && self.end_of_tag(is_block, end) {
+                return Ok(());
+            }
+            let rest = self.rest();
+            let blank = rest.len() - rest.trim_start_matches(is_space).len();
+            if blank > 0 {
+                self.advance(blank);
+                continue;
+            }
+            let line = self.line;
+            let (token, length) = self.token()?;
+            if let Token::Operator(operator) = token {
+                balance(&mut open, operator, line)?;
+            }
+            self.push(token);
+            self.advance(length);
+        }
+        Ok(())
+    }
+
+    fn end_of_tag(&mut self, is_block: bool, end: &str) -> bool {
+        let rest = self.rest();
+        let token = if is_block { Token::BlockEnd } else { Token::VariableEnd };
+        let sign = rest.chars().next().filter(|sign| *sign == '-' || (is_block && *sign == '+'));
+        let signed = sign.filter(|sign| rest[sign.len_utf8()..].starts_with(end));
+        if signed.is_none() && !rest.starts_with(end) {
+            return false;
+        }
+        self.push(token);
+        self.advance(end.len() + usize::from(signed.is_some()));
+        if is_block {
+            self.after_end(signed == Some('-'), signed.is_some());
+        } else if signed.is_some() {
+            self.after_end(true, true);
+        }
+        true
+    }
+
+    /// One token of a tag and its length.
+    fn token(&self) -> Outcome<(Token, usize)> {
+        let rest = self.rest();
+        let after_dot = self.text[..self.at].ends_with('.');
+        let fault = |trouble: Box<Trouble>| Trouble::at(trouble.kind, self.line, trouble.message);
+        if let Some((number, length)) = literal::float(rest).filter(|_| !after_dot) {
+            return Ok((Token::Float(number), length));
+        }
+        if let Some(length) = literal::integer_length(rest) {
+            return Ok((Token::Int(literal::integer(&rest[..length]).map_err(fault)?), length));
+        }
+        let name = rest.len() - rest.trim_start_matches(literal::is_word).len();
+        if name > 0 {
+            let name = literal::name(&rest[..name]).map_err(fault)?;
+            return Ok((Token::Name(name.to_owned()), name.len()));
+        }
+        if let Some(length) = literal::text_length(rest) {
+            return Ok((Token::Text(literal::text(&rest[1..length - 1]).map_err(fault)?), length));
+        }
+        if let Some(operator) = OPERATORS.iter().find(|operator| rest.starts_with(**operator)) {
+            return Ok((Token::Operator(operator), operator.len()));
+        }
+        let character = rest.chars().next().unwrap_or_default();
+        Err(Trouble::at(Kind::Syntax, self.line, format!("unexpected character `{character}`")))
+    }
+}
+
+fn balance(open: &mut Vec<&'static str>, operator: &'static str, line: usize) -> Outcome<()> {
+    let closing = match operator {
+        "{" => "}",
+        "(" => ")",
+        "[" => "]",
+        "}" | ")" | "]" => {
+            return match open.pop() {
+                Some(expected) if expected == operator => Ok(()),
+                Some(expected) => Err(Trouble::at(
+                    Kind::Syntax,
+                    line,
+                    format!("unexpected `{operator}`, expected `{expected}`"),
+                )),
+                None => Err(Trouble::at(Kind::Syntax, line, format!("unexpected `{operator}`"))),
+            };
+        }
+        _ => return Ok(()),
+    };
+    open.push(closing);
+    Ok(())
+}
+
+/// `{% raw %}` at the beginning of `here`: its length and sign.
+fn raw_opening(here: &str, delimiters: &Delimiters) -> Option<(usize, Option<char>)> {
+    let after = here.strip_prefix(delimiters.block.0)?;
+    let sign = after.chars().next().filter(|sign| matches!(sign, '-' | '+'));
+    let body = after[sign.map_or(0, char::len_utf8)..].trim_start_matches(is_space);
+    let body = body.strip_prefix("raw")?.trim_start_matches(is_space);
+    let tail = match body.strip_prefix('-').and_then(|body| body.strip_prefix(delimiters.block.1)) {
+        Some(tail) => tail.trim_start_matches(is_space),
+        None => body.strip_prefix(delimiters.block.1)?,
+    };
+    Some((here.len() - tail.len(), sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dialect, Token, Whitespace, tokens};
+
+    fn check(source: &str, dialect: Dialect, expect: &[&str]) {
+        let found = tokens(source, dialect, Whitespace::default()).unwrap();
+        let found: Vec<String> = found
+            .iter()
+            .map(|placed| match &placed.token {
+                Token::Data(text) => format!("{}:{text:?}", placed.line),
+                Token::Operator(text) => format!("{}:{text}", placed.line),
+                token => format!("{}:{token:?}", placed.line),
+            })
+            .collect();
+        assert_eq!(found, expect, "{source:?}");
+    }
+
+    #[test]
+    fn signs_strip_and_lines_are_kept() {
+        check(
+            "a \n{%- x -%} \n b",
+            Dialect::Jinja2,
+            &["1:\"a\"", "2:BlockBegin", "2:Name(\"x\")", "2:BlockEnd", "3:\"b\"", "3:End"],
+        );
+    }
+
+    #[test]
+    fn braces_within_a_tag_do_not_end_it() {
+        check(
+            "{{ {'a': {}} }}",
+            Dialect::Jinja2,
+            &[
+                "1:VariableBegin",
+                "1:{",
+                "1:Text(\"a\")",
+                "1::",
+                "1:{",
+                "1:}",
+                "1:}",
+                "1:VariableEnd",
+                "1:End",
+            ],
+        );
+    }
+
+    #[test]
+    fn extra_curly_leaves_plain_tags_alone() {
+        check(
+            "{{ a }}{{{ b }}}{{# c #}}",
+            Dialect::ExtraCurly,
+            &["1:\"{{ a }}\"", "1:VariableBegin", "1:Name(\"b\")", "1:VariableEnd", "1:End"],
+        );
+    }
+}

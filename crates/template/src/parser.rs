@@ -1,0 +1,136 @@
+//! Tokens → syntax, by Jinja2's grammar.
+
+mod expression;
+mod statement;
+
+use crate::fault::{Kind, Outcome, Trouble};
+use crate::lexer::{Placed, Token};
+use crate::syntax::{Name, SpeaksOf, Template};
+
+pub(crate) struct Parser {
+    tokens: Vec<Placed>,
+    at: usize,
+    depth: usize,
+    limit: usize,
+    /// Whether it is a template of a data repo, which has tags and filters of its own.
+    strict: bool,
+    assigned: Vec<Name>,
+    /// For each macro that is being read, what its body speaks of.
+    speaks_of: Vec<SpeaksOf>,
+}
+
+/// Parses all of it.
+pub(crate) fn parse(tokens: Vec<Placed>, depth: usize, strict: bool) -> Outcome<Template> {
+    let mut parser =
+        Parser { tokens, at: 0, depth: 0, limit: depth, strict, assigned: Vec::new(), speaks_of: Vec::new() };
+    let body = parser.statements(&[])?;
+    Ok(Template { body, assigned: parser.assigned })
+}
+
+impl Parser {
+    fn token(&self) -> &Token {
+        &self.tokens[self.at].token
+    }
+
+    fn line(&self) -> usize {
+        self.tokens[self.at].line
+    }
+
+    fn look(&self) -> &Token {
+        &self.tokens[(self.at + 1).min(self.tokens.len() - 1)].token
+    }
+
+    fn advance(&mut self) {
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    fn is_name(&self, name: &str) -> bool {
+        matches!(self.token(), Token::Name(found) if found == name)
+    }
+
+    fn is_operator(&self, operator: &str) -> bool {
+        matches!(self.token(), Token::Operator(found) if *found == operator)
+    }
+
+    fn skip_name(&mut self, name: &str) -> bool {
+        let found = self.is_name(name);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn skip_operator(&mut self, operator: &str) -> bool {
+        let found = self.is_operator(operator);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect_operator(&mut self, operator: &str) -> Outcome<()> {
+        if self.skip_operator(operator) { Ok(()) } else { self.unexpected(&format!("`{operator}`")) }
+    }
+
+    fn expect_name(&mut self) -> Outcome<Name> {
+        if let Token::Name(name) = self.token() {
+            let name = Name::from(name.as_str());
+            self.advance();
+            return Ok(name);
+        }
+        self.unexpected("a name")
+    }
+
+    fn expect_block_end(&mut self) -> Outcome<()> {
+        if *self.token() == Token::BlockEnd {
+            self.advance();
+            return Ok(());
+        }
+        self.unexpected("the end of the tag")
+    }
+
+    fn unexpected<T>(&self, expected: &str) -> Outcome<T> {
+        let found = match self.token() {
+            Token::Data(_) => "text".to_owned(),
+            Token::BlockBegin | Token::VariableBegin => "the beginning of a tag".to_owned(),
+            Token::BlockEnd | Token::VariableEnd => "the end of the tag".to_owned(),
+            Token::Name(name) => format!("`{name}`"),
+            Token::Text(_) => "a text".to_owned(),
+            Token::Int(_) | Token::Float(_) => "a number".to_owned(),
+            Token::Operator(operator) => format!("`{operator}`"),
+            Token::End => "the end of the template".to_owned(),
+        };
+        self.wrong(format!("expected {expected}, found {found}"))
+    }
+
+    fn wrong<T>(&self, message: impl Into<String>) -> Outcome<T> {
+        Err(Trouble::at(Kind::Syntax, self.line(), message))
+    }
+
+    fn refuse<T>(&self, message: impl Into<String>) -> Outcome<T> {
+        Err(Trouble::at(Kind::Refused, self.line(), message))
+    }
+
+    /// Runs `parse` one level deeper.
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        self.depth += 1;
+        self.within(self.depth)?;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    /// Whether a tree of this height is still allowed.
+    fn within(&self, height: usize) -> Outcome<()> {
+        if height > self.limit {
+            return Err(Trouble::at(
+                Kind::Limit,
+                self.line(),
+                format!("nested more than {} deep", self.limit),
+            ));
+        }
+        Ok(())
+    }
+}

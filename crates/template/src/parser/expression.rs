@@ -1,0 +1,473 @@
+//! Expressions, with Jinja2's precedence: `-2 ** 2` is 4, and a filter binds tighter than any operator.
+
+use super::Parser;
+use crate::fault::{Kind as Fault, Outcome, Trouble};
+use crate::lexer::Token;
+use crate::syntax::{Arguments, Call, Comparison, Expression, Kind, Name, Operator};
+use crate::{checks, filters};
+
+type Parsed = Outcome<Expression>;
+
+fn at(line: usize, kind: Kind) -> Expression {
+    Expression { kind, line }
+}
+
+impl Parser {
+    pub(super) fn expression(&mut self) -> Parsed {
+        self.deeper(Self::conditional)
+    }
+
+    pub(super) fn expression_without_condition(&mut self) -> Parsed {
+        self.deeper(Self::or)
+    }
+
+    fn conditional(&mut self) -> Parsed {
+        let mut then = self.or()?;
+        let mut height = self.depth;
+        while self.is_name("if") {
+            height += 1;
+            self.within(height)?;
+            let line = self.line();
+            self.advance();
+            let condition = Box::new(self.or()?);
+            let otherwise =
+                if self.skip_name("else") { Some(Box::new(self.deeper(Self::conditional)?)) } else { None };
+            then = at(line, Kind::Conditional { condition, then: Box::new(then), otherwise });
+        }
+        Ok(then)
+    }
+
+    /// Operands of `next` with operators between them, grouped from the left.
+    fn chain(
+        &mut self,
+        next: fn(&mut Self) -> Parsed,
+        join: impl Fn(&Token) -> Option<fn(Box<Expression>, Box<Expression>) -> Kind>,
+    ) -> Parsed {
+        let mut left = next(self)?;
+        let mut height = self.depth;
+        while let Some(make) = join(self.token()) {
+            height += 1;
+            self.within(height)?;
+            let line = self.line();
+            self.advance();
+            let right = next(self)?;
+            left = at(line, make(Box::new(left), Box::new(right)));
+        }
+        Ok(left)
+    }
+
+    fn or(&mut self) -> Parsed {
+        self.chain(Self::and, |token| {
+            matches!(token, Token::Name(name) if name == "or").then_some(Kind::Or as _)
+        })
+    }
+
+    fn and(&mut self) -> Parsed {
+        self.chain(Self::not, |token| {
+            matches!(token, Token::Name(name) if name == "and").then_some(Kind::And as _)
+        })
+    }
+
+    fn not(&mut self) -> Parsed {
+        if self.is_name("not") {
+            let line = self.line();
+            self.advance();
+            let inner = self.deeper(Self::not)?;
+            return Ok(at(line, Kind::Not(Box::new(inner))));
+        }
+        self.compare()
+    }
+
+    fn compare(&mut self) -> Parsed {
+        let line = self.line();
+        let left = self.sum()?;
+        let mut rest = Vec::new();
+        loop {
+            let comparison = match self.token() {
+                Token::Operator("==") => Comparison::Equal,
+                Token::Operator("!=") => Comparison::NotEqual,
+                Token::Operator("<") => Comparison::Less,
+                Token::Operator("<=") => Comparison::LessOrEqual,
+                Token::Operator(">") => Comparison::Greater,
+                Token::Operator(">=") => Comparison::GreaterOrEqual,
+                Token::Name(name) if name == "in" => Comparison::In,
+                Token::Name(name)
+                    if name == "not" && matches!(self.look(), Token::Name(next) if next == "in") =>
+                {
+                    self.advance();
+                    Comparison::NotIn
+                }
+                _ => break,
+            };
+            self.advance();
+            rest.push((comparison, self.sum()?));
+        }
+        if rest.is_empty() { Ok(left) } else { Ok(at(line, Kind::Compare(Box::new(left), rest))) }
+    }
+
+    fn sum(&mut self) -> Parsed {
+        self.chain(Self::concat, |token| match token {
+            Token::Operator("+") => Some(|a, b| Kind::Binary(Operator::Add, a, b)),
+            Token::Operator("-") => Some(|a, b| Kind::Binary(Operator::Subtract, a, b)),
+            _ => None,
+        })
+    }
+
+    fn concat(&mut self) -> Parsed {
+        let line = self.line();
+        let mut parts = vec![self.product()?];
+        while self.skip_operator("~") {
+            parts.push(self.product()?);
+        }
+        if parts.len() == 1 { Ok(parts.remove(0)) } else { Ok(at(line, Kind::Concat(parts))) }
+    }
+
+    fn product(&mut self) -> Parsed {
+        self.chain(Self::power, |token| match token {
+            Token::Operator("*") => Some(|a, b| Kind::Binary(Operator::Multiply, a, b)),
+            Token::Operator("/") => Some(|a, b| Kind::Binary(Operator::Divide, a, b)),
+            Token::Operator("//") => Some(|a, b| Kind::Binary(Operator::FloorDivide, a, b)),
+            Token::Operator("%") => Some(|a, b| Kind::Binary(Operator::Modulo, a, b)),
+            _ => None,
+        })
+    }
+
+    fn power(&mut self) -> Parsed {
+        self.chain(
+            |parser| parser.unary(true),
+            |token| {
+                matches!(token, Token::Operator("**")).then_some(|a, b| Kind::Binary(Operator::Power, a, b))
+            },
+        )
+    }
+
+    fn unary(&mut self, with_filter: bool) -> Parsed {
+        let line = self.line();
+        let node = if self.skip_operator("-") {
+            at(line, Kind::Negative(Box::new(self.deeper(|parser| parser.unary(false))?)))
+        } else if self.skip_operator("+") {
+            at(line, Kind::Positive(Box::new(self.deeper(|parser| parser.unary(false))?)))
+        } else {
+            self.primary()?
+        };
+        let node = self.postfix(node)?;
+        if with_filter { self.filters_and_tests(node) } else { Ok(node) }
+    }
+
+    pub(super) fn primary(&mut self) -> Parsed {
+        let line = self.line();
+        let kind = match self.token().clone() {
+            Token::Name(name) => {
+                self.advance();
+                match name.as_str() {
+                    "true" | "True" => Kind::Bool(true),
+                    "false" | "False" => Kind::Bool(false),
+                    "none" | "None" => Kind::None,
+                    _ => {
+                        self.note_name(&name);
+                        Kind::Name(Name::from(name))
+                    }
+                }
+            }
+            Token::Text(mut text) => {
+                self.advance();
+                while let Token::Text(next) = self.token() {
+                    text.push_str(next);
+                    self.advance();
+                }
+                Kind::Text(text.into())
+            }
+            Token::Int(number) => {
+                self.advance();
+                Kind::Int(number)
+            }
+            Token::Float(number) => {
+                self.advance();
+                Kind::Float(number)
+            }
+            Token::Operator("(") => {
+                self.advance();
+                let inner = self.deeper(|parser| parser.tuple(true, true))?;
+                self.expect_operator(")")?;
+                return Ok(inner);
+            }
+            Token::Operator("[") => self.list()?,
+            Token::Operator("{") => self.dict()?,
+            _ => return self.unexpected("an expression"),
+        };
+        Ok(at(line, kind))
+    }
+
+    /// A macro whose body speaks of these names takes what they stand for.
+    fn note_name(&mut self, name: &str) {
+        for speaks_of in &mut self.speaks_of {
+            match name {
+                "caller" => speaks_of.caller = true,
+                "varargs" => speaks_of.varargs = true,
+                "kwargs" => speaks_of.kwargs = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn list(&mut self) -> Outcome<Kind> {
+        self.expect_operator("[")?;
+        let mut items = Vec::new();
+        while !self.is_operator("]") {
+            if !items.is_empty() {
+                self.expect_operator(",")?;
+            }
+            if self.is_operator("]") {
+                break;
+            }
+            items.push(self.expression()?);
+        }
+        self.expect_operator("]")?;
+        Ok(Kind::List(items))
+    }
+
+    fn dict(&mut self) -> Outcome<Kind> {
+        self.expect_operator("{")?;
+        let mut items = Vec::new();
+        while !self.is_operator("}") {
+            if !items.is_empty() {
+                self.expect_operator(",")?;
+            }
+            if self.is_operator("}") {
+                break;
+            }
+            let key = self.expression()?;
+            self.expect_operator(":")?;
+            items.push((key, self.expression()?));
+        }
+        self.expect_operator("}")?;
+        Ok(Kind::Dict(items))
+    }
+
+    /// One expression, or several with commas between them: a tuple.
+    pub(super) fn tuple(&mut self, conditions: bool, parentheses: bool) -> Parsed {
+        let line = self.line();
+        let mut items = Vec::new();
+        let mut is_tuple = false;
+        loop {
+            if !items.is_empty() {
+                self.expect_operator(",")?;
+            }
+            if self.is_tuple_end() {
+                break;
+            }
+            items.push(if conditions { self.expression()? } else { self.expression_without_condition()? });
+            if !self.is_operator(",") {
+                break;
+            }
+            is_tuple = true;
+        }
+        if !is_tuple {
+            if let Some(item) = items.pop() {
+                return Ok(item);
+            }
+            if !parentheses {
+                return self.unexpected("an expression");
+            }
+        }
+        Ok(at(line, Kind::Tuple(items)))
+    }
+
+    pub(super) fn is_tuple_end(&self) -> bool {
+        matches!(self.token(), Token::VariableEnd | Token::BlockEnd | Token::Operator(")"))
+    }
+
+    fn postfix(&mut self, mut node: Expression) -> Parsed {
+        let mut height = self.depth;
+        loop {
+            let line = self.line();
+            node = match self.token() {
+                Token::Operator(".") => self.dot(node)?,
+                Token::Operator("[") => self.subscript(node)?,
+                Token::Operator("(") => {
+                    let arguments = self.deeper(Self::arguments)?;
+                    at(line, Kind::Call(Box::new(node), arguments))
+                }
+                _ => return Ok(node),
+            };
+            height += 1;
+            self.within(height)?;
+        }
+    }
+
+    fn dot(&mut self, node: Expression) -> Parsed {
+        let line = self.line();
+        self.advance();
+        let kind = match self.token().clone() {
+            Token::Name(name) => Kind::Attribute(Box::new(node), Name::from(name)),
+            Token::Int(index) => Kind::Item(Box::new(node), Box::new(at(line, Kind::Int(index)))),
+            _ => return self.unexpected("a name or a number"),
+        };
+        self.advance();
+        Ok(at(line, kind))
+    }
+
+    fn subscript(&mut self, node: Expression) -> Parsed {
+        let line = self.line();
+        self.advance();
+        let (mut items, mut slices) = (Vec::new(), Vec::new());
+        while !self.is_operator("]") {
+            if !items.is_empty() || !slices.is_empty() {
+                self.expect_operator(",")?;
+            }
+            match self.subscribed()? {
+                Ok(item) => items.push(item),
+                Err(slice) => slices.push(slice),
+            }
+        }
+        self.expect_operator("]")?;
+        if let Some(slice) = slices.pop() {
+            if !items.is_empty() || !slices.is_empty() {
+                return self.refuse("several slices between the same brackets");
+            }
+            return Ok(at(line, Kind::Slice(Box::new(node), slice)));
+        }
+        let index = match items.len() {
+            1 => items.remove(0),
+            _ => at(line, Kind::Tuple(items)),
+        };
+        Ok(at(line, Kind::Item(Box::new(node), Box::new(index))))
+    }
+
+    /// An index, or the three parts of a slice.
+    fn subscribed(&mut self) -> Outcome<Result<Expression, [Option<Box<Expression>>; 3]>> {
+        let mut parts: [Option<Box<Expression>>; 3] = [None, None, None];
+        if !self.skip_operator(":") {
+            let first = self.expression()?;
+            if !self.skip_operator(":") {
+                return Ok(Ok(first));
+            }
+            parts[0] = Some(Box::new(first));
+        }
+        if !self.is_operator(":") && !self.is_operator("]") && !self.is_operator(",") {
+            parts[1] = Some(Box::new(self.expression()?));
+        }
+        if self.skip_operator(":") && !self.is_operator("]") && !self.is_operator(",") {
+            parts[2] = Some(Box::new(self.expression()?));
+        }
+        Ok(Err(parts))
+    }
+
+    fn filters_and_tests(&mut self, mut node: Expression) -> Parsed {
+        let mut height = self.depth;
+        loop {
+            let line = self.line();
+            node = match self.token() {
+                Token::Operator("|") => {
+                    self.advance();
+                    let call = self.filter()?;
+                    at(line, Kind::Filter(Box::new(node), call))
+                }
+                Token::Name(name) if name == "is" => self.test(node)?,
+                Token::Operator("(") => {
+                    let arguments = self.deeper(Self::arguments)?;
+                    at(line, Kind::Call(Box::new(node), arguments))
+                }
+                _ => return Ok(node),
+            };
+            height += 1;
+            self.within(height)?;
+        }
+    }
+
+    fn dotted_name(&mut self) -> Outcome<Name> {
+        let mut name = self.expect_name()?.to_string();
+        while self.skip_operator(".") {
+            name.push('.');
+            name.push_str(&self.expect_name()?);
+        }
+        Ok(name.into())
+    }
+
+    /// A filter's name and arguments, after the `|`.
+    pub(super) fn filter(&mut self) -> Outcome<Call> {
+        let line = self.line();
+        let name = self.dotted_name()?;
+        if !filters::exists(&name, self.strict) {
+            return Err(Trouble::at(Fault::Undefined, line, format!("there is no filter `{name}`")));
+        }
+        let arguments =
+            if self.is_operator("(") { self.deeper(Self::arguments)? } else { Arguments::default() };
+        Ok(Call { name, arguments, line })
+    }
+
+    fn test(&mut self, node: Expression) -> Parsed {
+        let line = self.line();
+        self.advance();
+        let negated = self.skip_name("not");
+        let name = self.dotted_name()?;
+        if !checks::exists(&name) {
+            return Err(Trouble::at(Fault::Undefined, line, format!("there is no test `{name}`")));
+        }
+        let mut arguments = Arguments::default();
+        let takes_one = match self.token() {
+            Token::Operator("(") => {
+                arguments = self.deeper(Self::arguments)?;
+                false
+            }
+            Token::Name(word) => !matches!(word.as_str(), "else" | "or" | "and"),
+            Token::Text(_) | Token::Int(_) | Token::Float(_) | Token::Operator("[" | "{") => true,
+            _ => false,
+        };
+        if takes_one {
+            if self.is_name("is") {
+                return self.wrong("tests cannot be chained with `is`");
+            }
+            let argument = self.deeper(Self::primary)?;
+            arguments.positional.push(self.postfix(argument)?);
+        }
+        let test = at(line, Kind::Test(Box::new(node), Call { name, arguments, line }));
+        if negated { Ok(at(line, Kind::Not(Box::new(test)))) } else { Ok(test) }
+    }
+
+    fn arguments(&mut self) -> Outcome<Arguments> {
+        self.expect_operator("(")?;
+        let mut arguments = Arguments::default();
+        let mut first = true;
+        while !self.is_operator(")") {
+            if !first {
+                self.expect_operator(",")?;
+                if self.is_operator(")") {
+                    break;
+                }
+            }
+            first = false;
+            let misplaced = "an argument stands at the wrong place";
+            if self.skip_operator("*") {
+                if arguments.star.is_some() || arguments.double_star.is_some() {
+                    return self.wrong(misplaced);
+                }
+                arguments.star = Some(Box::new(self.expression()?));
+            } else if self.skip_operator("**") {
+                if arguments.double_star.is_some() {
+                    return self.wrong(misplaced);
+                }
+                arguments.double_star = Some(Box::new(self.expression()?));
+            } else if matches!(self.token(), Token::Name(_)) && matches!(self.look(), Token::Operator("=")) {
+                if arguments.double_star.is_some() {
+                    return self.wrong(misplaced);
+                }
+                let name = self.expect_name()?;
+                self.advance();
+                let value = self.expression()?;
+                if arguments.named.iter().any(|(known, _)| *known == name) {
+                    return self.wrong(format!("the argument `{name}` is given twice"));
+                }
+                arguments.named.push((name, value));
+            } else {
+                if arguments.star.is_some() || arguments.double_star.is_some() || !arguments.named.is_empty()
+                {
+                    return self.wrong(misplaced);
+                }
+                arguments.positional.push(self.expression()?);
+            }
+        }
+        self.expect_operator(")")?;
+        Ok(arguments)
+    }
+}

@@ -1,0 +1,329 @@
+//! Statements: the tags of Jinja2 that need no other template, and the two tags of data repos.
+
+use std::rc::Rc;
+
+use super::Parser;
+use crate::fault::{Kind, Outcome, Trouble};
+use crate::lexer::Token;
+use crate::syntax::{Call, Expression, For, Kind as Syntax, Macro, Name, SpeaksOf, Statement, Target};
+
+/// Tags of Jinja2 that are refused, and why.
+const REFUSED: [(&str, &str); 6] = [
+    ("autoescape", "nothing that templates make here is HTML"),
+    ("block", "there are no other templates to extend"),
+    ("extends", "there are no other templates to extend"),
+    ("from", "there are no other templates to import"),
+    ("import", "there are no other templates to import"),
+    ("include", "there are no other templates to include"),
+];
+
+impl Parser {
+    /// Statements up to a tag whose name is one of `ends`; the parser then stands on that name.
+    pub(super) fn statements(&mut self, ends: &[&str]) -> Outcome<Vec<Statement>> {
+        let mut body = Vec::new();
+        loop {
+            match self.token().clone() {
+                Token::End if ends.is_empty() => return Ok(body),
+                Token::End => {
+                    return self
+                        .wrong(format!("the template ends before `{{% {} %}}`", ends.join(" %}` or `{% ")));
+                }
+                Token::Data(text) => {
+                    self.advance();
+                    body.push(Statement::Data(text.into()));
+                }
+                Token::VariableBegin => {
+                    self.advance();
+                    let value = self.tuple(true, false)?;
+                    if *self.token() != Token::VariableEnd {
+                        return self.unexpected("the end of the tag");
+                    }
+                    self.advance();
+                    body.push(Statement::Print(value));
+                }
+                Token::BlockBegin => {
+                    self.advance();
+                    if matches!(self.token(), Token::Name(name) if ends.contains(&name.as_str())) {
+                        return Ok(body);
+                    }
+                    let statements = self.deeper(Self::statement)?;
+                    body.extend(statements);
+                    self.expect_block_end()?;
+                }
+                _ => return self.unexpected("a tag"),
+            }
+        }
+    }
+
+    /// The body of a tag that has been opened, and the name that closes it.
+    fn body(&mut self, ends: &[&str]) -> Outcome<Vec<Statement>> {
+        self.skip_operator(":");
+        self.expect_block_end()?;
+        self.statements(ends)
+    }
+
+    /// The body of a tag up to `end`, which is passed.
+    fn body_to(&mut self, end: &str) -> Outcome<Vec<Statement>> {
+        let body = self.body(&[end])?;
+        self.advance();
+        Ok(body)
+    }
+
+    fn statement(&mut self) -> Outcome<Vec<Statement>> {
+        let Token::Name(name) = self.token().clone() else { return self.unexpected("the name of a tag") };
+        let line = self.line();
+        self.advance();
+        let statement = match name.as_str() {
+            "print" => return self.print(),
+            "if" => self.branches()?,
+            "for" => self.loop_over(line)?,
+            "set" => self.set()?,
+            "with" => self.with()?,
+            "macro" => self.macro_definition()?,
+            "call" => self.call_block(line)?,
+            "filter" => {
+                let filters = self.filters()?;
+                Statement::Filter { filters, body: self.body_to("endfilter")? }
+            }
+            "b64encode" if self.strict => {
+                Statement::Base64 { body: self.closure(|parser| parser.body_to("endb64encode"))?.0 }
+            }
+            "raise_error" if self.strict => Statement::Raise { message: self.expression()?, line },
+            name => {
+                if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+                    return Err(Trouble::at(Kind::Refused, line, format!("the tag `{name}`: {why}")));
+                }
+                return Err(Trouble::at(Kind::Syntax, line, format!("unknown tag `{name}`")));
+            }
+        };
+        Ok(vec![statement])
+    }
+
+    fn print(&mut self) -> Outcome<Vec<Statement>> {
+        let mut printed = Vec::new();
+        while *self.token() != Token::BlockEnd {
+            if !printed.is_empty() {
+                self.expect_operator(",")?;
+            }
+            printed.push(Statement::Print(self.expression()?));
+        }
+        Ok(printed)
+    }
+
+    fn branches(&mut self) -> Outcome<Statement> {
+        let mut branches = Vec::new();
+        loop {
+            let condition = self.tuple(false, false)?;
+            let body = self.body(&["elif", "else", "endif"])?;
+            branches.push((condition, body));
+            if self.skip_name("elif") {
+                continue;
+            }
+            let mut otherwise = Vec::new();
+            if self.skip_name("else") {
+                otherwise = self.body_to("endif")?;
+            } else {
+                self.advance();
+            }
+            return Ok(Statement::If { branches, otherwise });
+        }
+    }
+
+    fn loop_over(&mut self, line: usize) -> Outcome<Statement> {
+        let target = self.target(false)?;
+        if !self.skip_name("in") {
+            return self.unexpected("`in`");
+        }
+        let iterable = self.tuple(false, false)?;
+        let condition = if self.skip_name("if") { Some(self.expression()?) } else { None };
+        let recursive = self.skip_name("recursive");
+        let body = self.body(&["endfor", "else"])?;
+        let mut otherwise = Vec::new();
+        if !self.skip_name("endfor") {
+            self.advance();
+            otherwise = self.body_to("endfor")?;
+        }
+        if names_loop(&target) || body_sets_loop(&body) || body_sets_loop(&otherwise) {
+            return Err(Trouble::at(Kind::Syntax, line, "`loop` cannot be given a value in a loop"));
+        }
+        Ok(Statement::For(Rc::new(For { target, iterable, condition, recursive, body, otherwise, line })))
+    }
+
+    fn set(&mut self) -> Outcome<Statement> {
+        let target = self.target(true)?;
+        self.note_assigned(&target);
+        if self.skip_operator("=") {
+            let value = self.tuple(true, false)?;
+            return Ok(Statement::Set { target, value });
+        }
+        let filters = if self.skip_operator("|") { self.filters()? } else { Vec::new() };
+        Ok(Statement::SetBlock { target, filters, body: self.body_to("endset")? })
+    }
+
+    fn note_assigned(&mut self, target: &Target) {
+        match target {
+            Target::Name(name) => self.assigned.push(Rc::clone(name)),
+            Target::Attribute(..) => {}
+            Target::Tuple(targets) => targets.iter().for_each(|target| self.note_assigned(target)),
+        }
+    }
+
+    /// Filters with `|` between them.
+    fn filters(&mut self) -> Outcome<Vec<Call>> {
+        let mut filters = vec![self.filter()?];
+        loop {
+            if self.skip_operator("|") {
+                filters.push(self.filter()?);
+                self.within(self.depth + filters.len())?;
+            } else if self.is_name("is") || self.is_operator("(") {
+                return self.refuse("a test or a call after the filters of a block");
+            } else {
+                return Ok(filters);
+            }
+        }
+    }
+
+    fn with(&mut self) -> Outcome<Statement> {
+        let mut values = Vec::new();
+        while *self.token() != Token::BlockEnd {
+            if !values.is_empty() {
+                self.expect_operator(",")?;
+            }
+            let target = self.target(false)?;
+            self.expect_operator("=")?;
+            values.push((target, self.expression()?));
+        }
+        Ok(Statement::With { values, body: self.body_to("endwith")? })
+    }
+
+    /// What `read` reads is the body of a function: what it speaks of is told.
+    fn closure<T>(&mut self, read: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<(T, SpeaksOf)> {
+        self.speaks_of.push(SpeaksOf::default());
+        let read = read(self);
+        let speaks_of = self.speaks_of.pop().unwrap_or_default();
+        Ok((read?, speaks_of))
+    }
+
+    fn macro_definition(&mut self) -> Outcome<Statement> {
+        let name = self.assignable_name()?;
+        self.assigned.push(Rc::clone(&name));
+        let parameters = self.signature()?;
+        let (body, speaks_of) = self.closure(|parser| parser.body_to("endmacro"))?;
+        Ok(Statement::Macro(Rc::new(Macro { name, parameters, body, speaks_of })))
+    }
+
+    fn signature(&mut self) -> Outcome<Vec<(Name, Option<Expression>)>> {
+        self.expect_operator("(")?;
+        let mut parameters: Vec<(Name, Option<Expression>)> = Vec::new();
+        while !self.is_operator(")") {
+            if !parameters.is_empty() {
+                self.expect_operator(",")?;
+            }
+            let name = self.assignable_name()?;
+            if matches!(&*name, "caller" | "varargs" | "kwargs") {
+                return self.refuse(format!("a parameter that is called `{name}`"));
+            }
+            if parameters.iter().any(|(known, _)| *known == name) {
+                return self.wrong(format!("the parameter `{name}` is there twice"));
+            }
+            let default = if self.skip_operator("=") {
+                Some(self.expression()?)
+            } else if parameters.last().is_some_and(|(_, default)| default.is_some()) {
+                return self.wrong("a parameter without default follows one that has one");
+            } else {
+                None
+            };
+            parameters.push((name, default));
+        }
+        self.expect_operator(")")?;
+        Ok(parameters)
+    }
+
+    fn call_block(&mut self, line: usize) -> Outcome<Statement> {
+        let parameters = if self.is_operator("(") { self.signature()? } else { Vec::new() };
+        let call = self.expression()?;
+        if !matches!(call.kind, Syntax::Call(..)) {
+            return Err(Trouble::at(Kind::Syntax, line, "`call` needs a call"));
+        }
+        let (body, speaks_of) = self.closure(|parser| parser.body_to("endcall"))?;
+        let caller = Macro { name: Name::from("caller"), parameters, body, speaks_of };
+        Ok(Statement::CallBlock { call, caller: Rc::new(caller) })
+    }
+
+    fn assignable_name(&mut self) -> Outcome<Name> {
+        let name = self.expect_name()?;
+        if matches!(&*name, "true" | "false" | "none" | "True" | "False" | "None") {
+            return self.wrong(format!("`{name}` cannot be given a value"));
+        }
+        Ok(name)
+    }
+
+    /// What a value is given to: a name, several, or an attribute of a namespace.
+    fn target(&mut self, with_namespace: bool) -> Outcome<Target> {
+        if with_namespace && matches!(self.look(), Token::Operator(".")) {
+            let space = self.assignable_name()?;
+            self.advance();
+            return Ok(Target::Attribute(space, self.expect_name()?));
+        }
+        let mut targets = Vec::new();
+        let mut is_tuple = false;
+        loop {
+            if !targets.is_empty() {
+                self.expect_operator(",")?;
+            }
+            if self.is_tuple_end() {
+                break;
+            }
+            targets.push(if self.skip_operator("(") {
+                let inner = self.deeper(|parser| parser.target(false))?;
+                self.expect_operator(")")?;
+                inner
+            } else {
+                Target::Name(self.assignable_name()?)
+            });
+            if with_namespace && self.is_operator(".") {
+                return self.refuse("an attribute among several targets");
+            }
+            if !self.is_operator(",") {
+                break;
+            }
+            is_tuple = true;
+        }
+        if !is_tuple && targets.len() == 1 {
+            return Ok(targets.remove(0));
+        }
+        if targets.is_empty() {
+            return self.unexpected("a name");
+        }
+        Ok(Target::Tuple(targets))
+    }
+}
+
+fn names_loop(target: &Target) -> bool {
+    match target {
+        Target::Name(name) => &**name == "loop",
+        Target::Attribute(..) => false,
+        Target::Tuple(targets) => targets.iter().any(names_loop),
+    }
+}
+
+/// Whether a statement anywhere in a loop's body gives `loop` a value.
+fn body_sets_loop(body: &[Statement]) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Set { target, .. } => names_loop(target),
+        Statement::SetBlock { target, body, .. } => names_loop(target) || body_sets_loop(body),
+        Statement::With { values, body } => {
+            values.iter().any(|(target, _)| names_loop(target)) || body_sets_loop(body)
+        }
+        Statement::If { branches, otherwise } => {
+            branches.iter().any(|(_, body)| body_sets_loop(body)) || body_sets_loop(otherwise)
+        }
+        Statement::For(inner) => body_sets_loop(&inner.body) || body_sets_loop(&inner.otherwise),
+        Statement::Macro(inner) => {
+            inner.parameters.iter().any(|(name, _)| &**name == "loop") || body_sets_loop(&inner.body)
+        }
+        Statement::CallBlock { caller, .. } => body_sets_loop(&caller.body),
+        Statement::Filter { body, .. } | Statement::Base64 { body } => body_sets_loop(body),
+        Statement::Data(_) | Statement::Print(_) | Statement::Raise { .. } => false,
+    })
+}

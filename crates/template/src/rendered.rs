@@ -1,0 +1,118 @@
+//! A rendering from outside: what goes in, what comes out.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::address::{Address, Lookups};
+use crate::data::Data;
+use crate::fault::Fault;
+use crate::limits::Limits;
+use crate::run::{Run, Strictness};
+use crate::source::Source;
+use crate::value::convert;
+use crate::{checks, filters, functions};
+
+/// What is to be rendered.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The template.
+    pub source: Source<'a>,
+    /// Its variables, in order.
+    pub variables: &'a [(String, Data)],
+    /// How a name that is missing is taken.
+    pub strictness: Strictness,
+    /// What it may cost.
+    pub limits: Limits,
+}
+
+impl<'a> Request<'a> {
+    /// A template of a data repo: strict, with the usual limits.
+    pub fn new(source: Source<'a>, variables: &'a [(String, Data)]) -> Self {
+        Self { source, variables, strictness: Strictness::Strict, limits: Limits::default() }
+    }
+}
+
+/// What became of a template that has no fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was rendered.
+    Rendered(Rendered),
+    /// It cannot be rendered before these are looked up; there may be more after that.
+    Needs(BTreeSet<Address>),
+}
+
+/// A rendered template.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Rendered {
+    text: String,
+    /// Whether a secret was looked up: then all of the text is secret.
+    pub is_sensitive: bool,
+    /// All that was looked up.
+    pub looked_up: BTreeSet<Address>,
+}
+
+impl Rendered {
+    /// The text; whoever asks sees to it that it is not shown if it is sensitive.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+}
+
+/// **Invariant:** what was rendered from a secret does not print.
+impl fmt::Debug for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = if self.is_sensitive { "…" } else { self.text.as_str() };
+        f.debug_struct("Rendered").field("text", &text).field("looked_up", &self.looked_up).finish()
+    }
+}
+
+/// Renders a template, as Jinja2 does, or says why not.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use qontract_template::{Data, Outcome, Request, Source, render};
+///
+/// let variables = [("name".to_owned(), Data::text("world"))];
+/// let source = Source::new("resources/hello.j2", "hello {{ name | upper }}");
+/// let Ok(Outcome::Rendered(rendered)) = render(&Request::new(source, &variables), &BTreeMap::new()) else { panic!() };
+/// assert_eq!(rendered.expose(), "hello WORLD");
+/// ```
+pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, Fault> {
+    let source = request.source;
+    let mut run = Run::new(lookups, request.limits, request.strictness);
+    let rendered = convert::dict(request.variables, &mut run).and_then(|variables| {
+        run.template(source.text, (source.dialect, source.whitespace), Rc::new(variables))
+    });
+    if !run.needs.is_empty() {
+        return Ok(Outcome::Needs(run.needs));
+    }
+    match rendered {
+        Ok(text) => {
+            Ok(Outcome::Rendered(Rendered { text, is_sensitive: run.is_sensitive, looked_up: run.looked_up }))
+        }
+        Err(mut trouble) => {
+            if run.is_sensitive {
+                trouble.message = redacted(&trouble.message, source.text);
+            }
+            Err(trouble.placed(source.path, run.line))
+        }
+    }
+}
+
+/// A message about a template that holds a secret: of what it quotes, only that stays which stands in the template itself.
+fn redacted(message: &str, source: &str) -> String {
+    let pieces = message.split('`').enumerate();
+    let kept: Vec<&str> = pieces
+        .map(|(index, piece)| if index % 2 == 0 || source.contains(piece) { piece } else { "…" })
+        .collect();
+    kept.join("`")
+}
+
+/// The names of all functions, filters and tests, those that are refused among them; tests see to it that each is tried.
+pub fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let functions = functions::OUTSIDE.iter().chain(&functions::INSIDE).map(|name| ("function", *name));
+    let filters = filters::SUPPORTED.iter().chain(filters::REFUSED.iter().map(|(name, _)| name));
+    let tests = checks::SUPPORTED.iter().map(|name| ("test", *name));
+    functions.chain(filters.map(|name| ("filter", *name))).chain(tests)
+}

@@ -1,0 +1,122 @@
+//! Making lists, tuples and dicts: nothing contains itself, and nothing is too deep.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::Run;
+use crate::fault::{Kind, Outcome, Trouble, refused};
+use crate::iterate::{Iter, State};
+use crate::value::{Dict, Key, List, Mapping, Tuple, Value};
+
+/// How deep values may lie in values.
+const LEVELS: usize = 60;
+
+impl Run<'_> {
+    pub fn list(&mut self, items: Vec<Value>) -> Outcome<Value> {
+        self.adopt_all(&items)?;
+        Ok(Value::List(Rc::new(List { level: Cell::new(0), items: RefCell::new(items) })))
+    }
+
+    pub fn tuple(&mut self, items: Vec<Value>) -> Outcome<Value> {
+        self.adopt_all(&items)?;
+        Ok(Value::Tuple(Rc::new(Tuple { level: Cell::new(0), items, is_group: false })))
+    }
+
+    pub fn group(&mut self, key: Value, items: Vec<Value>) -> Outcome<Value> {
+        let items = vec![key, self.list(items)?];
+        self.adopt_all(&items)?;
+        Ok(Value::Tuple(Rc::new(Tuple { level: Cell::new(0), items, is_group: true })))
+    }
+
+    pub fn dict(&mut self, dict: Dict) -> Outcome<Value> {
+        Ok(Value::Dict(self.mapping(dict)?))
+    }
+
+    pub fn mapping(&mut self, dict: Dict) -> Outcome<Rc<Mapping>> {
+        self.step(1 + dict.len() as u64)?;
+        for (key, value) in dict.entries() {
+            self.adopt(key, 1)?;
+            self.adopt(value, 1)?;
+        }
+        Ok(Rc::new(Mapping { level: Cell::new(0), items: RefCell::new(dict) }))
+    }
+
+    /// Puts a value into a dict. If that made it contain itself, it is emptied: nothing else would free it.
+    pub fn put(&mut self, into: &Mapping, key: Key, name: &Value, value: &Value) -> Outcome<()> {
+        self.step(1)?;
+        into.items.borrow_mut().insert(key, name.clone(), value.clone());
+        let level = into.level.get() + 1;
+        let adopted = self.adopt(name, level).and_then(|()| self.adopt(value, level));
+        if adopted.is_err() {
+            into.items.borrow_mut().clear();
+        }
+        adopted
+    }
+
+    pub fn iter_of(&mut self, state: State) -> Outcome<Rc<Iter>> {
+        self.step(1)?;
+        let iter = Rc::new(Iter { level: Cell::new(0), state: RefCell::new(state) });
+        for child in iter.state.borrow().children() {
+            self.adopt(&child, 1)?;
+        }
+        Ok(iter)
+    }
+
+    pub fn adopt_all(&mut self, items: &[Value]) -> Outcome<()> {
+        self.step(1 + items.len() as u64)?;
+        items.iter().try_for_each(|item| self.adopt(item, 1))
+    }
+
+    /// Notes that `value`, which was put into something, lies at least this deep, and with it all that it holds. What contains
+    /// itself lies ever deeper, and so is refused as well.
+    pub fn adopt(&mut self, value: &Value, level: usize) -> Outcome<()> {
+        let cell = match value {
+            Value::List(list) => &list.level,
+            Value::Tuple(tuple) => &tuple.level,
+            Value::Dict(dict) | Value::View(dict, _) | Value::Namespace(dict) => &dict.level,
+            Value::Iter(iter) => &iter.level,
+            Value::Method(method) => &method.level,
+            Value::Cycler(cycler) => &cycler.level,
+            Value::Loop(_) => return refused("a loop that is put into something else"),
+            Value::Undefined(_)
+            | Value::None
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::Markup(_)
+            | Value::Range(_)
+            | Value::Function(_)
+            | Value::Macro(_)
+            | Value::Joiner(_) => return Ok(()),
+        };
+        if cell.get() >= level {
+            return Ok(());
+        }
+        if level > LEVELS {
+            return Err(Trouble::new(Kind::Limit, format!("values lie more than {LEVELS} deep in others")));
+        }
+        cell.set(level);
+        let children = children(value);
+        self.step(1 + children.len() as u64)?;
+        children.iter().try_for_each(|child| self.adopt(child, level + 1))
+    }
+}
+
+fn children(value: &Value) -> Vec<Value> {
+    match value {
+        Value::List(list) => list.items.borrow().clone(),
+        Value::Tuple(tuple) => tuple.items.clone(),
+        Value::Dict(dict) | Value::View(dict, _) | Value::Namespace(dict) => dict
+            .items
+            .borrow()
+            .entries()
+            .iter()
+            .flat_map(|(key, value)| [key.clone(), value.clone()])
+            .collect(),
+        Value::Iter(iter) => iter.state.borrow().children(),
+        Value::Method(method) => vec![method.of.clone()],
+        Value::Cycler(cycler) => cycler.items.clone(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,43 @@
+//! Data from outside → values.
+
+use crate::data::Data;
+use crate::fault::Outcome;
+use crate::run::Run;
+use crate::value::{Dict, Value};
+
+/// The value of `data`.
+pub(crate) fn value(data: &Data, run: &mut Run<'_>) -> Outcome<Value> {
+    run.step(1)?;
+    Ok(match data {
+        Data::Null => Value::None,
+        Data::Bool(value) => Value::Bool(*value),
+        Data::Int(number) => Value::Int(*number),
+        Data::Float(number) => crate::run_float(*number)?,
+        Data::Text(text) => {
+            run.charge(text.len())?;
+            Value::text(text.as_str())
+        }
+        Data::List(items) => {
+            let items =
+                run.deeper(|run| items.iter().map(|item| value(item, run)).collect::<Outcome<_>>())?;
+            run.list(items)?
+        }
+        Data::Map(entries) => {
+            let dict = dict(entries, run)?;
+            run.dict(dict)?
+        }
+    })
+}
+
+/// The dict of `entries`.
+pub(crate) fn dict(entries: &[(String, Data)], run: &mut Run<'_>) -> Outcome<Dict> {
+    run.deeper(|run| {
+        let mut dict = Dict::default();
+        for (key, data) in entries {
+            run.charge(key.len())?;
+            let value = value(data, run)?;
+            dict.insert_text(key, value);
+        }
+        Ok(dict)
+    })
+}

@@ -1,0 +1,85 @@
+//! How Python prints: `repr` of texts and numbers. What depends on tables that we do not have is refused.
+
+use std::fmt::Write as _;
+
+use crate::fault::{Outcome, refused};
+
+/// `repr` of a number with a point: the shortest digits that read back the same.
+pub(crate) fn float(number: f64) -> String {
+    if number.is_infinite() {
+        return if number > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };
+    }
+    let scientific = format!("{number:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{number}");
+        return if plain.contains('.') { plain } else { format!("{plain}.0") };
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// `repr` of a text: quoted, and escaped where it cannot be printed.
+pub(crate) fn quoted(text: &str, out: &mut String) -> Outcome<()> {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    out.push(quote);
+    for character in text.chars() {
+        match character {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            character if character == quote => {
+                out.push('\\');
+                out.push(character);
+            }
+            ' '..='~' => out.push(character),
+            '\0'..='\u{a0}' | '\u{ad}' => _ = write!(out, "\\x{:02x}", u32::from(character)),
+            character if is_printable(character) => out.push(character),
+            _ => {
+                return refused(format!(
+                    "printing a text with the character U+{:04X} in quotes",
+                    u32::from(character)
+                ));
+            }
+        }
+    }
+    out.push(quote);
+    Ok(())
+}
+
+/// Whether the character is surely printable. Rust's table has the same classes as Python's, but escapes more.
+fn is_printable(character: char) -> bool {
+    character.escape_debug().count() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{float, quoted};
+
+    #[test]
+    fn numbers_print_as_in_python() {
+        let check = |number: f64, expect: &str| assert_eq!(float(number), expect);
+        check(1.0, "1.0");
+        check(0.1, "0.1");
+        check(1e16, "1e+16");
+        check(1_234_567_890_123_456.0, "1234567890123456.0");
+        check(0.0001, "0.0001");
+        check(0.000_01, "1e-05");
+        check(1.5e300, "1.5e+300");
+        check(-0.0, "-0.0");
+    }
+
+    #[test]
+    fn texts_are_quoted_as_in_python() {
+        let check = |text: &str, expect: &str| {
+            let mut out = String::new();
+            quoted(text, &mut out).unwrap();
+            assert_eq!(out, expect);
+        };
+        check("a'b", "\"a'b\"");
+        check("a'b\"", "'a\\'b\"'");
+        check("é\u{7f}\n", "'é\\x7f\\n'");
+    }
+}

@@ -1,0 +1,161 @@
+//! What callers rely on: look-ups in rounds, addresses in declared state, secrets that do not print, faults with their line,
+//! limits that hold.
+
+use std::collections::BTreeMap;
+
+use qontract_template::{
+    Address, Answer, Data, Declared, Fault, Kind, Limits, Outcome, Request, Source, Strictness, render,
+};
+
+fn secret(path: &str) -> Address {
+    Address::Secret { path: path.to_owned(), key: "k".to_owned(), version: None, allow_not_found: false }
+}
+
+fn fault(text: &str) -> Fault {
+    let limits = Limits { steps: 300_000, ..Limits::default() };
+    let request = Request { limits, ..Request::new(Source::new("resources/x.j2", text), &[]) };
+    render(&request, &BTreeMap::new()).expect_err(text)
+}
+
+fn check_fault(text: &str, kind: Kind, expect: &str) {
+    let fault = fault(text);
+    assert_eq!((fault.kind, fault.to_string().as_str()), (kind, expect), "{text:?}");
+}
+
+#[test]
+fn what_is_unknown_is_asked_for_in_rounds() {
+    let text =
+        "{{ vault('a', 'k') }}{% set b = vault('b', 'k') %}{{ b ~ 1 }}{{ vault(vault('c', 'k'), 'k') }}";
+    let request = Request::new(Source::new("t", text), &[]);
+    let mut known: BTreeMap<Address, Answer> = BTreeMap::new();
+    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("something is needed") };
+    assert_eq!(
+        needs.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["vault(a#k)", "vault(b#k)", "vault(c#k)"]
+    );
+    known.extend(needs.into_iter().map(|address| (address, Answer::Known(Data::text("d")))));
+    let Ok(Outcome::Needs(needs)) = render(&request, &known) else { panic!("something more is needed") };
+    assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("d")]);
+    known.insert(secret("d"), Answer::Known(Data::text("e")));
+    let Ok(Outcome::Rendered(rendered)) = render(&request, &known) else { panic!("all is known") };
+    assert_eq!(rendered.expose(), "dd1e");
+    assert_eq!(rendered.looked_up.len(), 4);
+}
+
+#[test]
+fn nothing_is_asked_for_that_depends_on_what_is_unknown() {
+    let text = "{% if vault('a', 'k') == 'x' %}{{ vault('b', 'k') }}{% endif %}{{ vault('c', 'k') }}";
+    let Ok(Outcome::Needs(needs)) = render(&Request::new(Source::new("t", text), &[]), &BTreeMap::new())
+    else {
+        panic!("something is needed")
+    };
+    assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("a")]);
+}
+
+#[test]
+fn in_declared_state_a_look_up_is_its_address() {
+    let text = "{{ vault('a/b', 'k', 3) }} {{ github('o/r', 'p', 'main') }} {{ s3('a', 'b', 'p') }} {{ yesterday() }}";
+    let nothing: BTreeMap<Address, Answer> = BTreeMap::new();
+    let Ok(Outcome::Rendered(rendered)) =
+        render(&Request::new(Source::new("t", text), &[]), &Declared(nothing))
+    else {
+        panic!("nothing is read")
+    };
+    assert_eq!(rendered.expose(), "vault(a/b#k@3) github(o/r/p@main) s3(a/b/p) yesterday()");
+}
+
+#[test]
+fn what_is_rendered_from_a_secret_does_not_print_and_is_in_no_fault() {
+    let known = BTreeMap::from([(secret("a"), Answer::Known(Data::text("hunter2")))]);
+    let render = |text: &str| render(&Request::new(Source::new("t", text), &[]), &known);
+    let outcome = render("{{ vault('a', 'k') }}").unwrap();
+    assert!(!format!("{outcome:?}{known:?}").contains("hunter2"), "{outcome:?}");
+    let Outcome::Rendered(rendered) = outcome else { panic!("all is known") };
+    assert!(rendered.is_sensitive);
+    for text in [
+        "{{ {}[vault('a', 'k')] }}",
+        "{% raise_error vault('a', 'k') %}",
+        "{{ [1]|map(vault('a', 'k'))|list }}",
+    ] {
+        let fault = render(text).unwrap_err();
+        assert!(!fault.to_string().contains("hunter2"), "{fault}");
+    }
+}
+
+#[test]
+fn a_fault_names_template_line_and_what_is_missing() {
+    check_fault("a\n{{ nope }}", Kind::Undefined, "resources/x.j2:2: `nope` is undefined");
+    check_fault("a\n\n{{ nope('x') }}", Kind::Undefined, "resources/x.j2:3: `nope` is undefined");
+    check_fault("\n{{ {'a': x}.b.c }}", Kind::Undefined, "resources/x.j2:2: a dict has no attribute `b`");
+    check_fault("\n{{ 1|nope }}", Kind::Undefined, "resources/x.j2:2: there is no filter `nope`");
+    check_fault(
+        "{% if 1 %}\n{% for %}",
+        Kind::Syntax,
+        "resources/x.j2:2: expected a name, found the end of the tag",
+    );
+    check_fault(
+        "{% for x in [1] %}\n{% raise_error 'no' %}{% endfor %}",
+        Kind::Raised,
+        "resources/x.j2:2: `raise_error`: `no`",
+    );
+    check_fault(
+        "\n\n{{ [1]|random }}",
+        Kind::Refused,
+        "resources/x.j2:3: the filter `random`: the same template must give the same text",
+    );
+    check_fault(
+        "\n{% include 'x' %}",
+        Kind::Refused,
+        "resources/x.j2:2: the tag `include`: there are no other templates to include",
+    );
+}
+
+#[test]
+fn a_look_up_that_failed_is_told_with_its_address() {
+    let known = BTreeMap::from([(secret("a"), Answer::Failed("permission denied".to_owned()))]);
+    let fault = render(&Request::new(Source::new("t", "\n{{ vault('a', 'k') }}"), &[]), &known).unwrap_err();
+    assert_eq!(fault.to_string(), "t:2: `vault(a#k)` could not be looked up: permission denied");
+}
+
+#[test]
+fn every_limit_ends_a_rendering() {
+    let deep = format!("{{{{ {}1{} }}}}", "(".repeat(500), ")".repeat(500));
+    let sums = format!("{{{{ 1{} }}}}", " + 1".repeat(5000));
+    for text in [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{{ 'x' * 99999999999 }}",
+        "{% set n = namespace(x='x') %}{% for a in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+        "{% set n = namespace(x=[1]) %}{% for a in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
+        "{% set n = namespace(x=[]) %}{% for a in range(999) %}{% set n.x = [n.x] %}{% endfor %}",
+        "{% set n = namespace(x=[]) %}{% for a in range(999) %}{% set n.x = n.x|map('upper') %}{% endfor %}",
+        "{% set n = namespace(x=[]) %}{% for a in range(99) %}{% set y = [] %}{% set _ = n.x.append(y) %}{% set n.x = y %}{% endfor %}",
+        "{% set l = [1] %}{% for x in l %}{% set _ = l.append(1) %}{% endfor %}",
+        "{% set d = {} %}{% set _ = d.update(d=d) %}",
+        "{% set n = namespace() %}{% set n.n = n %}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% for x in [[]] recursive %}{{ loop([x]) }}{% endfor %}",
+        "{{ '%999999999d' % 1 }}",
+        "{{ '{:999999999}'.format(1) }}",
+        "{{ 'a'.center(999999999) }}",
+        &deep,
+        &sums,
+    ] {
+        let fault = fault(text);
+        assert_eq!(fault.kind, Kind::Limit, "{fault}");
+    }
+    let small = Limits { source: 3, ..Limits::default() };
+    let request = Request { limits: small, ..Request::new(Source::new("t", "four"), &[]) };
+    assert_eq!(render(&request, &BTreeMap::new()).unwrap_err().kind, Kind::Limit);
+}
+
+#[test]
+fn a_lenient_template_prints_what_is_missing_as_nothing() {
+    let request = Request {
+        strictness: Strictness::Lenient,
+        ..Request::new(Source::new("t", "{ x(name: \"{{ name }}\") }{% if nope %}no{% endif %}"), &[])
+    };
+    let Ok(Outcome::Rendered(rendered)) = render(&request, &BTreeMap::new()) else {
+        panic!("it is rendered")
+    };
+    assert_eq!(rendered.expose(), "{ x(name: \"\") }");
+}
