@@ -1,6 +1,6 @@
 //! A request → Rust types for its answers. The result is committed; `cargo xtask generate` makes it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use apollo_compiler::Node;
@@ -20,7 +20,8 @@ pub fn rust(schema: &Schema, query: &str) -> Result<String, Vec<Failure>> {
     );
     let operations = document.executable().operations.iter().filter_map(|operation| operation.name.as_ref());
     let taken = operations.map(ToString::to_string).collect();
-    let mut generator = Generator { schema, document: document.executable(), out: &mut out, taken };
+    let mut generator =
+        Generator { schema, document: document.executable(), out: &mut out, taken, known: HashMap::new() };
     for operation in document.executable().operations.iter() {
         let Some(name) = &operation.name else {
             return Err(vec![Failure::new(
@@ -61,6 +62,8 @@ struct Generator<'d> {
     out: &'d mut String,
     /// Names of Rust types that are in use.
     taken: HashSet<String>,
+    /// Rust types by what they are of and what is asked of it: what is asked twice is one type.
+    known: HashMap<String, String>,
 }
 
 impl<'d> Generator<'d> {
@@ -117,6 +120,29 @@ impl<'d> Generator<'d> {
         }
     }
 
+    /// What is asked of a type, down to the last field.
+    fn signature(&self, id: TypeId, sets: &[&'d SelectionSet]) -> String {
+        let type_ = self.schema.type_(id);
+        let members = if type_.possible.is_empty() { vec![id] } else { type_.possible.clone() };
+        let mut text = type_.name.to_string();
+        for member in members {
+            let _ = write!(text, "{{{}", self.schema.type_(member).name);
+            for field in self.fields(member, sets) {
+                let inner = self.schema.type_id(field.nodes[0].ty().inner_named_type()).unwrap_or_default();
+                let below: Vec<&'d SelectionSet> =
+                    field.nodes.iter().map(|node| &node.selection_set).collect();
+                let below = if below.iter().all(|set| set.selections.is_empty()) {
+                    String::new()
+                } else {
+                    self.signature(inner, &below)
+                };
+                let _ = write!(text, ",{}={}:{}{below}", field.key, field.nodes[0].name, field.conditional);
+            }
+            text.push('}');
+        }
+        text
+    }
+
     fn structure(&mut self, name: &str, told: &str, fields: &[Asked<'d>]) -> Result<(), Failure> {
         let mut lines = String::new();
         for field in fields {
@@ -165,16 +191,21 @@ impl<'d> Generator<'d> {
             Kind::Scalar(Scalar::Boolean) => "bool".to_owned(),
             // JSON comes as text that holds JSON.
             Kind::Scalar(Scalar::String | Scalar::Json) | Kind::Enum => "String".to_owned(),
-            Kind::Object => {
-                let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
-                let fields = self.fields(id, &sets);
-                self.structure(&name, &format!("A `{}`.", schema.type_(id).name), &fields)?;
-                name
-            }
-            Kind::Interface(_) => {
-                let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
-                self.interface(&name, id, &sets)?;
-                name
+            Kind::Object | Kind::Interface(_) => {
+                let asked = self.signature(id, &sets);
+                if let Some(name) = self.known.get(&asked) {
+                    name.clone()
+                } else {
+                    let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
+                    if matches!(schema.type_(id).kind, Kind::Object) {
+                        let fields = self.fields(id, &sets);
+                        self.structure(&name, &format!("A `{}`.", schema.type_(id).name), &fields)?;
+                    } else {
+                        self.interface(&name, id, &sets)?;
+                    }
+                    self.known.insert(asked, name.clone());
+                    name
+                }
             }
         };
         let listed = if shape.list { format!("Vec<{inner}>") } else { inner };
@@ -239,8 +270,12 @@ fn unversioned(name: &str) -> &str {
 
 /// `serverUrl` → `server_url`, `type` → `r#type`
 fn snake(name: &str) -> String {
-    const KEYWORDS: [&str; 12] =
-        ["type", "ref", "match", "use", "enum", "mod", "move", "static", "where", "in", "for", "loop"];
+    const KEYWORDS: [&str; 46] = [
+        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
+        "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+        "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "static",
+        "struct", "trait", "true", "try", "type", "typeof", "unsafe", "use", "virtual", "where", "while",
+    ];
     let mut out = String::new();
     let mut lower = false;
     for one in name.trim_start_matches('_').chars() {

@@ -16,17 +16,6 @@ pub struct VaultSecret {
     pub version: Option<i32>,
 }
 
-/// A `VaultSecret_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ClusterClusterAdminAutomationToken {
-    /// `path`
-    pub path: String,
-    /// `field`
-    pub field: String,
-    /// `version`
-    pub version: Option<i32>,
-}
-
 /// A `DisableClusterAutomations_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct DisableClusterAutomations {
@@ -47,7 +36,7 @@ pub struct Cluster {
     pub automation_token: Option<VaultSecret>,
     /// `clusterAdminAutomationToken`
     #[serde(rename = "clusterAdminAutomationToken")]
-    pub cluster_admin_automation_token: Option<ClusterClusterAdminAutomationToken>,
+    pub cluster_admin_automation_token: Option<VaultSecret>,
     /// `disable`
     pub disable: Option<DisableClusterAutomations>,
 }

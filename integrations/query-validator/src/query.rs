@@ -35,27 +35,13 @@ pub struct NamespaceOpenshiftResourceResource {
     pub resource: Option<Resource>,
 }
 
-/// A `Resource_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourceResourceTemplateResource {
-    /// `path`
-    pub path: String,
-}
-
 /// A `NamespaceOpenshiftResourceResourceTemplate_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct NamespaceOpenshiftResourceResourceTemplate {
     /// `provider`
     pub provider: String,
     /// `path`
-    pub resource: Option<NamespaceOpenshiftResourceResourceTemplateResource>,
-}
-
-/// A `Resource_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourceRouteResource {
-    /// `path`
-    pub path: String,
+    pub resource: Option<Resource>,
 }
 
 /// A `NamespaceOpenshiftResourceRoute_v1`.
@@ -64,14 +50,7 @@ pub struct NamespaceOpenshiftResourceRoute {
     /// `provider`
     pub provider: String,
     /// `path`
-    pub resource: Option<NamespaceOpenshiftResourceRouteResource>,
-}
-
-/// A `Resource_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourcePrometheusRuleResource {
-    /// `path`
-    pub path: String,
+    pub resource: Option<Resource>,
 }
 
 /// A `NamespaceOpenshiftResourcePrometheusRule_v1`.
@@ -80,7 +59,7 @@ pub struct NamespaceOpenshiftResourcePrometheusRule {
     /// `provider`
     pub provider: String,
     /// `path`
-    pub resource: Option<NamespaceOpenshiftResourcePrometheusRuleResource>,
+    pub resource: Option<Resource>,
 }
 
 /// A `NamespaceOpenshiftResource_v1`.
