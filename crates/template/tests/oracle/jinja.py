@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import signal
 import sys
 import textwrap
 import warnings
@@ -148,8 +149,16 @@ def render(text, dialect, whitespace, variables):
     return environment(dialect, whitespace).from_string(text).render(variables)
 
 
+def too_long(*_):
+    raise TimeoutError
+
+
+# a template may loop for ever, which ours may not
+signal.signal(signal.SIGALRM, too_long)
+
 for line in sys.stdin:
     case = json.loads(line)
+    signal.alarm(10)
     try:
         rendered = render(case["template"], case["dialect"], case["whitespace"], case["variables"])
         answer = {"text": rendered}
