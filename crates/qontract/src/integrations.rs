@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_integration_openshift_namespaces as openshift_namespaces;
+use qontract_integration_openshift_prometheus_rules as openshift_prometheus_rules;
+use qontract_integration_openshift_resources as openshift_resources;
+use qontract_integration_openshift_routes as openshift_routes;
+use qontract_integration_openshift_vault_secrets as openshift_vault_secrets;
 use qontract_integration_query_validator as query_validator;
 use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room};
@@ -23,12 +27,40 @@ pub struct Entry {
 }
 
 /// All integrations that are compiled in, by name.
-pub const ALL: [Entry; 2] = [
+pub const ALL: [Entry; 6] = [
     Entry {
         about: openshift_namespaces::about,
         make: |targets| {
             let kubernetes = Arc::clone(targets.kubernetes()?);
             Ok(Room::staged(openshift_namespaces::OpenshiftNamespaces::room(kubernetes)))
+        },
+    },
+    Entry {
+        about: openshift_prometheus_rules::about,
+        make: |targets| {
+            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
+            Ok(Room::staged(openshift_prometheus_rules::room(secrets, kubernetes)))
+        },
+    },
+    Entry {
+        about: openshift_resources::about,
+        make: |targets| {
+            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
+            Ok(Room::staged(openshift_resources::room(secrets, kubernetes)))
+        },
+    },
+    Entry {
+        about: openshift_routes::about,
+        make: |targets| {
+            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
+            Ok(Room::staged(openshift_routes::room(secrets, kubernetes)))
+        },
+    },
+    Entry {
+        about: openshift_vault_secrets::about,
+        make: |targets| {
+            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
+            Ok(Room::staged(openshift_vault_secrets::room(secrets, kubernetes)))
         },
     },
     Entry {

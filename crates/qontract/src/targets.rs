@@ -20,40 +20,59 @@ use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
 use nowhere::Nowhere;
 
-/// The target systems of this process.
-#[derive(Default)]
+/// The target systems of this process, and where it looks up secrets.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
+    secrets: Arc<dyn Reader>,
 }
+
+/// A folder in place of every target system.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// The folder.
+    pub folder: Option<&'a Path>,
+    /// The data repo, which may bring made-up secrets for sandboxes.
+    pub repo: Option<&'a Path>,
+}
+
+/// Made-up secrets, in the folder of a sandbox.
+const SECRETS: &str = "secrets.toml";
+
+/// The same, in a data repo.
+const REPO_SECRETS: &str = "sandbox/secrets.toml";
 
 impl Targets {
     /// Those of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
-    pub fn new(config: &Config, sandbox: Option<&Path>, mode: Mode) -> anyhow::Result<Self> {
-        let sandbox = sandbox.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
-        match (sandbox, &config.kubernetes) {
-            (Some(folder), _) => Ok(Self::sandbox(folder)),
-            (None, Some(table)) => {
-                let clusters = real(config, table, mode)?;
-                Ok(Self { kubernetes: Some(Arc::new(clusters)) })
+    pub fn new(config: &Config, ground: Ground<'_>, mode: Mode) -> anyhow::Result<Self> {
+        let folder = ground.folder.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
+        let mut secrets = secrets(config, mode)?;
+        let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
+            (Some(folder), _) => {
+                if config.vault.is_none() && config.tables().is_empty() {
+                    secrets = Arc::new(Tables::new(made_up(folder, ground.repo)?));
+                }
+                Some(Arc::new(Sandbox::new(PathBuf::from(folder))))
             }
-            (None, None) => Ok(Self::default()),
-        }
+            (None, Some(table)) => Some(Arc::new(real(table, (mode, Arc::clone(&secrets)))?)),
+            (None, None) => None,
+        };
+        Ok(Self { kubernetes, secrets })
     }
 
-    /// A folder in place of every target system.
-    fn sandbox(folder: &Path) -> Self {
-        Self { kubernetes: Some(Arc::new(Sandbox::new(PathBuf::from(folder)))) }
-    }
-
-    /// These clusters.
+    /// These clusters, and no secrets.
     #[cfg(test)]
     pub fn of(kubernetes: Arc<dyn Kubernetes>) -> Self {
-        Self { kubernetes: Some(kubernetes) }
+        Self { kubernetes: Some(kubernetes), secrets: Arc::new(Tables::new(toml::Table::new())) }
     }
 
     /// Targets of commands that only look at data: whoever asks them gets an error.
     pub fn none() -> Self {
-        Self { kubernetes: Some(Arc::new(Nowhere)) }
+        Self { kubernetes: Some(Arc::new(Nowhere)), secrets: Arc::new(Tables::new(toml::Table::new())) }
+    }
+
+    /// Where secrets are looked up.
+    pub fn secrets(&self) -> &Arc<dyn Reader> {
+        &self.secrets
     }
 
     /// Clusters.
@@ -71,7 +90,7 @@ impl Targets {
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// Real clusters, as the configuration says.
-fn real(config: &Config, table: &KubernetesTable, mode: Mode) -> anyhow::Result<Clusters> {
+fn real(table: &KubernetesTable, (mode, secrets): (Mode, Arc<dyn Reader>)) -> anyhow::Result<Clusters> {
     let usual = table.usual();
     let mut named = BTreeMap::new();
     for (name, cluster) in &table.clusters {
@@ -80,7 +99,7 @@ fn real(config: &Config, table: &KubernetesTable, mode: Mode) -> anyhow::Result<
     let otherwise = cluster_settings(&ClusterTable::default(), &usual)?;
     let servers =
         table.clusters.iter().filter_map(|(name, table)| Some((name.clone(), table.server.clone()?)));
-    let tokens = Arc::new(StoredTokens { secrets: secrets(config, mode)?, servers: servers.collect() });
+    let tokens = Arc::new(StoredTokens { secrets, servers: servers.collect() });
     let permit = ReadPermit::for_targets(mode);
     let known = KnownClusters { named, otherwise };
     Ok(Clusters::new(&permit, Settings::default(), tokens, known))
@@ -108,6 +127,17 @@ fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
     let server = Url::parse(&table.server).context("`vault.server` is no address")?;
     let http = Http::new(&ReadPermit::for_targets(mode), Settings::default())?;
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
+}
+
+/// The made-up secrets of a sandbox: its own, else those that come with the data repo.
+fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
+    let files = [Some(folder.join(SECRETS)), repo.map(|repo| repo.join(REPO_SECRETS))];
+    let Some(file) = files.into_iter().flatten().find(|file| file.is_file()) else {
+        return Ok(toml::Table::new());
+    };
+    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    // What it holds is not quoted: somebody might have put real ones there.
+    text.parse().map_err(|_| anyhow::anyhow!("`{}` is no TOML", file.display()))
 }
 
 /// Tokens from the store of secrets.

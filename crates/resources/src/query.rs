@@ -139,8 +139,6 @@ pub struct NamespaceOpenshiftResourceVaultSecret {
 pub struct Resource {
     /// `path`
     pub path: String,
-    /// `content`
-    pub content: String,
 }
 
 /// A `NamespaceOpenshiftResourceResource_v1`.

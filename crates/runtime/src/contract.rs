@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::about::About;
 use crate::data::Data;
 use crate::fault::Fault;
+use crate::guard::Date;
 use crate::key::{Scope, ShardKey};
 use crate::memo::Memo;
 use crate::options::Options;
@@ -82,6 +83,8 @@ pub struct Read {
     pub data: Data,
     /// What was read in this round already, by whichever shard.
     pub memo: Memo,
+    /// Today.
+    pub today: Date,
 }
 
 /// What writing takes. It exists only in a real run.

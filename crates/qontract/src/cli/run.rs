@@ -1,7 +1,7 @@
 //! The part of the command line that runs integrations.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
 use crate::exit::UsageError;
+use crate::targets::Ground;
 
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
@@ -236,6 +237,12 @@ impl RunOptions {
             !self.all_shards && variable("CHECK_ONLY_AFFECTED_SHARDS").as_deref() == Some("true");
         self.talk = self.talk.with_environment()?;
         Ok(self)
+    }
+
+    /// The folder in place of every target system, if there is one.
+    pub fn ground(&self) -> Ground<'_> {
+        let repo = self.data.as_deref().map(Path::new).filter(|folder| folder.is_dir());
+        Ground { folder: self.sandbox.as_deref(), repo }
     }
 }
 

@@ -31,6 +31,9 @@ pub const QUIET: Duration = Duration::from_mins(1);
 /// So often a loop that gave up is begun anew.
 const BEGINNINGS: u32 = 3;
 
+/// So often `--once` runs what failed for now.
+const PASSES: u32 = 3;
+
 /// What the loops have in common.
 pub struct Crew {
     pub config: Config,
@@ -107,16 +110,37 @@ impl Crew {
         Loop { pace, limits, carrier: Carrier::Thread, once }
     }
 
-    /// Runs each once: all is well if all end well.
+    /// Runs each once: all is well if all end well. What failed for now runs again, as what it needs may be there by then: a namespace that
+    /// another integration makes.
     pub async fn once(&self) -> anyhow::Result<Exit> {
-        let (mut running, mut worst) = (Vec::new(), Ended::Ok);
-        for name in self.names()? {
-            let voice = self.voice(&name);
-            let runner = match self.runner(&name, &voice) {
+        let (mut left, mut worst) = (self.names()?, Ended::Ok);
+        for pass in 1..=PASSES {
+            let mut again = Vec::new();
+            for (name, ended) in self.pass(&left).await? {
+                if ended == Ended::Transient && pass < PASSES {
+                    again.push(name);
+                } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
+                    worst = ended;
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+            left = again;
+        }
+        Ok(Exit::Run(worst.code()))
+    }
+
+    /// Runs some integrations once, side by side; how each ended.
+    async fn pass(&self, names: &[String]) -> anyhow::Result<Vec<(String, Ended)>> {
+        let (mut running, mut ends) = (Vec::new(), Vec::new());
+        for name in names {
+            let voice = self.voice(name);
+            let runner = match self.runner(name, &voice) {
                 Ok(runner) => Arc::new(runner),
                 Err(error) => {
-                    self.cannot_start(&name, &error);
-                    worst = Ended::Failed;
+                    self.cannot_start(name, &error);
+                    ends.push((name.clone(), Ended::Failed));
                     continue;
                 }
             };
@@ -134,21 +158,15 @@ impl Crew {
             let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
             let (changes, held) = status.changes;
             let line = Line::new(Level::Info, ended.as_str())
-                .with("integration", name)
+                .with("integration", name.as_str())
                 .with("changes", changes)
                 .with("held", held);
             self.log.write(&line);
             // What only would be changed is not yet as the data says.
-            let ended = if ended.code() == 0 && self.mode == Mode::DryRun && changes > 0 {
-                Ended::Failed
-            } else {
-                ended
-            };
-            if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
-                worst = ended;
-            }
+            let is_pending = ended.code() == 0 && self.mode == Mode::DryRun && changes > 0;
+            ends.push((name.clone(), if is_pending { Ended::Failed } else { ended }));
         }
-        Ok(Exit::Run(worst.code()))
+        Ok(ends)
     }
 
     /// Keeps everything going until the end is asked for. Integrations that come with the data are started, and those that

@@ -1,0 +1,264 @@
+//! What the data says of the objects of namespaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_objects::{Declared, Ground, Grounds, reads_clusters};
+use qontract_runtime::{Data as Source, Fault};
+use qontract_template::{Data, Dialect};
+
+use crate::family::Family;
+use crate::item::{Item, Named, SecretAddress, TemplateSource, Wrong};
+use crate::query::{
+    self, Namespace, NamespaceOpenshiftResource as Entry, NamespaceOpenshiftResourcePrometheusRule,
+    NamespaceOpenshiftResourceResource, NamespaceOpenshiftResourceResourceTemplate,
+    NamespaceOpenshiftResourceRoute, NamespaceOpenshiftResourceVaultSecret, Resource,
+};
+use crate::render::Told;
+use crate::{parse, render, rule, variables};
+
+reads_clusters!(query);
+
+/// The namespaces with what a room keeps there.
+pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> {
+    let answer = data.query::<query::Resources>()?;
+    let settings = answer.data.app_interface_settings_v1.unwrap_or_default();
+    let repository = settings.into_iter().next().map(|settings| settings.repo_url);
+    let mut grounds = Grounds::new(family.name());
+    for (index, mut namespace) in answer.data.namespaces_v1.into_iter().flatten().enumerate() {
+        let pointer = format!("/namespaces_v1/{index}");
+        // What is in a namespace that goes, goes with it.
+        if namespace.delete == Some(true) {
+            continue;
+        }
+        let entries = entries(&mut namespace, &pointer);
+        let (mut items, mut places) = (Vec::new(), BTreeMap::new());
+        for (at, entry) in entries {
+            let work = Work { family, data, repository: repository.as_deref(), namespace: &namespace };
+            let Some(item) = work.item(entry) else { continue };
+            if let Some(place) = answer.places.of(&at) {
+                places.insert(format!("/items/{}", items.len()), place);
+            }
+            items.push(item);
+        }
+        let is_managed = namespace.managed_resource_types.as_ref().is_some_and(|types| !types.is_empty());
+        if !is_managed && items.is_empty() {
+            continue;
+        }
+        let state = kinds(family, &namespace).map(|kinds| Named { kinds, items }).map_err(Fault::author);
+        let ground = Ground {
+            reached: namespace.cluster.clone().into(),
+            namespace: namespace.name.clone(),
+            is_external: namespace.managed_by_external == Some(true),
+            is_admin: namespace.cluster_admin == Some(true),
+            place: answer.places.of(&pointer),
+            cluster_place: answer.places.of(&format!("{pointer}/cluster")),
+        };
+        grounds.add(ground, state, places);
+    }
+    Ok(grounds.finish())
+}
+
+/// The entries of a namespace and of what it shares, each with where it is in the answer.
+fn entries(namespace: &mut Namespace, pointer: &str) -> Vec<(String, Entry)> {
+    let mut all = Vec::new();
+    let own = namespace.openshift_resources.take().unwrap_or_default();
+    all.extend(
+        own.into_iter().enumerate().map(|(at, entry)| (format!("{pointer}/openshiftResources/{at}"), entry)),
+    );
+    for (index, shared) in namespace.shared_resources.take().into_iter().flatten().enumerate() {
+        let pointer = format!("{pointer}/sharedResources/{index}/openshiftResources");
+        all.extend(
+            shared
+                .openshift_resources
+                .into_iter()
+                .enumerate()
+                .map(|(at, entry)| (format!("{pointer}/{at}"), entry)),
+        );
+    }
+    all
+}
+
+/// The kinds that are looked after in a namespace, with the names that may be.
+fn kinds(
+    family: Family,
+    namespace: &Namespace,
+) -> Result<BTreeMap<String, Option<BTreeSet<String>>>, String> {
+    let overrides: BTreeMap<&str, &str> = namespace
+        .managed_resource_type_overrides
+        .iter()
+        .flatten()
+        .filter_map(|one| Some((one.resource.as_deref()?, one.r#override.as_deref()?)))
+        .collect();
+    let mut kinds: BTreeMap<String, Option<BTreeSet<String>>> = BTreeMap::new();
+    let managed = namespace.managed_resource_types.iter().flatten().map(String::as_str);
+    for kind in managed.filter(|_| family == Family::Files).chain(family.kinds().iter().copied()) {
+        let kind = overrides.get(kind).copied().unwrap_or(kind);
+        if kind.parse::<qontract_client_kubernetes::Kind>().is_err() {
+            return Err(format!("`{kind}` cannot be a kind"));
+        }
+        kinds.insert(kind.to_owned(), None);
+    }
+    for names in namespace.managed_resource_names.iter().flatten() {
+        let kind = overrides.get(names.resource.as_str()).copied().unwrap_or(&names.resource);
+        match kinds.get_mut(kind) {
+            Some(known) => *known = Some(names.resource_names.iter().cloned().collect()),
+            None if family == Family::Files => {
+                return Err(format!(
+                    "`managedResourceNames` is about {kind}, which `managedResourceTypes` does not list"
+                ));
+            }
+            None => {}
+        }
+    }
+    Ok(kinds)
+}
+
+/// A resource that was read.
+struct File {
+    path: String,
+    content: String,
+}
+
+/// What makes an entry of one namespace an item.
+struct Work<'d> {
+    family: Family,
+    data: &'d Source,
+    repository: Option<&'d str>,
+    namespace: &'d Namespace,
+}
+
+impl Work<'_> {
+    /// The item of an entry, if it is of this room.
+    fn item(&self, entry: Entry) -> Option<Item> {
+        let (what, made) = match (self.family, entry) {
+            (Family::Files, Entry::Resource(entry)) => (path(entry.path.as_ref()), self.file(entry)),
+            (Family::Files, Entry::ResourceTemplate(entry)) => {
+                (path(entry.path.as_ref()), self.template(entry))
+            }
+            (Family::Secrets, Entry::VaultSecret(entry)) => (entry.secret.clone(), secret(entry)),
+            (Family::Routes, Entry::Route(entry)) => (path(entry.path.as_ref()), self.route(entry)),
+            (Family::Rules, Entry::PrometheusRule(entry)) => (path(entry.path.as_ref()), self.rule(entry)),
+            // Told once, by the room that files are of.
+            (Family::Files, Entry::Other) => {
+                let text = "its `provider` is not supported: certificates of RHCS take a service that is not spoken to here";
+                ("openshiftResources".to_owned(), Err(Fault::author(text)))
+            }
+            (_, _) => return None,
+        };
+        Some(made.unwrap_or_else(|fault| Item::Wrong(Wrong { what, fault })))
+    }
+
+    /// Reads a resource: only what a room uses is read by it.
+    fn text(&self, resource: Option<Resource>) -> Result<File, Fault> {
+        let path = resource.ok_or_else(|| Fault::author("the resource that it names is not there"))?.path;
+        let content = self.data.resource(&path)?;
+        let content = content.ok_or_else(|| Fault::author(format!("there is no resource `{path}`")))?;
+        Ok(File { path, content })
+    }
+
+    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<Item, Fault> {
+        let File { path, content } = self.text(entry.path)?;
+        let body = parse::object(&path, &content, false)?;
+        Ok(match entry.vault_tls_secret_path {
+            None => Item::Object(body),
+            Some(path) => {
+                let tls = SecretAddress {
+                    path,
+                    version: entry.vault_tls_secret_version,
+                    ..SecretAddress::default()
+                };
+                Item::Route { body, tls }
+            }
+        })
+    }
+
+    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<Item, Fault> {
+        no_alertmanager(entry.validate_alertmanager_config)?;
+        let File { path, content } = self.text(entry.path)?;
+        let body = parse::object(&path, &content, false)?;
+        if entry.validate_json == Some(true) {
+            parse::values_are_json(&path, &body)?;
+        }
+        Ok(Item::Object(body))
+    }
+
+    fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<Item, Fault> {
+        no_alertmanager(entry.validate_alertmanager_config)?;
+        let dialect = match entry.r#type.as_deref() {
+            None | Some("jinja2") => Dialect::Jinja2,
+            Some("extracurlyjinja2") => Dialect::ExtraCurly,
+            Some(other) => {
+                return Err(Fault::author(format!("there are no templates of the type `{other}`")));
+            }
+        };
+        let resource = self.text(entry.path)?;
+        let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&resource.path))];
+        self.rendered(resource, dialect, entry.variables.as_deref(), &about)
+    }
+
+    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<Item, Fault> {
+        let resource = self.text(entry.path)?;
+        let path = resource.path.clone();
+        let dialect = match entry.r#type.as_deref() {
+            None | Some("resource") => {
+                let body = parse::object(&path, &resource.content, false)?;
+                return Ok(Item::Object(rule::with_sources(body, self.repository, &path)));
+            }
+            Some("resource-template-extracurlyjinja2") => Dialect::ExtraCurly,
+            Some("resource-template-jinja2") => Dialect::Jinja2,
+            Some(other) => return Err(Fault::author(format!("there are no rules of the type `{other}`"))),
+        };
+        let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&path))];
+        match self.rendered(resource, dialect, entry.variables.as_deref(), &about)? {
+            Item::Object(body) => Ok(Item::Object(rule::with_sources(body, self.repository, &path))),
+            _ => Err(Fault::author(format!("`{path}` looks outside, which a rule may not"))),
+        }
+    }
+
+    fn rendered(
+        &self,
+        File { path, content }: File,
+        dialect: Dialect,
+        own: Option<&str>,
+        about: &[(&str, Data)],
+    ) -> Result<Item, Fault> {
+        let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
+        let source = TemplateSource { text: content, dialect, variables };
+        Ok(match render::declared(&path, source, self.data)? {
+            Told::Text(text) => Item::Object(parse::object(&path, &text, false)?),
+            Told::Outside(template) => Item::Template(template),
+        })
+    }
+}
+
+fn secret(entry: NamespaceOpenshiftResourceVaultSecret) -> Result<Item, Fault> {
+    no_alertmanager(entry.validate_alertmanager_config)?;
+    let last = entry.secret.rsplit('/').next().unwrap_or_default().to_owned();
+    let texts = |what: &str, json: Option<&str>| {
+        let map: Result<Option<BTreeMap<String, String>>, _> = serde_json::from_str(json.unwrap_or("null"));
+        map.map(Option::unwrap_or_default).map_err(|_| Fault::author(format!("`{what}` is no map of texts")))
+    };
+    Ok(Item::Secret(SecretAddress {
+        name: entry.name.unwrap_or(last),
+        version: Some(entry.version),
+        r#type: entry.r#type.unwrap_or_else(|| "Opaque".to_owned()),
+        labels: texts("labels", entry.labels.as_deref())?,
+        annotations: texts("annotations", entry.annotations.as_deref())?,
+        path: entry.secret,
+    }))
+}
+
+fn path(resource: Option<&Resource>) -> String {
+    resource.map_or_else(String::new, |resource| resource.path.clone())
+}
+
+/// What is asked to be checked and cannot be is not taken for right.
+fn no_alertmanager(asked: Option<bool>) -> Result<(), Fault> {
+    match asked {
+        Some(true) => {
+            Err(Fault::author("`validate_alertmanager_config` is not supported: it takes `amtool`")
+                .hint("remove it, and check the configuration where it is written"))
+        }
+        Some(false) | None => Ok(()),
+    }
+}

@@ -1,0 +1,103 @@
+//! The rooms: which providers each of them knows, and which kinds it looks after.
+
+use std::sync::Arc;
+
+use qontract_client_kubernetes::{Kind, Kubernetes};
+use qontract_client_secrets::Reader;
+use qontract_objects::{Declared, Estate, Item as Wished, Keeper, Kept, Managed, Plot};
+use qontract_runtime::{About, Data, Fault, Options, Read, Want};
+
+use crate::item::Named;
+use crate::{declare, query, resolve};
+
+/// A room over the objects that namespaces name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Files and templates: `openshift-resources`.
+    Files,
+    /// Secrets: `openshift-vault-secrets`.
+    Secrets,
+    /// Routes: `openshift-routes`.
+    Routes,
+    /// Rules of Prometheus: `openshift-prometheus-rules`.
+    Rules,
+}
+
+impl Family {
+    /// The name of the integration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Files => "openshift-resources",
+            Family::Secrets => "openshift-vault-secrets",
+            Family::Routes => "openshift-routes",
+            Family::Rules => "openshift-prometheus-rules",
+        }
+    }
+
+    /// The kinds that it looks after whatever a namespace says is managed.
+    pub(crate) fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Family::Files => &[],
+            Family::Secrets => &["Secret"],
+            Family::Routes => &["Route"],
+            Family::Rules => &["PrometheusRule.monitoring.coreos.com", "PrometheusRule.monitoring.rhobs"],
+        }
+    }
+
+    /// What it says about itself.
+    pub fn about(self, description: &str) -> About {
+        About::new(self.name(), description)
+            .query::<query::Resources>()
+            .looks_up()
+            .selects("cluster-name", "cluster")
+            .excludes("exclude-cluster", "cluster")
+            .selects("namespace-name", "namespace")
+            // Restarts follow from what was written.
+            .rounds(3)
+    }
+
+    /// The integration, which looks up secrets here and writes there.
+    pub fn room(
+        self,
+        about: About,
+        secrets: Arc<dyn Reader>,
+        kubernetes: Arc<dyn Kubernetes>,
+    ) -> Kept<Resources> {
+        Kept::new(Resources { family: self, about, secrets }, kubernetes)
+    }
+}
+
+/// A room over the objects that namespaces name.
+pub struct Resources {
+    family: Family,
+    about: About,
+    secrets: Arc<dyn Reader>,
+}
+
+impl Keeper for Resources {
+    type State = Named;
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<Named>, Fault> {
+        declare::declare(self.family, data)
+    }
+
+    fn estate(&self, plot: Plot<'_, Named>) -> (Option<String>, Vec<Managed>) {
+        let managed = plot.shard.state.kinds.iter().filter_map(|(kind, names)| {
+            Some(Managed { kind: kind.parse::<Kind>().ok()?, names: names.clone() })
+        });
+        (plot.key.get("namespace").map(str::to_owned), managed.collect())
+    }
+
+    async fn wanted(
+        &self,
+        read: &Read,
+        plot: Plot<'_, Named>,
+        estate: &Arc<Estate>,
+    ) -> Result<Vec<Want<Wished>>, Fault> {
+        Ok(resolve::resolve(read, &*self.secrets, plot, estate).await)
+    }
+}

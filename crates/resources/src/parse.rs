@@ -1,0 +1,72 @@
+//! From a text to an object.
+
+use qontract_inventory::Desired;
+use qontract_runtime::Fault;
+use serde_json::Value;
+
+/// The object that a text holds: one document, without its `$schema`. A text that holds a secret is not quoted.
+pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault> {
+    let read = qontract_yaml::json::read(text.as_bytes());
+    let mut body = read.map_err(|error| {
+        let why = if is_sensitive { "it is not YAML".to_owned() } else { error.to_string() };
+        Fault::author(format!("`{path}` is no object: {why}"))
+    })?;
+    let Some(map) = body.as_object_mut() else {
+        return Err(Fault::author(format!("`{path}` is no object, but a list or a value")));
+    };
+    map.remove("$schema");
+    checked(path, body)
+}
+
+/// An object that can be one: it has a kind and a name that are fit.
+pub fn checked(path: &str, body: Value) -> Result<Value, Fault> {
+    match Desired::new(body.clone()) {
+        Ok(_) => Ok(body),
+        Err(why) => Err(Fault::author(format!("`{path}` is no object: {why}"))),
+    }
+}
+
+/// Asserts that every value of `data` is JSON.
+pub fn values_are_json(path: &str, body: &Value) -> Result<(), Fault> {
+    let data = body["data"].as_object();
+    for (key, value) in data.into_iter().flatten() {
+        let text = value.as_str().unwrap_or_default();
+        if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            let why = format!("`validate_json` is set, and `{key}` of `{path}` is no JSON: {error}");
+            return Err(Fault::author(why));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{object, values_are_json};
+    use serde_json::json;
+
+    fn check(text: &str, expect: Result<serde_json::Value, &str>) {
+        let told = object("/a.yaml", text, false).map_err(|fault| fault.text);
+        match (told, expect) {
+            (Ok(body), expect) => assert_eq!(Ok(body), expect),
+            (Err(text), Err(part)) => assert!(text.contains(part), "{text}"),
+            (Err(text), Ok(body)) => panic!("{text} instead of {body}"),
+        }
+    }
+
+    #[test]
+    fn a_text_is_one_object_with_kind_and_name() {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        check("$schema: /x.yml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", Ok(body));
+        check("- 1\n", Err("but a list or a value"));
+        check("kind: ConfigMap\nmetadata: {name: a}\n", Err("`/a.yaml` is no object"));
+        check("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A b}\n", Err("`/a.yaml` is no object"));
+        check("a: {\n", Err("`/a.yaml` is no object"));
+    }
+
+    #[test]
+    fn values_are_checked_where_that_is_asked() {
+        let body = |text: &str| json!({"data": {"a": text}});
+        assert!(values_are_json("/a", &body("{\"x\": 1}")).is_ok());
+        assert!(values_are_json("/a", &body("{x")).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Templates: rendered from the data alone where that is possible, and with what lies outside where it is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_client_secrets::{Reader, SecretsError};
+use qontract_runtime::{Data as Source, Fault, Place, Read};
+use qontract_template::{
+    Address, Answer, Data, Declared, Kind, Lookups, Outcome, Rendered, Request, Strictness, render,
+};
+
+use crate::item::{Template, TemplateSource};
+use crate::variables;
+
+/// So often a template may ask for more.
+const ROUNDS: usize = 8;
+
+/// Queries of templates, answered by the data.
+struct Queries<'d>(&'d Source);
+
+impl Lookups for Queries<'_> {
+    fn answer(&self, address: &Address) -> Answer {
+        match address {
+            Address::Query { path, variables } => match query(self.0, path, variables) {
+                Ok(data) => Answer::Known(data),
+                Err(why) => Answer::Failed(why),
+            },
+            _ => Answer::Unknown,
+        }
+    }
+}
+
+/// The first field of the answer to the query that a resource holds. The resource is itself a template.
+fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<Data, String> {
+    let text = data.resource(path).map_err(|error| error.to_string())?;
+    let text = text.ok_or_else(|| format!("there is no resource `{path}`"))?;
+    let given: Result<Vec<(String, Data)>, String> =
+        given.iter().map(|(name, json)| Ok((name.clone(), variables::json(Some(json))?))).collect();
+    let given = given?;
+    let source = qontract_template::Source::new(path, &text);
+    let request = Request { strictness: Strictness::Lenient, ..Request::new(source, &given) };
+    let rendered = match render(&request, &BTreeMap::new()) {
+        Ok(Outcome::Rendered(rendered)) => rendered,
+        Ok(Outcome::Needs(_)) => return Err(format!("`{path}` looks outside, which a query may not")),
+        Err(fault) => return Err(fault.to_string()),
+    };
+    let answered = data.ad_hoc(rendered.expose(), None).map_err(|error| error.to_string())?;
+    let json = serde_json::to_string(&answered.data).map_err(|error| error.to_string())?;
+    match variables::json(Some(&json))? {
+        Data::Map(fields) => Ok(fields.into_iter().next().map_or(Data::Null, |(_, value)| value)),
+        other => Ok(other),
+    }
+}
+
+/// What a template is, as far as the data alone tells.
+pub enum Told {
+    /// The text that it renders to.
+    Text(String),
+    /// It looks outside.
+    Outside(Template),
+}
+
+/// Renders a template from the data alone.
+pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Told, Fault> {
+    let queries = Queries(data);
+    match once(path, &source, &queries) {
+        Ok(Outcome::Rendered(rendered)) => Ok(Told::Text(rendered.expose().to_owned())),
+        Err(fault) => Err(author(&fault)),
+        Ok(Outcome::Needs(_)) => {
+            let shown = match once(path, &source, &Declared(queries)) {
+                Ok(Outcome::Rendered(rendered)) => rendered.expose().to_owned(),
+                Ok(Outcome::Needs(_)) => format!("{}\n{}", source.text, listed(&source.variables)),
+                // An address is not always what a value is: a map, a number. Then all that it depends on stands for it.
+                Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => {
+                    format!("{}\n{}", source.text, listed(&source.variables))
+                }
+                Err(fault) => return Err(author(&fault)),
+            };
+            Ok(Told::Outside(Template { path: path.to_owned(), declared: shown, source }))
+        }
+    }
+}
+
+/// Renders a template with what lies outside.
+pub async fn outside(template: &Template, read: &Read, secrets: &dyn Reader) -> Result<Rendered, Fault> {
+    let Template { path, source, .. } = template;
+    let mut answers: BTreeMap<Address, Answer> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        match once(path, source, &answers) {
+            Ok(Outcome::Rendered(rendered)) => return Ok(rendered),
+            Ok(Outcome::Needs(needs)) => look_up(needs, &mut answers, read, secrets).await?,
+            Err(fault) => return Err(author(&fault)),
+        }
+    }
+    Err(Fault::author(format!("`{path}` asks for more after {ROUNDS} rounds of looking up")))
+}
+
+fn once(
+    path: &str,
+    source: &TemplateSource,
+    lookups: &dyn Lookups,
+) -> Result<Outcome, qontract_template::Fault> {
+    let text = qontract_template::Source::new(path, &source.text).dialect(source.dialect);
+    render(&Request::new(text, &source.variables), lookups)
+}
+
+async fn look_up(
+    needs: BTreeSet<Address>,
+    answers: &mut BTreeMap<Address, Answer>,
+    read: &Read,
+    secrets: &dyn Reader,
+) -> Result<(), Fault> {
+    for address in needs {
+        let answer = match &address {
+            Address::Secret { path, key, version, allow_not_found } => {
+                secret(read, secrets, (path, key, version.as_deref(), *allow_not_found)).await?
+            }
+            Address::Query { .. } => Queries(&read.data).answer(&address),
+            Address::Yesterday => match read.today.yesterday() {
+                Ok(date) => Answer::Known(Data::text(date.to_string())),
+                Err(_) => Answer::Failed("there is no day before today".to_owned()),
+            },
+            Address::GithubFile { .. }
+            | Address::Url { .. }
+            | Address::S3Object { .. }
+            | Address::S3List { .. } => Answer::Failed(format!(
+                "`{address}` is not looked up: templates reach secrets and the data, nothing else"
+            )),
+        };
+        answers.insert(address, answer);
+    }
+    Ok(())
+}
+
+/// A field of a secret. What could not be read may come right: then the template is not wrong, but not known.
+async fn secret(
+    read: &Read,
+    secrets: &dyn Reader,
+    (path, key, version, allow_not_found): (&str, &str, Option<&str>, bool),
+) -> Result<Answer, Fault> {
+    let version = match version.map(str::parse::<u64>) {
+        None => None,
+        Some(Ok(version)) => Some(version),
+        Some(Err(_)) => return Ok(Answer::Failed(format!("the version of `{path}` is no number"))),
+    };
+    let absent = |why: String| if allow_not_found { Answer::Known(Data::Null) } else { Answer::Failed(why) };
+    match secrets.read_all(&read.permit, path, version).await {
+        Ok(fields) => Ok(match fields.get(key) {
+            Some(value) => Answer::Known(Data::text(value.expose())),
+            None => absent(format!("`{path}` has no field `{key}`")),
+        }),
+        Err(error @ SecretsError::NotFound(_)) => Ok(absent(error.to_string())),
+        Err(error) => Err(crate::resolve::fault(&error)),
+    }
+}
+
+/// A template that is not rendered is its author's to mend; the place is its file.
+fn author(fault: &qontract_template::Fault) -> Fault {
+    Fault::author(fault.to_string()).at(Place::resource(&fault.path))
+}
+
+fn listed(variables: &[(String, Data)]) -> String {
+    let data = Data::Map(variables.to_vec());
+    shown(&data)
+}
+
+/// A value as text, for comparison alone.
+fn shown(data: &Data) -> String {
+    match data {
+        Data::Null => "null".to_owned(),
+        Data::Bool(value) => value.to_string(),
+        Data::Int(value) => value.to_string(),
+        Data::Float(value) => format!("{value:?}"),
+        Data::Text(text) => format!("{text:?}"),
+        Data::List(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(",")),
+        Data::Map(entries) => {
+            let entries: Vec<String> =
+                entries.iter().map(|(key, value)| format!("{key:?}:{}", shown(value))).collect();
+            format!("{{{}}}", entries.join(","))
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is wanted in a namespace: each object with what lies outside, and what two entries say of one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use qontract_client_secrets::{Fields, Reader, SecretsError};
+use qontract_objects::{Estate, Item as Wished, Plot};
+use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted};
+use serde_json::Value;
+
+use crate::item::{Item, Named, SecretAddress, Wrong};
+use crate::{parse, render, route, secret};
+
+/// An object, and whether none of its values may be shown.
+type Made = (Value, bool);
+
+/// What is wanted in a namespace.
+pub async fn resolve(
+    read: &Read,
+    secrets: &dyn Reader,
+    plot: Plot<'_, Named>,
+    estate: &Arc<Estate>,
+) -> Vec<Want<Wished>> {
+    let mut wants = Vec::new();
+    for (index, item) in plot.shard.state.items.iter().enumerate() {
+        let place = plot.shard.place(&format!("/items/{index}")).cloned();
+        match make(read, secrets, item).await {
+            Ok((body, is_sensitive)) => wants.push(estate.want(body, is_sensitive, place)),
+            Err(fault) => wants.extend(unresolved(estate, item, &fault, place.as_ref())),
+        }
+    }
+    once_each(wants)
+}
+
+async fn make(read: &Read, secrets: &dyn Reader, item: &Item) -> Result<Made, Fault> {
+    match item {
+        Item::Object(body) => Ok((body.clone(), false)),
+        Item::Template(template) => {
+            let rendered = render::outside(template, read, secrets).await?;
+            let body = parse::object(&template.path, rendered.expose(), rendered.is_sensitive)?;
+            Ok((body, rendered.is_sensitive))
+        }
+        Item::Secret(address) => {
+            let fields = fields(read, secrets, address).await?;
+            Ok((parse::checked(&address.path, secret::object(address, &fields)?)?, true))
+        }
+        Item::Route { body, tls } => {
+            let fields = fields(read, secrets, tls).await?;
+            Ok((route::with_certificate(body.clone(), &tls.path, &fields)?, true))
+        }
+        Item::Wrong(Wrong { fault, .. }) => Err(fault.clone()),
+    }
+}
+
+async fn fields(read: &Read, secrets: &dyn Reader, address: &SecretAddress) -> Result<Fields, Fault> {
+    let version = address.version.map(|version| version.unsigned_abs().into());
+    secrets.read_all(&read.permit, &address.path, version).await.map_err(|error| fault(&error))
+}
+
+/// Whose move it is when a secret cannot be read.
+pub fn fault(error: &SecretsError) -> Fault {
+    let text = error.to_string();
+    match error {
+        SecretsError::NotFound(_) => Fault::author(text),
+        _ if error.is_transient() => Fault::remote(text),
+        _ => Fault::operator(text),
+    }
+}
+
+/// What is not known: the object itself if its name is known, else whatever it might be.
+fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&Place>) -> Vec<Want<Wished>> {
+    let want = |thing| Want { thing, place: place.cloned(), wanted: Wanted::Unresolved(fault.clone()) };
+    let known = match item {
+        Item::Object(body) | Item::Route { body, .. } => estate
+            .kind_of(body)
+            .map(|kind| (kind.clone(), body["metadata"]["name"].as_str().unwrap_or_default().to_owned())),
+        Item::Secret(address) => {
+            estate.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
+        }
+        Item::Template(_) | Item::Wrong(_) => None,
+    };
+    if let Some((kind, name)) = known {
+        return vec![want(estate.thing(&kind, name))];
+    }
+    let what = match item {
+        Item::Template(template) => &template.path,
+        Item::Wrong(wrong) => &wrong.what,
+        Item::Object(_) | Item::Route { .. } | Item::Secret(_) => "something",
+    };
+    estate.kinds.iter().map(|managed| want(estate.thing(&managed.kind, what))).collect()
+}
+
+/// An object that two entries name is wanted by neither: which of them is meant is not known.
+fn once_each(wants: Vec<Want<Wished>>) -> Vec<Want<Wished>> {
+    let mut places: BTreeMap<Thing, Vec<Option<Place>>> = BTreeMap::new();
+    for want in &wants {
+        if matches!(want.wanted, Wanted::Present(_)) {
+            places.entry(want.thing.clone()).or_default().push(want.place.clone());
+        }
+    }
+    let mut kept: Vec<Want<Wished>> = Vec::new();
+    for mut want in wants {
+        let named = places.get(&want.thing).map_or(&[][..], Vec::as_slice);
+        if named.len() > 1 && matches!(want.wanted, Wanted::Present(_)) {
+            if kept.iter().any(|known| known.thing == want.thing) {
+                continue;
+            }
+            let fault = Fault::author(format!("{} entries name it", named.len()));
+            let fault = named.iter().fold(fault, |fault, place| fault.at(place.clone()));
+            want.wanted = Wanted::Unresolved(fault);
+        }
+        kept.push(want);
+    }
+    kept
+}

@@ -1,0 +1,83 @@
+//! Routes, and the fields of TLS that a secret adds to them.
+
+use qontract_client_secrets::Fields;
+use qontract_runtime::Fault;
+use serde_json::{Value, json};
+use x509_parser::prelude::{GeneralName, Pem, X509Certificate};
+
+/// The fields of a secret that a route takes.
+const FIELDS: [&str; 6] = [
+    "termination",
+    "insecureEdgeTerminationPolicy",
+    "certificate",
+    "key",
+    "caCertificate",
+    "destinationCACertificate",
+];
+
+/// The route with its certificate, which must be for its host.
+pub fn with_certificate(mut body: Value, path: &str, fields: &Fields) -> Result<Value, Fault> {
+    if !body["spec"]["tls"].is_object() {
+        body["spec"]["tls"] = json!({});
+    }
+    for (name, value) in fields.iter().filter(|(name, _)| FIELDS.contains(&name.as_str())) {
+        body["spec"]["tls"][name] = json!(value.expose());
+    }
+    if let (Some(host), Some(certificate)) = (body["spec"]["host"].as_str(), fields.get("certificate")) {
+        let names = names(certificate.expose())
+            .map_err(|why| Fault::author(format!("the field `certificate` of `{path}` {why}")))?;
+        if !names.iter().any(|name| is_for(name, host)) {
+            let text = format!(
+                "the certificate of `{path}` is for {}, and not for the host `{host}`",
+                names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            );
+            return Err(Fault::author(text));
+        }
+    }
+    Ok(body)
+}
+
+/// The names that a certificate is for: its alternative names, or its common name if it has none.
+fn names(pem: &str) -> Result<Vec<String>, &'static str> {
+    let pem = Pem::iter_from_buffer(pem.as_bytes()).next().and_then(Result::ok).ok_or("is no certificate")?;
+    let certificate: X509Certificate<'_> = pem.parse_x509().map_err(|_| "is no certificate")?;
+    let alternatives = certificate.subject_alternative_name().ok().flatten();
+    let mut names: Vec<String> = alternatives
+        .into_iter()
+        .flat_map(|extension| &extension.value.general_names)
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        let common = certificate.subject().iter_common_name();
+        names.extend(common.filter_map(|name| name.as_str().ok()).map(str::to_owned));
+    }
+    if names.is_empty() { Err("is a certificate for no name") } else { Ok(names) }
+}
+
+/// Whether a name covers a host: `*` stands for one part.
+fn is_for(name: &str, host: &str) -> bool {
+    let (name, host) = (name.to_lowercase(), host.to_lowercase());
+    match name.strip_prefix("*.") {
+        None => name == host,
+        Some(rest) => host.split_once('.').is_some_and(|(first, others)| !first.is_empty() && others == rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_for;
+
+    #[test]
+    fn a_star_stands_for_one_part_of_a_host() {
+        let check =
+            |name: &str, host: &str, expect: bool| assert_eq!(is_for(name, host), expect, "{name} {host}");
+        check("shop.example.com", "Shop.example.com", true);
+        check("*.example.com", "shop.example.com", true);
+        check("*.example.com", "a.shop.example.com", false);
+        check("*.example.com", "example.com", false);
+        check("shop.example.com", "shop.example.org", false);
+    }
+}

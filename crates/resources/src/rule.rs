@@ -1,0 +1,35 @@
+//! Rules of Prometheus: each alert says where it is written.
+
+use serde_json::{Value, json};
+
+/// Adds to each alert where it is written.
+pub fn with_sources(mut body: Value, repository: Option<&str>, path: &str) -> Value {
+    let Some(repository) = repository else { return body };
+    let url = format!("{}/blob/master/resources{path}", repository.trim_end_matches('/'));
+    let groups = body["spec"]["groups"].as_array_mut();
+    for group in groups.into_iter().flatten() {
+        let rules = group["rules"].as_array_mut();
+        for rule in rules.into_iter().flatten().filter(|rule| rule.get("alert").is_some()) {
+            if !rule["annotations"].is_object() {
+                rule["annotations"] = json!({});
+            }
+            rule["annotations"]["html_url"] = json!(url);
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_sources;
+    use serde_json::json;
+
+    #[test]
+    fn an_alert_says_where_it_is_written_and_a_record_does_not() {
+        let body = json!({"spec": {"groups": [{"rules": [{"alert": "a"}, {"record": "b"}]}]}});
+        let told = with_sources(body, Some("https://git.example.com/repo"), "/rules/a.yaml");
+        let url = "https://git.example.com/repo/blob/master/resources/rules/a.yaml";
+        let expect = json!([{"alert": "a", "annotations": {"html_url": url}}, {"record": "b"}]);
+        assert_eq!(told["spec"]["groups"][0]["rules"], expect);
+    }
+}

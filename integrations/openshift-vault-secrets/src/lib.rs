@@ -1,0 +1,21 @@
+//! Keeps the Secrets that namespaces name at their version of Vault.
+//!
+//! What it declares and wants is one family of what `qontract-resources` knows.
+
+use std::sync::Arc;
+
+use qontract_client_kubernetes::Kubernetes;
+use qontract_client_secrets::Reader;
+use qontract_objects::Kept;
+use qontract_resources::{Family, Resources};
+use qontract_runtime::About;
+
+/// What it says about itself.
+pub fn about() -> About {
+    Family::Secrets.about("Keeps the Secrets that namespaces name at their version of Vault")
+}
+
+/// The integration, which looks up secrets here and writes there.
+pub fn room(secrets: Arc<dyn Reader>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
+    Family::Secrets.room(about(), secrets, kubernetes)
+}
