@@ -74,11 +74,9 @@ impl Estate {
         let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let own = Kind::of(&body);
         let Some(kind) = self.kind_of(&body).cloned() else {
-            let told = own.map_or_else(|| "something without a kind".to_owned(), |kind| kind.to_string());
-            let fault = Fault::author(format!("{told} is not among the kinds that are looked after here"))
+            let fault = Fault::author("its kind is not among those that are looked after here")
                 .hint("add it to `managedResourceTypes`");
-            // It is in no scope that is read: all of them stay as they are.
-            let kind = self.kinds.first().map_or_else(Kind::namespace, |managed| managed.kind.clone());
+            let kind = own.unwrap_or_else(|| Kind::named("object"));
             return Want { thing: self.thing(&kind, name), place, wanted: Wanted::Unresolved(fault) };
         };
         let thing = self.thing(&kind, name);

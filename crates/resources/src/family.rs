@@ -48,7 +48,7 @@ impl Family {
     pub fn about(self, description: &str) -> About {
         About::new(self.name(), description)
             .query::<query::Resources>()
-            .looks_up()
+            .looks_up_to_declare()
             .selects("cluster-name", "cluster")
             .excludes("exclude-cluster", "cluster")
             .selects("namespace-name", "namespace")

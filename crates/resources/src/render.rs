@@ -1,5 +1,6 @@
 //! Templates: rendered from the data alone where that is possible, and with what lies outside where it is not.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_secrets::{Reader, SecretsError};
@@ -14,14 +15,26 @@ use crate::variables;
 /// So often a template may ask for more.
 const ROUNDS: usize = 8;
 
-/// Queries of templates, answered by the data.
-struct Queries<'d>(&'d Source);
+/// Queries of templates, answered by the data; what they were answered is remembered.
+struct Queries<'d> {
+    data: &'d Source,
+    answers: RefCell<BTreeSet<String>>,
+}
+
+impl<'d> Queries<'d> {
+    fn new(data: &'d Source) -> Self {
+        Self { data, answers: RefCell::default() }
+    }
+}
 
 impl Lookups for Queries<'_> {
     fn answer(&self, address: &Address) -> Answer {
         match address {
-            Address::Query { path, variables } => match query(self.0, path, variables) {
-                Ok(data) => Answer::Known(data),
+            Address::Query { path, variables } => match query(self.data, path, variables) {
+                Ok(data) => {
+                    self.answers.borrow_mut().insert(format!("{address} {}", shown(&data)));
+                    Answer::Known(data)
+                }
                 Err(why) => Answer::Failed(why),
             },
             _ => Answer::Unknown,
@@ -61,18 +74,21 @@ pub enum Told {
 
 /// Renders a template from the data alone.
 pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Told, Fault> {
-    let queries = Queries(data);
+    let queries = Queries::new(data);
     match once(path, &source, &queries) {
         Ok(Outcome::Rendered(rendered)) => Ok(Told::Text(rendered.expose().to_owned())),
         Err(fault) => Err(author(&fault)),
         Ok(Outcome::Needs(_)) => {
-            let shown = match once(path, &source, &Declared(queries)) {
+            let lookups = Declared(queries);
+            let inputs = || {
+                let answers = lookups.0.answers.borrow().iter().cloned().collect::<Vec<_>>().join("\n");
+                format!("{}\n{}\n{answers}", source.text, shown(&Data::Map(source.variables.clone())))
+            };
+            let shown = match once(path, &source, &lookups) {
                 Ok(Outcome::Rendered(rendered)) => rendered.expose().to_owned(),
-                Ok(Outcome::Needs(_)) => format!("{}\n{}", source.text, listed(&source.variables)),
+                Ok(Outcome::Needs(_)) => inputs(),
                 // An address is not always what a value is: a map, a number. Then all that it depends on stands for it.
-                Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => {
-                    format!("{}\n{}", source.text, listed(&source.variables))
-                }
+                Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => inputs(),
                 Err(fault) => return Err(author(&fault)),
             };
             Ok(Told::Outside(Template { path: path.to_owned(), declared: shown, source }))
@@ -114,7 +130,7 @@ async fn look_up(
             Address::Secret { path, key, version, allow_not_found } => {
                 secret(read, secrets, (path, key, version.as_deref(), *allow_not_found)).await?
             }
-            Address::Query { .. } => Queries(&read.data).answer(&address),
+            Address::Query { .. } => Queries::new(&read.data).answer(&address),
             Address::Yesterday => match read.today.yesterday() {
                 Ok(date) => Answer::Known(Data::text(date.to_string())),
                 Err(_) => Answer::Failed("there is no day before today".to_owned()),
@@ -156,11 +172,6 @@ async fn secret(
 /// A template that is not rendered is its author's to mend; the place is its file.
 fn author(fault: &qontract_template::Fault) -> Fault {
     Fault::author(fault.to_string()).at(Place::resource(&fault.path))
-}
-
-fn listed(variables: &[(String, Data)]) -> String {
-    let data = Data::Map(variables.to_vec());
-    shown(&data)
 }
 
 /// A value as text, for comparison alone.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_secrets::{Fields, Reader, SecretsError};
 use qontract_objects::{Estate, Item as Wished, Plot};
 use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted};
@@ -10,6 +12,9 @@ use serde_json::Value;
 
 use crate::item::{Item, Named, SecretAddress, Wrong};
 use crate::{parse, render, route, secret};
+
+/// So many objects of a namespace are looked up at once.
+const WIDTH: usize = 8;
 
 /// An object, and whether none of its values may be shown.
 type Made = (Value, bool);
@@ -21,12 +26,20 @@ pub async fn resolve(
     plot: Plot<'_, Named>,
     estate: &Arc<Estate>,
 ) -> Vec<Want<Wished>> {
+    let mut making: Vec<BoxFuture<'_, _>> = Vec::new();
+    for item in &plot.shard.state.items {
+        making.push(make(read, secrets, item).boxed());
+    }
+    let mut made = futures_util::stream::iter(making).buffered(WIDTH).enumerate();
     let mut wants = Vec::new();
-    for (index, item) in plot.shard.state.items.iter().enumerate() {
+    while let Some((index, made)) = made.next().await {
         let place = plot.shard.place(&format!("/items/{index}")).cloned();
-        match make(read, secrets, item).await {
+        match made {
             Ok((body, is_sensitive)) => wants.push(estate.want(body, is_sensitive, place)),
-            Err(fault) => wants.extend(unresolved(estate, item, &fault, place.as_ref())),
+            Err(fault) => {
+                let item = &plot.shard.state.items[index];
+                wants.extend(unresolved(estate, item, &fault, place.as_ref()));
+            }
         }
     }
     once_each(wants)

@@ -54,7 +54,18 @@ pub struct About {
     /// How many rounds a real run has, 1 to [`MOST_ROUNDS`].
     pub rounds: u32,
     /// Whether it looks things up on the way: queries that are not declared, resources by path.
-    pub looks_up: bool,
+    pub looks_up: LooksUp,
+}
+
+/// Whether an integration looks things up on the way: queries that are not declared, resources by path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LooksUp {
+    /// It does not.
+    Never,
+    /// It does while it declares, and later only what it looked up then: all answers are in its declared state.
+    ToDeclare,
+    /// Whenever it likes: what is declared does not tell what its outcome depends on.
+    Always,
 }
 
 /// More rounds than this are never made in one run.
@@ -64,7 +75,14 @@ impl About {
     /// An integration without queries and flags.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         let (name, description) = (name.into(), description.into());
-        Self { name, description, queries: Vec::new(), flags: Vec::new(), rounds: 1, looks_up: false }
+        Self {
+            name,
+            description,
+            queries: Vec::new(),
+            flags: Vec::new(),
+            rounds: 1,
+            looks_up: LooksUp::Never,
+        }
     }
 
     /// With a declared query.
@@ -100,7 +118,14 @@ impl About {
     /// Allowed to ask queries that are not declared, and to read resources by path.
     #[must_use]
     pub fn looks_up(mut self) -> Self {
-        self.looks_up = true;
+        self.looks_up = LooksUp::Always;
+        self
+    }
+
+    /// The same, and all that it is answered is in its declared state.
+    #[must_use]
+    pub fn looks_up_to_declare(mut self) -> Self {
+        self.looks_up = LooksUp::ToDeclare;
         self
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::about::LooksUp;
 use crate::data::{Data, Source, Terms};
 use crate::erased::AnyDeclared;
 use crate::fault::Fault;
@@ -105,7 +106,7 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     let about = room.about();
     let own = causes::own(pair, &about.name)?;
     let found = causes::footprint(pair, about);
-    if own.is_empty() && !about.looks_up {
+    if own.is_empty() && about.looks_up == LooksUp::Never {
         if found.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Verdict::Unaffected(Rule::Footprint));
         }
@@ -121,7 +122,9 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     };
     let comparison = base.compare(&*head);
     // A change of what it may do concerns all of its work; so does one of what it looks up after declaring.
-    let looks_up = about.looks_up && matches!(room, Room::Staged(_)) && pair.base.sha() != pair.head.sha();
+    let looks_up = about.looks_up == LooksUp::Always
+        && matches!(room, Room::Staged(_))
+        && pair.base.sha() != pair.head.sha();
     let all = looks_up || !own.is_empty() || comparison.common;
     let rule = match (comparison.is_empty(), looks_up) {
         (false, _) => Rule::Declared,

@@ -13,7 +13,7 @@ use qontract_bundle::{Map, Sha256};
 use qontract_graphql::{Engine, Node, Operation};
 use qontract_telemetry::activity;
 
-use crate::about::{About, Query};
+use crate::about::{About, LooksUp, Query};
 use crate::fault::Fault;
 use crate::place::Places;
 use crate::state::digest;
@@ -153,7 +153,7 @@ pub struct Terms {
 impl Terms {
     /// What an integration asks, without a list of what it may read.
     pub fn of(about: &About) -> Self {
-        Self { queries: about.queries.clone(), looks_up: about.looks_up, allowed: None }
+        Self { queries: about.queries.clone(), looks_up: about.looks_up != LooksUp::Never, allowed: None }
     }
 }
 

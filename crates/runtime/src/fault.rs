@@ -69,7 +69,8 @@ impl Fault {
     /// The fault with a place, if there is one.
     #[must_use]
     pub fn at(mut self, place: impl Into<Option<Place>>) -> Self {
-        self.places.extend(place.into());
+        // One place is told once.
+        self.places.extend(place.into().filter(|place| !self.places.contains(place)));
         self
     }
 

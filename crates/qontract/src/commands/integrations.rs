@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_runtime::{Loaded, allowed, listing};
+use qontract_runtime::{Loaded, LooksUp, allowed, listing};
 
 use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction};
 use crate::commands::query::Asked;
@@ -42,7 +42,7 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
     for schema in &schemas {
         printer.text(&format!("{schema}\n"))?;
     }
-    if room.about().looks_up {
+    if room.about().looks_up != LooksUp::Never {
         printer
             .note("note: it also asks queries that stand in the data; what they read has to be listed, too");
     }
@@ -52,7 +52,7 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
         for schema in schemas.difference(&listing.schemas) {
             printer.note(&format!("note: `{schema}` is not listed yet"));
         }
-        if !room.about().looks_up {
+        if room.about().looks_up == LooksUp::Never {
             for schema in allowed::unused(&engine, &listing, &schemas) {
                 printer.note(&format!("warning: `{schema}` is listed and never read"));
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use qontract_access::Mode;
 use qontract_diagnostics::counted;
 
+use crate::about::LooksUp;
 use crate::affected::{Affected, Pair, Verdict, affected};
 use crate::allowed;
 use crate::data::Data;
@@ -228,7 +229,7 @@ pub fn report_asked(room: &Room, request: &Request, outcome: &mut Outcome) {
         outcome.faults.push(fault);
     }
     let early = outcome.ended != Ended::Ok || outcome.shards.is_empty();
-    if !request.validate_schemas || early || room.about().looks_up {
+    if !request.validate_schemas || early || room.about().looks_up != LooksUp::Never {
         return;
     }
     // Elsewhere only what was read is known, which is not all that can be.
