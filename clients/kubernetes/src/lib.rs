@@ -45,6 +45,18 @@ pub trait Reader: Send + Sync {
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>>;
 
+    /// The same, as this version of the kind has them, if the cluster serves it: fields that another version has not would be missing.
+    fn list_as<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+        (kind, _version): (&'a Kind, Option<&'a str>),
+        namespace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
+        // What keeps objects as they were written has no other version of them.
+        self.list(permit, cluster, kind, namespace)
+    }
+
     /// One object, if it is there.
     fn get<'a>(
         &'a self,

@@ -153,6 +153,16 @@ impl Reader for Clusters {
         kind: &'a Kind,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
+        self.list_all(cluster, (kind, None), namespace).boxed()
+    }
+
+    fn list_as<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        cluster: &'a Cluster,
+        kind: (&'a Kind, Option<&'a str>),
+        namespace: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
         self.list_all(cluster, kind, namespace).boxed()
     }
 

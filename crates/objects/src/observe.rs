@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::{Address, Fields, Kind, KubernetesError, Object, Version};
 use qontract_inventory::{Live, Mark};
-use qontract_runtime::{Fault, Observed, Read, Want, World};
+use qontract_runtime::{Fault, Observed, Read, Want, Wanted, World};
 use qontract_telemetry::activity;
 use qontract_telemetry::measure::{Measure, Side};
 use tokio::time::Instant;
@@ -145,24 +145,36 @@ impl Steward {
             };
             names.contains(name) || is_ours()
         };
+        // As the data has them: another version of the kind may lack what the data says.
+        let version = wanted.iter().find_map(|want| match &want.wanted {
+            Wanted::Present(item) if want.thing.scope == scope => Some(item.desired.api_version()),
+            Wanted::Present(_) | Wanted::Delete | Wanted::Unresolved(_) => None,
+        });
+        let kind = (&managed.kind, version);
         if estate.namespace.is_some() {
-            let all = self.list_all(read, estate, &managed.kind).await?;
+            let all = self.list_all(read, estate, kind).await?;
             return Ok(all.into_iter().filter(concerns).collect());
         }
         // Many shards may look after the objects of one cluster.
-        let name = format!("list {} {} {}", estate.cluster.name, estate.cluster.server, managed.kind);
-        let all = read.memo.once(name, self.list_all(read, estate, &managed.kind)).await;
+        let (cluster, shown) = (&estate.cluster, version.unwrap_or_default());
+        let name = format!("list {} {} {} {shown}", cluster.name, cluster.server, managed.kind);
+        let all = read.memo.once(name, self.list_all(read, estate, kind)).await;
         let all = all.as_ref().as_ref().map_err(Fault::clone)?;
         Ok(all.iter().filter(|object| concerns(object)).cloned().collect())
     }
 
-    async fn list_all(&self, read: &Read, estate: &Estate, kind: &Kind) -> Result<Vec<Object>, Fault> {
+    async fn list_all(
+        &self,
+        read: &Read,
+        estate: &Estate,
+        kind: (&Kind, Option<&str>),
+    ) -> Result<Vec<Object>, Fault> {
         let begun = Instant::now();
         let listed =
-            self.kubernetes.list(&read.permit, &estate.cluster, kind, estate.namespace.as_deref()).await;
+            self.kubernetes.list_as(&read.permit, &estate.cluster, kind, estate.namespace.as_deref()).await;
         activity::measured(Measure::Listed {
             cluster: estate.cluster.name.clone(),
-            kind: kind.to_string(),
+            kind: kind.0.to_string(),
             took: begun.elapsed(),
         });
         match listed {
@@ -186,7 +198,7 @@ impl Steward {
         }
         let mut workloads = BTreeMap::new();
         for kind in crate::recycle::kinds() {
-            let listed = self.list_all(read, estate, &kind).await;
+            let listed = self.list_all(read, estate, (&kind, None)).await;
             let observed = match listed {
                 Ok(objects) => {
                     Observed::Known(objects.into_iter().map(|object| Seen::new(estate, object)).collect())

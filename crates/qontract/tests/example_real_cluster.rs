@@ -5,7 +5,7 @@ mod support {
     pub mod command;
 }
 
-use qontract_testcluster::{TestCluster, eventually};
+use qontract_testcluster::TestCluster;
 use qontract_testkit::{Scratch, example};
 use support::command::qontract;
 
@@ -28,7 +28,7 @@ fn definition((group, kind, plural): (&str, &str, &str)) -> String {
 #[test]
 fn the_example_is_made_and_then_there_is_nothing_to_do() {
     let (cluster, scratch) = (TestCluster::start(), Scratch::new());
-    let api = cluster.api();
+    let api = &cluster.api;
     scratch.copy(&example(), "repo");
     for name in ["cliffs-stage", "dunes-int", "harbor-prod"] {
         let file = format!("repo/data/clusters/{name}.yml");
@@ -46,17 +46,15 @@ fn the_example_is_made_and_then_there_is_nothing_to_do() {
         scratch.write(&file, scratch.read(&file).replace(now, then));
     }
     let mut config = format!("[kubernetes]\nrequests_per_second = 400\nca = \"{}\"\n\n", api.ca.display());
-    for name in ["cliffs-stage", "dunes-int", "harbor-prod"] {
+    for name in ["cliffs-stage", "dunes-int", "harbor-prod", "harbor-prod-admin"] {
         config.push_str(&format!("[platform.clusters.{name}]\ntoken = {:?}\n\n", api.token));
     }
     config.push_str(&scratch.read("repo/sandbox/secrets.toml"));
     scratch.write("config.toml", config);
     api.kubectl(&["apply", "--filename", "-"], &KINDS.map(definition).concat()).text();
     for (group, _, plural) in KINDS {
-        eventually("the kind is served", || {
-            let served = api.kubectl(&["get", &format!("{plural}.{group}"), "--all-namespaces"], "");
-            served.text().contains("No resources").then_some(())
-        });
+        let name = format!("crd/{plural}.{group}");
+        api.kubectl(&["wait", "--for", "condition=established", &name, "--timeout", "60s"], "").text();
     }
 
     let up = || {

@@ -23,10 +23,15 @@ impl Clusters {
     pub(super) async fn list_all(
         &self,
         cluster: &Cluster,
-        kind: &Kind,
+        (kind, version): (&Kind, Option<&str>),
         namespace: Option<&str>,
     ) -> Result<Vec<Object>, KubernetesError> {
-        let known = self.find(cluster, kind).await?;
+        let mut known = self.find(cluster, kind).await?;
+        if let Some(version) =
+            version.filter(|version| known.served.versions.iter().any(|one| one == version))
+        {
+            version.clone_into(&mut known.served.api_version);
+        }
         let namespace = namespace.filter(|_| known.served.is_namespaced).map(checked).transpose()?;
         let subject = Subject::kind(cluster, kind, namespace);
         let path = path(&known, &known.served.api_version, namespace);

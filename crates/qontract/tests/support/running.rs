@@ -66,6 +66,7 @@ impl Drop for Running {
 }
 
 /// What is answered to a `GET`, with its head.
+#[allow(dead_code, reason = "each test file uses its part of this module")]
 pub fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
