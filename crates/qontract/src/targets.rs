@@ -59,10 +59,11 @@ impl Targets {
         Ok(Self { kubernetes, secrets })
     }
 
-    /// These clusters, and no secrets.
+    /// These clusters, with the made-up secrets of a data repo.
     #[cfg(test)]
-    pub fn of(kubernetes: Arc<dyn Kubernetes>) -> Self {
-        Self { kubernetes: Some(kubernetes), secrets: Arc::new(Tables::new(toml::Table::new())) }
+    pub fn of(kubernetes: Arc<dyn Kubernetes>, repo: &Path) -> anyhow::Result<Self> {
+        let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
+        Ok(Self { kubernetes: Some(kubernetes), secrets })
     }
 
     /// Targets of commands that only look at data: whoever asks them gets an error.

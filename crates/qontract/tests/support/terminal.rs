@@ -50,6 +50,9 @@ impl Terminal {
     /// Sends what Ctrl-C sends; the exit code.
     pub fn interrupt(&mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        // A terminal that nobody reads holds up whoever writes to it.
+        let mut bytes = [0; 4096];
+        while self.screen.read(&mut bytes).is_ok_and(|count| count > 0) {}
         self.child.wait().unwrap().code()
     }
 }
