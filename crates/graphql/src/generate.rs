@@ -15,7 +15,8 @@ use crate::schema::{Kind, Scalar, Schema, Shape, TypeId};
 pub fn rust(schema: &Schema, query: &str) -> Result<String, Vec<Failure>> {
     let document = Document::prepare(schema, query, &Limits::default())?;
     let mut out = String::from(
-        "//! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.\n\n\
+        "//! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.\n\
+         #![allow(clippy::struct_field_names, reason = \"the names are those of the data\")]\n\n\
          use serde::Deserialize;\n\n/// The request.\npub const QUERY: &str = include_str!(\"query.graphql\");\n",
     );
     let operations = document.executable().operations.iter().filter_map(|operation| operation.name.as_ref());

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use qontract_inventory::{Mark, Owner, canonical, stamp};
 use qontract_testkit::{Case, Scratch, example};
@@ -36,18 +39,28 @@ fn name(path: &Path) -> &str {
 
 #[test]
 fn the_cases_of_all_rooms_hold() {
-    let mut problems = Vec::new();
-    let mut count = 0;
-    for room in rooms() {
-        for file in folders(&room.join("cases")) {
-            let text = fs::read_to_string(&file).unwrap();
-            let result = Case::parse(&text).and_then(|case| Stage::new(&room, &case).play(&case));
+    let cases: Vec<(PathBuf, PathBuf)> = rooms()
+        .into_iter()
+        .flat_map(|room| folders(&room.join("cases")).into_iter().map(move |file| (room.clone(), file)))
+        .collect();
+    let (count, next, problems) = (cases.len(), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((room, file)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let text = fs::read_to_string(file).unwrap();
+            let result = Case::parse(&text).and_then(|case| Stage::new(room, &case).play(&case));
             if let Err(problem) = result {
-                problems.push(format!("{}/{}: {problem}", name(&room), name(&file)));
+                problems.lock().unwrap().push(format!("{}/{}: {problem}", name(room), name(file)));
             }
-            count += 1;
         }
-    }
+    };
+    // Each case has a folder and processes of its own.
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut problems = problems.into_inner().unwrap();
+    problems.sort();
     assert!(count > 0);
     assert!(problems.is_empty(), "{} of {count} cases fail\n\n{}", problems.len(), problems.join("\n\n"));
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault> {
     let read = qontract_yaml::json::read(text.as_bytes());
     let mut body = read.map_err(|error| {
-        let why = if is_sensitive { "it is not YAML".to_owned() } else { error.to_string() };
+        let why = if is_sensitive { "it is not YAML".to_owned() } else { error };
         Fault::author(format!("`{path}` is no object: {why}"))
     })?;
     let Some(map) = body.as_object_mut() else {

@@ -1,4 +1,5 @@
 //! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.
+#![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
 use serde::Deserialize;
 

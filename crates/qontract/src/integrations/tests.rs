@@ -37,7 +37,7 @@ async fn no_integration_writes_in_a_dry_run() {
     );
     let writes: Arc<Mutex<Vec<String>>> = Arc::default();
     let world = Unwritable { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
-    let targets = Targets::of(Arc::new(world), &qontract_testkit::example()).unwrap();
+    let targets = Targets::of(Arc::new(world), &example()).unwrap();
     let head = loaded(&example_bundle(), &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
     for entry in &ALL {
