@@ -5,7 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use qontract_integration_openshift_clusterrolebindings as openshift_clusterrolebindings;
+use qontract_integration_openshift_limitranges as openshift_limitranges;
+use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_openshift_namespaces as openshift_namespaces;
+use qontract_integration_openshift_network_policies as openshift_network_policies;
+use qontract_integration_openshift_resourcequotas as openshift_resourcequotas;
+use qontract_integration_openshift_rolebindings as openshift_rolebindings;
 use qontract_integration_query_validator as query_validator;
 use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room};
@@ -23,13 +29,39 @@ pub struct Entry {
 }
 
 /// All integrations that are compiled in, by name.
-pub const ALL: [Entry; 2] = [
+pub const ALL: [Entry; 8] = [
+    Entry {
+        about: openshift_clusterrolebindings::about,
+        make: |targets| {
+            Ok(Room::staged(openshift_clusterrolebindings::room(Arc::clone(targets.kubernetes()?))))
+        },
+    },
+    Entry {
+        about: openshift_limitranges::about,
+        make: |targets| Ok(Room::staged(openshift_limitranges::room(Arc::clone(targets.kubernetes()?)))),
+    },
+    Entry {
+        about: openshift_namespace_labels::about,
+        make: |targets| Ok(Room::staged(openshift_namespace_labels::room(Arc::clone(targets.kubernetes()?)))),
+    },
     Entry {
         about: openshift_namespaces::about,
         make: |targets| {
             let kubernetes = Arc::clone(targets.kubernetes()?);
             Ok(Room::staged(openshift_namespaces::OpenshiftNamespaces::room(kubernetes)))
         },
+    },
+    Entry {
+        about: openshift_network_policies::about,
+        make: |targets| Ok(Room::staged(openshift_network_policies::room(Arc::clone(targets.kubernetes()?)))),
+    },
+    Entry {
+        about: openshift_resourcequotas::about,
+        make: |targets| Ok(Room::staged(openshift_resourcequotas::room(Arc::clone(targets.kubernetes()?)))),
+    },
+    Entry {
+        about: openshift_rolebindings::about,
+        make: |targets| Ok(Room::staged(openshift_rolebindings::room(Arc::clone(targets.kubernetes()?)))),
     },
     Entry {
         about: query_validator::about,

@@ -82,6 +82,8 @@ pub struct Read {
     pub data: Data,
     /// What was read in this round already, by whichever shard.
     pub memo: Memo,
+    /// Today, for what the data wants until a day only.
+    pub today: jiff::civil::Date,
 }
 
 /// What writing takes. It exists only in a real run.

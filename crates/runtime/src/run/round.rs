@@ -105,7 +105,7 @@ impl Crew<'_> {
     async fn round(&self, live: &mut [Live<'_>], outcome: &mut Outcome) -> BTreeMap<ShardKey, Done> {
         let width = self.request.limits.shards.max(1);
         let (permit, data) = (self.permits.read.clone(), self.data.clone());
-        let read = &Read { permit, data, memo: Memo::default() };
+        let read = &Read { permit, data, memo: Memo::default(), today: self.request.today };
         let mut planning: Vec<BoxFuture<'_, _>> = Vec::new();
         for shard in live.iter_mut() {
             let key = shard.key.clone();

@@ -31,6 +31,9 @@ pub const QUIET: Duration = Duration::from_mins(1);
 /// So often a loop that gave up is begun anew.
 const BEGINNINGS: u32 = 3;
 
+/// So often at most something is run by `once`.
+const ROUNDS: u32 = 3;
+
 /// What the loops have in common.
 pub struct Crew {
     pub config: Config,
@@ -107,48 +110,57 @@ impl Crew {
         Loop { pace, limits, carrier: Carrier::Thread, once }
     }
 
-    /// Runs each once: all is well if all end well.
+    /// Runs each once, and again what may work the next time: one may need what another makes. All is well if all end well.
     pub async fn once(&self) -> anyhow::Result<Exit> {
-        let (mut running, mut worst) = (Vec::new(), Ended::Ok);
-        for name in self.names()? {
-            let voice = self.voice(&name);
-            let runner = match self.runner(&name, &voice) {
+        let (mut names, mut worst) = (self.names()?, Ended::Ok);
+        for round in 1..=ROUNDS {
+            let mut again = Vec::new();
+            for (name, ended) in self.round(&names).await? {
+                if ended.code() == 75 && round < ROUNDS {
+                    again.push(name);
+                } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
+                    worst = ended;
+                }
+            }
+            names = again;
+        }
+        Ok(Exit::Run(worst.code()))
+    }
+
+    /// Runs each of them once: how it ended.
+    async fn round(&self, names: &[String]) -> anyhow::Result<Vec<(String, Ended)>> {
+        let (mut running, mut ends) = (Vec::new(), Vec::new());
+        for name in names {
+            let voice = self.voice(name);
+            let runner = match self.runner(name, &voice) {
                 Ok(runner) => Arc::new(runner),
                 Err(error) => {
-                    self.cannot_start(&name, &error);
-                    worst = Ended::Failed;
+                    self.cannot_start(name, &error);
+                    ends.push((name.clone(), Ended::Failed));
                     continue;
                 }
             };
             let (looping, news) = (self.looping(true), self.feed.news());
-            running.push((
-                name,
-                tokio::spawn(async move {
-                    let finish = looping.keep(runner, news, Stop::never(), (chance, &*voice)).await;
-                    (finish, voice.status())
-                }),
-            ));
+            let task = tokio::spawn(async move {
+                let finish = looping.keep(runner, news, Stop::never(), (chance, &*voice)).await;
+                (finish, voice.status())
+            });
+            running.push((name.clone(), task));
         }
         for (name, task) in running {
             let (finish, status) = task.await?;
             let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
             let (changes, held) = status.changes;
             let line = Line::new(Level::Info, ended.as_str())
-                .with("integration", name)
+                .with("integration", name.as_str())
                 .with("changes", changes)
                 .with("held", held);
             self.log.write(&line);
             // What only would be changed is not yet as the data says.
-            let ended = if ended.code() == 0 && self.mode == Mode::DryRun && changes > 0 {
-                Ended::Failed
-            } else {
-                ended
-            };
-            if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
-                worst = ended;
-            }
+            let is_open = ended.code() == 0 && self.mode == Mode::DryRun && changes > 0;
+            ends.push((name, if is_open { Ended::Failed } else { ended }));
         }
-        Ok(Exit::Run(worst.code()))
+        Ok(ends)
     }
 
     /// Keeps everything going until the end is asked for. Integrations that come with the data are started, and those that
