@@ -18,12 +18,13 @@ enum Rule {
 }
 
 /// Kind, group, and what of it does not change.
-const TABLE: [(&str, &str, &[Rule]); 19] = [
+const TABLE: [(&str, &str, &[Rule]); 20] = [
     ("Secret", "", &[Rule::Holds("/type")]),
     ("RoleBinding", "rbac.authorization.k8s.io", &[Rule::Holds("/roleRef")]),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io", &[Rule::Holds("/roleRef")]),
     ("RoleBinding", "authorization.openshift.io", &[Rule::Holds("/roleRef")]),
     ("ClusterRoleBinding", "authorization.openshift.io", &[Rule::Holds("/roleRef")]),
+    ("ResourceQuota", "", &[Rule::Same("/spec/scopes")]),
     ("Service", "", &[Rule::Once("/spec/clusterIP")]),
     ("Route", "route.openshift.io", &[Rule::Holds("/spec/host"), Rule::Holds("/spec/wildcardPolicy")]),
     (
@@ -75,11 +76,12 @@ const TABLE: [(&str, &str, &[Rule]); 19] = [
 ];
 
 /// Kind and group of what may be removed and made again: nothing in it is lost, or it is all declared.
-const REPLACEABLE: [(&str, &str); 9] = [
+const REPLACEABLE: [(&str, &str); 10] = [
     ("ClusterRoleBinding", "authorization.openshift.io"),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io"),
     ("ConfigMap", ""),
     ("Job", "batch"),
+    ("ResourceQuota", ""),
     ("RoleBinding", "authorization.openshift.io"),
     ("RoleBinding", "rbac.authorization.k8s.io"),
     ("Route", "route.openshift.io"),
@@ -183,6 +185,15 @@ mod tests {
         check("Service", "", address(""), address("10.0.0.1"), &[]);
         check("Service", "", json!({"spec": {}}), address("10.0.0.1"), &[]);
         check("Service", "serving.knative.dev", address("None"), address("10.0.0.1"), &[]);
+    }
+
+    #[test]
+    fn a_quota_keeps_its_scopes() {
+        let scopes = |scopes: Value| json!({"spec": {"hard": {"pods": "1"}, "scopes": scopes}});
+        check("ResourceQuota", "", scopes(json!(["Terminating"])), scopes(json!(["Terminating"])), &[]);
+        check("ResourceQuota", "", scopes(json!([])), json!({"spec": {"hard": {"pods": "2"}}}), &[]);
+        check("ResourceQuota", "", scopes(json!([])), scopes(json!(["Terminating"])), &["spec.scopes"]);
+        check("ResourceQuota", "", scopes(json!(["Terminating"])), json!({"spec": {}}), &["spec.scopes"]);
     }
 
     #[test]

@@ -86,11 +86,7 @@ impl Steward {
                 self.kubernetes.restart(write.permit, &estate.cluster, restart).await
             }
         };
-        match done {
-            Ok(()) => Ok(Applied::Done),
-            Err(KubernetesError::Stale { .. }) => Ok(Applied::Stale),
-            Err(error) => Err(fault(&error)),
-        }
+        applied(done)
     }
 
     /// Waits for a moment until a kind is served that was just made. Whether it is shows when it is used.
@@ -107,16 +103,29 @@ impl Steward {
     pub async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
         let Action::Put(put) = action else { return Ok(Rehearsed::NotAsked) };
         let draft = put.draft(jiff::Timestamp::now());
-        let said = self.kubernetes.rehearse(&read.permit, &put.item.estate.cluster, MANAGER, &draft).await;
-        match said {
-            Ok(Rehearsal::Taken) => Ok(Rehearsed::Taken),
-            Ok(Rehearsal::Refused(why)) => Ok(Rehearsed::Refused(Fault::author(why))),
-            Ok(Rehearsal::NotYet(why)) => Ok(Rehearsed::NotValidated(why)),
-            Ok(Rehearsal::NotAsked) => Ok(Rehearsed::NotAsked),
-            Err(KubernetesError::Stale { object }) => {
-                Ok(Rehearsed::NotValidated(format!("{object} changed meanwhile")))
-            }
-            Err(error) => Err(fault(&error)),
+        rehearsed(self.kubernetes.rehearse(&read.permit, &put.item.estate.cluster, MANAGER, &draft).await)
+    }
+}
+
+/// What came of a write.
+pub fn applied(done: Result<(), KubernetesError>) -> Result<Applied, Fault> {
+    match done {
+        Ok(()) => Ok(Applied::Done),
+        Err(KubernetesError::Stale { .. }) => Ok(Applied::Stale),
+        Err(error) => Err(fault(&error)),
+    }
+}
+
+/// What came of asking the cluster about a write.
+pub fn rehearsed(said: Result<Rehearsal, KubernetesError>) -> Result<Rehearsed, Fault> {
+    match said {
+        Ok(Rehearsal::Taken) => Ok(Rehearsed::Taken),
+        Ok(Rehearsal::Refused(why)) => Ok(Rehearsed::Refused(Fault::author(why))),
+        Ok(Rehearsal::NotYet(why)) => Ok(Rehearsed::NotValidated(why)),
+        Ok(Rehearsal::NotAsked) => Ok(Rehearsed::NotAsked),
+        Err(KubernetesError::Stale { object }) => {
+            Ok(Rehearsed::NotValidated(format!("{object} changed meanwhile")))
         }
+        Err(error) => Err(fault(&error)),
     }
 }

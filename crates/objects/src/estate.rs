@@ -21,6 +21,8 @@ pub struct Estate {
     pub owner: Arc<Owner>,
     /// All callers of the integration, as the whole bundle knows them.
     pub callers: Arc<Callers>,
+    /// Whether what nobody marked is ours as well: if it is not wanted, it goes.
+    pub takes_over: bool,
 }
 
 /// A kind that is looked after.

@@ -10,6 +10,8 @@ pub fn fault(error: &KubernetesError) -> Fault {
         _ if error.is_transient() => Fault::remote(text),
         KubernetesError::Conflict { .. } => Fault::operator(text)
             .hint("leave these fields out of the data, or let the other manager give them up"),
+        // Another integration makes it, and the next run finds it.
+        KubernetesError::Homeless { .. } => Fault::remote(text),
         KubernetesError::Credentials { .. } => {
             Fault::operator(text).hint("see `automationToken` of the cluster, and what is kept there")
         }

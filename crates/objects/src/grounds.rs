@@ -1,10 +1,10 @@
-//! The shards of a room that works in namespaces: one for each, with what keeps it from its work.
+//! The shards of a room that works in namespaces, or on clusters as such: one for each, with what keeps it from its work.
 
 use std::collections::BTreeMap;
 
 use qontract_client_kubernetes::Cluster;
 use qontract_runtime::state::{Declared, Disabled, Shard};
-use qontract_runtime::{Fault, Place, ShardKey};
+use qontract_runtime::{Fault, Place, Places, ShardKey};
 
 use crate::reach::Reached;
 
@@ -33,7 +33,7 @@ impl Ground {
     }
 }
 
-/// The shards of a room that works in namespaces.
+/// The shards of a room that works in namespaces, or on clusters as such.
 pub struct Grounds<S> {
     integration: &'static str,
     declared: Declared<(), Cluster, S>,
@@ -58,25 +58,81 @@ impl<S> Grounds<S> {
             let why = format!("`{namespace}` cannot be the name of a namespace");
             return self.declared.fault(key, Fault::author(why).at(place));
         }
-        // Two clusters of one server would undo each other's work in turns.
-        let server = reached.cluster.server.trim_end_matches('/').to_lowercase();
-        if let Some(other) = self.servers.insert((server, namespace), key.clone())
-            && other != key
-        {
-            let why = format!("`{other}` and `{key}` are the same namespace: their clusters have one server");
-            let known = self.declared.shards.get(&other).and_then(|shard| shard.places.get("").cloned());
-            self.declared.fault(other, Fault::author(why.clone()).at(known));
-            return self.declared.fault(key, Fault::author(why).at(place));
+        if self.is_twin((&reached, &namespace), &key, "namespace", place.as_ref()) {
+            return;
         }
         let target = if is_admin { reached.as_admin() } else { Ok(reached.cluster) };
         let state = target.map_err(Fault::author).and_then(|target| Ok((target, state?)));
+        self.insert(key, place, disabled, state, places);
+    }
+
+    /// Adds a namespace that is passed over, and why.
+    pub fn pass_over(&mut self, ground: Ground, why: &str)
+    where
+        S: Default,
+    {
+        let (key, place) = (ground.key(), ground.place);
+        let by = format!("the namespace `{}`: {why}", ground.namespace);
+        let disabled = Some(Disabled { by, place: place.clone() });
+        let state = Ok((ground.reached.cluster, S::default()));
+        self.insert(key, place, disabled, state, BTreeMap::new());
+    }
+
+    /// Adds a whole cluster, for objects that are in no namespace.
+    pub fn add_cluster(
+        &mut self,
+        reached: Reached,
+        place: Option<Place>,
+        state: Result<S, Fault>,
+        places: BTreeMap<String, Place>,
+    ) {
+        let key = ShardKey::new([("cluster", reached.cluster.name.as_str())]);
+        let disabled = reached.disabled(self.integration, place.clone());
+        if self.is_twin((&reached, ""), &key, "cluster", place.as_ref()) {
+            return;
+        }
+        let state = state.map(|state| (reached.cluster, state));
+        self.insert(key, place, disabled, state, places);
+    }
+
+    /// Whether it is there already under another name, which is wrong: two of one server would undo each other's work in turns.
+    fn is_twin(
+        &mut self,
+        (reached, namespace): (&Reached, &str),
+        key: &ShardKey,
+        what: &str,
+        place: Option<&Place>,
+    ) -> bool {
+        let server = reached.cluster.server.trim_end_matches('/').to_lowercase();
+        let Some(other) = self.servers.insert((server, namespace.to_owned()), key.clone()) else {
+            return false;
+        };
+        if other == *key {
+            return false;
+        }
+        let why = format!("`{other}` and `{key}` are the same {what}: their clusters have one server");
+        let known = self.declared.shards.get(&other).and_then(|shard| shard.places.get("").cloned());
+        self.declared.fault(other, Fault::author(why.clone()).at(known));
+        self.declared.fault(key.clone(), Fault::author(why).at(place.cloned()));
+        true
+    }
+
+    fn insert(
+        &mut self,
+        key: ShardKey,
+        place: Option<Place>,
+        disabled: Option<Disabled>,
+        state: Result<(Cluster, S), Fault>,
+        places: BTreeMap<String, Place>,
+    ) {
         match state {
             Ok((target, state)) => {
                 let mut shard = Shard { disabled, ..Shard::new(target, state, place) };
                 shard.places.extend(places);
                 self.declared.add(key, shard);
             }
-            Err(fault) => self.declared.fault(key, fault.at(place)),
+            Err(fault) if fault.places.is_empty() => self.declared.fault(key, fault.at(place)),
+            Err(fault) => self.declared.fault(key, fault),
         }
     }
 
@@ -84,6 +140,44 @@ impl<S> Grounds<S> {
     pub fn finish(self) -> Declared<(), Cluster, S> {
         self.declared
     }
+}
+
+/// A namespace of a room's own answer. [`reads_namespaces!`](crate::reads_namespaces) makes it one.
+pub trait Grounded {
+    /// The namespace, as all rooms see it; without its places.
+    fn ground(&self) -> Ground;
+
+    /// Whether the data wants it gone, and with it all that is in it.
+    fn is_to_go(&self) -> bool;
+}
+
+/// What is declared for a shard, and where its parts come from, by JSON pointer.
+pub type Stated<S> = (S, BTreeMap<String, Place>);
+
+/// The shards of a room whose shards are namespaces: one for each, with what `declare` finds for it. It gets the namespace and its JSON pointer
+/// into the answer. A namespace that is to go is passed over.
+pub fn in_namespaces<N: Grounded, S: Default>(
+    integration: &'static str,
+    namespaces: Option<Vec<N>>,
+    places: &Places,
+    declare: impl Fn(&N, &str) -> Result<Stated<S>, Fault>,
+) -> Declared<(), Cluster, S> {
+    let mut grounds = Grounds::new(integration);
+    for (index, namespace) in namespaces.into_iter().flatten().enumerate() {
+        let pointer = format!("/namespaces_v1/{index}");
+        let mut ground = namespace.ground();
+        ground.place = places.of(&pointer);
+        ground.cluster_place = places.of(&format!("{pointer}/cluster"));
+        if namespace.is_to_go() {
+            grounds.pass_over(ground, "it is to be removed");
+            continue;
+        }
+        match declare(&namespace, &pointer) {
+            Ok((state, places)) => grounds.add(ground, Ok(state), places),
+            Err(fault) => grounds.add(ground, Err(fault), BTreeMap::new()),
+        }
+    }
+    grounds.finish()
 }
 
 /// Whether it can be the name of a namespace: a part of a host name.

@@ -35,6 +35,11 @@ pub trait Keeper: Send + Sync + 'static {
     /// Where a shard looks after what: the namespace, or none for the cluster itself, and the kinds.
     fn estate(&self, plot: Plot<'_, Self::State>) -> (Option<String>, Vec<Managed>);
 
+    /// Whether what nobody marked is looked after there, too: if it is not wanted, it goes.
+    fn takes_over(&self, _: Plot<'_, Self::State>) -> bool {
+        false
+    }
+
     /// What is wanted there.
     fn wanted(
         &self,
@@ -65,6 +70,7 @@ impl<K: Keeper> Kept<K> {
             kinds,
             owner: Arc::new(Owner::of(name, None).expect("the marks of every room are in the table")),
             callers: Arc::new(Callers::Unknown),
+            takes_over: self.keeper.takes_over(plot),
         })
     }
 }

@@ -8,6 +8,8 @@
 //! (`tests/ownership.rs`).
 
 mod act;
+mod bindings;
+mod collection;
 mod estate;
 mod fault;
 mod grounds;
@@ -22,10 +24,12 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::Kubernetes;
 
-pub use act::Action;
+pub use act::{Action, applied, rehearsed};
+pub use bindings::{Members, Person};
+pub use collection::{Collection, without_nulls};
 pub use estate::{Estate, Item, Managed};
 pub use fault::fault;
-pub use grounds::{Ground, Grounds};
+pub use grounds::{Ground, Grounded, Grounds, Stated, in_namespaces};
 pub use keeper::{Keeper, Kept, Plot};
 pub use observe::Seen;
 pub use plain::{Objects, Plain};

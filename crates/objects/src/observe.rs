@@ -140,7 +140,8 @@ impl Steward {
         let concerns = |object: &Object| {
             let name = object.address.name.as_str();
             let is_ours = || {
-                Mark::of(&object.body).is_some_and(|mark| mark.integration == estate.owner.integration())
+                let mark = Mark::of(&object.body);
+                mark.map_or(estate.takes_over, |mark| mark.integration == estate.owner.integration())
                     && managed.names.as_ref().is_none_or(|names| names.contains(name))
             };
             names.contains(name) || is_ours()

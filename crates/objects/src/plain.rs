@@ -1,10 +1,10 @@
 //! Rooms whose objects follow from the data alone: a request, and a function from its answer to objects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Kind, Kubernetes};
-use qontract_runtime::{About, Data, Fault, Options, Read, Want};
+use qontract_runtime::{About, Data, Fault, Operation, Options, Read, Want};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -22,12 +22,18 @@ pub struct Objects {
     pub names: Option<BTreeSet<String>>,
     /// The objects.
     pub objects: Vec<Value>,
+    /// From which day on an object is not wanted any more, by its name: `2030-06-30`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub until: BTreeMap<String, String>,
+    /// Whether what nobody marked is looked after, too: if it is not wanted, it goes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub takes_over: bool,
 }
 
 impl Objects {
     /// All objects of a kind.
     pub fn of(kind: &str, objects: Vec<Value>) -> Self {
-        Self { kinds: BTreeSet::from([kind.to_owned()]), names: None, objects }
+        Self { kinds: BTreeSet::from([kind.to_owned()]), objects, ..Self::default() }
     }
 }
 
@@ -46,6 +52,19 @@ impl Plain {
     ) -> Kept<Self> {
         Kept::new(Self { about, declare }, kubernetes)
     }
+
+    /// What such a room says about itself, if its shards are namespaces.
+    pub fn of_namespaces<Q: Operation>(name: &str, description: &str) -> About {
+        Self::of_clusters::<Q>(name, description).selects("namespace-name", "namespace")
+    }
+
+    /// What such a room says about itself, if its shards are clusters.
+    pub fn of_clusters<Q: Operation>(name: &str, description: &str) -> About {
+        About::new(name, description)
+            .query::<Q>()
+            .selects("cluster-name", "cluster")
+            .excludes("exclude-cluster", "cluster")
+    }
 }
 
 impl Keeper for Plain {
@@ -60,19 +79,28 @@ impl Keeper for Plain {
     }
 
     fn estate(&self, plot: Plot<'_, Objects>) -> (Option<String>, Vec<Managed>) {
-        let Objects { kinds, names, objects: _ } = &plot.shard.state;
+        let Objects { kinds, names, .. } = &plot.shard.state;
         let kinds = kinds.iter().filter_map(|kind| kind.parse::<Kind>().ok());
         let kinds = kinds.map(|kind| Managed { kind, names: names.clone() }).collect();
         (plot.key.get("namespace").map(str::to_owned), kinds)
     }
 
+    fn takes_over(&self, plot: Plot<'_, Objects>) -> bool {
+        plot.shard.state.takes_over
+    }
+
     async fn wanted(
         &self,
-        _: &Read,
+        read: &Read,
         plot: Plot<'_, Objects>,
         estate: &Arc<Estate>,
     ) -> Result<Vec<Want<Item>>, Fault> {
-        let objects = plot.shard.state.objects.iter().enumerate();
+        let (state, today) = (&plot.shard.state, read.today.to_string());
+        let is_over = |body: &Value| {
+            let name = body["metadata"]["name"].as_str().unwrap_or_default();
+            state.until.get(name).is_some_and(|day| *day <= today)
+        };
+        let objects = state.objects.iter().enumerate().filter(|(_, body)| !is_over(body));
         let wants = objects.map(|(index, body)| {
             let place = plot.shard.place(&format!("/objects/{index}"));
             estate.want(body.clone(), false, place.cloned())

@@ -113,8 +113,10 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
         (_, None) => Onto::Nothing,
         (ChangeKind::Replace, Some(seen)) => Onto::Replaced(seen.version.clone()),
         (_, Some(seen)) => {
-            // Of what is only adopted now, what was written by hand and is not declared stays.
+            // Of what is only adopted now, what was written by hand and is not declared stays; of a namespace, all
+            // that we do not declare: its labels are another integration's.
             let fields = match seen.fields {
+                _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => Fields::Settled,
                 Fields::Written if seen.live.mark().is_none() => Fields::ToBeMoved,
                 fields => fields,
             };
@@ -152,7 +154,9 @@ fn gone(plan: &mut Plan<Action>, want: &Want<Item>, seen: Option<&Seen>) {
 
 /// Something is there that nobody wants.
 fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &Seen) {
-    match decide(&seen.estate.owner, &seen.estate.callers, Wish::Absent, Some(&seen.live)) {
+    // Where we are alone, what nobody marked goes as if it were named; but nobody named it, so that guards look at it.
+    let wish = if seen.estate.takes_over && seen.live.mark().is_none() { Wish::Delete } else { Wish::Absent };
+    match decide(&seen.estate.owner, &seen.estate.callers, wish, Some(&seen.live)) {
         Verdict::Remove => {
             let (kind, name) = (&seen.address.kind, seen.address.name.clone());
             let thing = qontract_runtime::Thing { scope: scope.clone(), kind: kind.to_string(), name };

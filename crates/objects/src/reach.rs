@@ -61,3 +61,31 @@ macro_rules! reads_clusters {
         }
     };
 }
+
+/// Lets the namespaces of a room's own answers be read as what all rooms ask of them; its clusters, too.
+///
+/// The room's request asks of each namespace `name`, `delete`, `managedByExternal`, `clusterAdmin`, and of its `cluster` what
+/// [`reads_clusters!`](crate::reads_clusters) says.
+#[macro_export]
+macro_rules! reads_namespaces {
+    ($query:ident) => {
+        $crate::reads_clusters!($query);
+
+        impl $crate::Grounded for $query::Namespace {
+            fn ground(&self) -> $crate::Ground {
+                $crate::Ground {
+                    reached: self.cluster.clone().into(),
+                    namespace: self.name.clone(),
+                    is_external: self.managed_by_external == Some(true),
+                    is_admin: self.cluster_admin == Some(true),
+                    place: None,
+                    cluster_place: None,
+                }
+            }
+
+            fn is_to_go(&self) -> bool {
+                self.delete == Some(true)
+            }
+        }
+    };
+}

@@ -5,14 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use qontract_client_kubernetes::Kubernetes;
+use qontract_client_secrets::Reader;
+use qontract_integration_openshift_clusterrolebindings as openshift_clusterrolebindings;
+use qontract_integration_openshift_limitranges as openshift_limitranges;
+use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_openshift_namespaces as openshift_namespaces;
+use qontract_integration_openshift_network_policies as openshift_network_policies;
 use qontract_integration_openshift_prometheus_rules as openshift_prometheus_rules;
+use qontract_integration_openshift_resourcequotas as openshift_resourcequotas;
 use qontract_integration_openshift_resources as openshift_resources;
+use qontract_integration_openshift_rolebindings as openshift_rolebindings;
 use qontract_integration_openshift_routes as openshift_routes;
 use qontract_integration_openshift_vault_secrets as openshift_vault_secrets;
 use qontract_integration_query_validator as query_validator;
 use qontract_runtime::process::Process;
-use qontract_runtime::{About, Room};
+use qontract_runtime::{About, Room, Staged};
 
 use crate::config::Config;
 use crate::printer::Printer;
@@ -27,47 +35,66 @@ pub struct Entry {
 }
 
 /// All integrations that are compiled in, by name.
-pub const ALL: [Entry; 6] = [
+pub const ALL: [Entry; 12] = [
+    Entry {
+        about: openshift_clusterrolebindings::about,
+        make: |targets| on_clusters(targets, openshift_clusterrolebindings::room),
+    },
+    Entry {
+        about: openshift_limitranges::about,
+        make: |targets| on_clusters(targets, openshift_limitranges::room),
+    },
+    Entry {
+        about: openshift_namespace_labels::about,
+        make: |targets| on_clusters(targets, openshift_namespace_labels::room),
+    },
     Entry {
         about: openshift_namespaces::about,
-        make: |targets| {
-            let kubernetes = Arc::clone(targets.kubernetes()?);
-            Ok(Room::staged(openshift_namespaces::OpenshiftNamespaces::room(kubernetes)))
-        },
+        make: |targets| on_clusters(targets, openshift_namespaces::OpenshiftNamespaces::room),
+    },
+    Entry {
+        about: openshift_network_policies::about,
+        make: |targets| on_clusters(targets, openshift_network_policies::room),
     },
     Entry {
         about: openshift_prometheus_rules::about,
-        make: |targets| {
-            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
-            Ok(Room::staged(openshift_prometheus_rules::room(secrets, kubernetes)))
-        },
+        make: |targets| with_secrets(targets, openshift_prometheus_rules::room),
+    },
+    Entry {
+        about: openshift_resourcequotas::about,
+        make: |targets| on_clusters(targets, openshift_resourcequotas::room),
     },
     Entry {
         about: openshift_resources::about,
-        make: |targets| {
-            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
-            Ok(Room::staged(openshift_resources::room(secrets, kubernetes)))
-        },
+        make: |targets| with_secrets(targets, openshift_resources::room),
     },
     Entry {
-        about: openshift_routes::about,
-        make: |targets| {
-            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
-            Ok(Room::staged(openshift_routes::room(secrets, kubernetes)))
-        },
+        about: openshift_rolebindings::about,
+        make: |targets| on_clusters(targets, openshift_rolebindings::room),
     },
+    Entry { about: openshift_routes::about, make: |targets| with_secrets(targets, openshift_routes::room) },
     Entry {
         about: openshift_vault_secrets::about,
-        make: |targets| {
-            let (secrets, kubernetes) = (Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?));
-            Ok(Room::staged(openshift_vault_secrets::room(secrets, kubernetes)))
-        },
+        make: |targets| with_secrets(targets, openshift_vault_secrets::room),
     },
     Entry {
         about: query_validator::about,
         make: |_| Ok(Room::function(query_validator::QueryValidator::default())),
     },
 ];
+
+/// A room that works on clusters.
+fn on_clusters<S: Staged>(targets: &Targets, room: fn(Arc<dyn Kubernetes>) -> S) -> anyhow::Result<Room> {
+    Ok(Room::staged(room(Arc::clone(targets.kubernetes()?))))
+}
+
+/// A room that works on clusters, and looks up secrets.
+fn with_secrets<S: Staged>(
+    targets: &Targets,
+    room: fn(Arc<dyn Reader>, Arc<dyn Kubernetes>) -> S,
+) -> anyhow::Result<Room> {
+    Ok(Room::staged(room(Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?))))
+}
 
 /// What the integrations say about themselves that a command line can mean: those of the binary, and those of the process
 /// form that it names.

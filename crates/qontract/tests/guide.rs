@@ -71,14 +71,14 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
     let good = scratch.read(file);
     scratch.write(file, good.replace(before, after));
     terminal.until(page.tells("the data changed"));
-    terminal.until(page.tells("~ change Namespace `catalog-stage`"));
+    terminal.until(page.tells("~ label Namespace `catalog-stage`"));
     assert!(scratch.read(look[1]).contains(after));
 
     scratch
         .write(file, good.replace("{$ref: /services/catalog/app.yml}", "{$ref: /services/catalog/app.yml"));
     terminal.until(page.tells("the last good bundle stays in force"));
     scratch.write(file, good);
-    terminal.until("~ change Namespace `catalog-stage`");
+    terminal.until("~ label Namespace `catalog-stage`");
     assert_eq!(terminal.interrupt(), Some(0));
 
     for words in page.commands("See it before it happens") {

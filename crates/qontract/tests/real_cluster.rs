@@ -1,4 +1,4 @@
-//! `openshift-namespaces` against a real API server, with the binary as a user has it.
+//! Namespaces and their labels against a real API server, with the binary as a user has it.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -12,8 +12,11 @@ use qontract_testkit::Chance;
 use serde_json::json;
 use support::cluster::{Stage, phase};
 
+/// The integration that owns the labels of namespaces.
+const LABELS: &str = "openshift-namespace-labels";
+
 #[test]
-fn namespaces_are_made_labelled_marked_and_removed() {
+fn namespaces_are_made_marked_labelled_and_removed() {
     let stage = Stage::new();
     let (kept, gone) = (stage.name("kept"), stage.name("gone"));
     stage.declare(&kept, "labels: {team: shop}");
@@ -25,11 +28,14 @@ fn namespaces_are_made_labelled_marked_and_removed() {
     assert_eq!(stage.namespace(&kept), None, "a dry run makes nothing");
 
     assert_eq!(stage.reconcile(&[]).0, 0);
+    assert_eq!(stage.run(LABELS, &[]).0, 0);
     let made = stage.namespace(&kept).unwrap();
     assert_eq!(made["metadata"]["labels"]["team"], "shop");
     assert_eq!(made["metadata"]["annotations"]["qontract.integration"], "openshift-namespaces");
-    let (code, plan) = stage.reconcile(&[]);
-    assert_eq!((code, plan.as_str()), (0, ""), "the second run has nothing to do");
+    for room in ["openshift-namespaces", LABELS] {
+        let (code, plan) = stage.run(room, &[]);
+        assert_eq!((code, plan.as_str()), (0, ""), "the second run of {room} has nothing to do");
+    }
     assert_eq!(
         stage.namespace(&kept).unwrap()["metadata"]["resourceVersion"],
         made["metadata"]["resourceVersion"]
@@ -38,8 +44,10 @@ fn namespaces_are_made_labelled_marked_and_removed() {
     stage.api.kubectl(&["label", "namespace", &kept, "team=books", "mine=stays", "--overwrite"], "").text();
     stage.declare(&kept, "labels: {team: shop, tier: one}");
     stage.declare(&gone, "delete: true");
-    let (code, plan) = stage.reconcile(&[]);
-    assert_eq!(code, 0, "{plan}");
+    for room in ["openshift-namespaces", LABELS] {
+        let (code, plan) = stage.run(room, &[]);
+        assert_eq!(code, 0, "{plan}");
+    }
     let labels = &stage.namespace(&kept).unwrap()["metadata"]["labels"];
     assert_eq!(
         (&labels["team"], &labels["tier"], &labels["mine"]),
@@ -47,7 +55,7 @@ fn namespaces_are_made_labelled_marked_and_removed() {
     );
     eventually("the namespace is gone", || stage.namespace(&gone).is_none().then_some(()));
     stage.declare(&kept, "labels: {tier: one}");
-    assert_eq!(stage.reconcile(&[]).0, 0);
+    assert_eq!(stage.run(LABELS, &[]).0, 0);
     let labels = &stage.namespace(&kept).unwrap()["metadata"]["labels"];
     assert_eq!(
         (labels.get("team"), labels["mine"].as_str()),
@@ -57,7 +65,7 @@ fn namespaces_are_made_labelled_marked_and_removed() {
 }
 
 #[test]
-fn one_that_kubectl_applied_is_adopted_with_its_fields() {
+fn one_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
     let stage = Stage::new();
     let name = stage.name("applied");
     let object = json!({"apiVersion": "v1", "kind": "Namespace",
@@ -67,26 +75,37 @@ fn one_that_kubectl_applied_is_adopted_with_its_fields() {
     let (code, plan) = stage.reconcile(&[]);
     assert_eq!(code, 0, "{plan}");
     assert!(plan.contains(&format!("~ adopt Namespace `{name}`")), "{plan}");
-    let now = stage.namespace(&name).unwrap();
-    assert_eq!(now["metadata"]["labels"].get("old"), None, "what kubectl applied and nobody declares goes");
-    assert_eq!(now["metadata"]["labels"]["team"], "shop");
+    let (code, plan) = stage.run(LABELS, &[]);
+    assert!(code == 0 && plan.contains(&format!("~ note the labels of Namespace `{name}`")), "{plan}");
+    let labels = &stage.namespace(&name).unwrap()["metadata"]["labels"];
+    assert_eq!((&labels["old"], &labels["team"]), (&"field".into(), &"shop".into()));
 }
 
 #[test]
-fn one_that_a_program_manages_is_a_conflict_that_names_it() {
+fn a_label_that_a_program_manages_is_a_conflict() {
     let stage = Stage::new();
     let (name, other) = (stage.name("contended"), stage.name("other"));
     let object = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": name, "labels": {"team": "books"}}});
     let words = ["apply", "--server-side", "--field-manager", "some-operator", "--filename", "-"];
     stage.api.kubectl(&words, &object.to_string()).text();
-    stage.declare(&name, "labels: {team: shop}");
-    stage.declare(&other, "");
-    let (code, plan) = stage.reconcile(&[]);
+    stage.declare(&name, "labels: {team: shop, tier: one}");
+    stage.declare(&other, "labels: {team: shop}");
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let (code, plan) = stage.run(LABELS, &[]);
     assert_eq!(code, 1, "{plan}");
-    assert!(plan.contains("`some-operator` owns"), "{plan}");
-    assert_eq!(stage.namespace(&name).unwrap()["metadata"]["labels"]["team"], "books");
-    assert!(stage.namespace(&other).is_some(), "the rest goes on");
+    assert!(plan.contains("is `books`, set by somebody else"), "{plan}");
+    let labels = |name: &str| stage.namespace(name).unwrap()["metadata"]["labels"].clone();
+    assert_eq!((&labels(&name)["team"], &labels(&name)["tier"]), (&"books".into(), &"one".into()));
+    assert_eq!(labels(&other)["team"], "shop", "the rest goes on");
+    // What was ours and is somebody else's now is told by the cluster itself.
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": other, "labels": {"team": "books"}}});
+    let words = [&words[..], &["--force-conflicts"]].concat();
+    stage.api.kubectl(&words, &object.to_string()).text();
+    let (code, plan) = stage.run(LABELS, &["--namespace-name", &other]);
+    assert!(code == 1 && plan.contains("`some-operator` owns"), "{plan}");
+    assert_eq!(labels(&other)["team"], "books");
 }
 
 #[test]
@@ -111,19 +130,27 @@ fn a_cluster_that_cannot_be_reached_is_told_and_the_others_go_on() {
 fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
     let stage = Stage::new();
     let name = stage.name("refused");
-    stage.declare(&name, "labels: {team: not a label!}");
-    let (code, plan) = stage.reconcile(&["--dry-run"]);
-    assert_eq!(code, 1, "{plan}");
-    assert!(plan.contains("error: + create Namespace") && plan.contains("metadata.labels"), "{plan}");
-    assert_eq!(stage.namespace(&name), None);
-    // What we made ourselves is no conflict when it is to change.
-    stage.declare(&name, "labels: {team: shop}");
+    let quota = |cpu: &str| {
+        let text = "$schema: /openshift/quota-1.yml\nname: q\nquotas:\n- name: compute\n  resources: {limits: {cpu: CPU}}\n";
+        stage.write("data/quota.yml", &text.replace("CPU", cpu));
+        stage.declare(&name, "quota: {$ref: /quota.yml}");
+    };
+    let quotas = |more: &[&str]| stage.run("openshift-resourcequotas", more);
+    quota("lots");
+    let (code, plan) = quotas(&["--dry-run"]);
+    assert!(code == 0 && plan.contains("+ create ResourceQuota `compute`"), "it cannot be told yet: {plan}");
     assert_eq!(stage.reconcile(&[]).0, 0);
-    stage.api.kubectl(&["label", "namespace", &name, "team=books", "--overwrite"], "").text();
-    stage.declare(&name, "labels: {team: toys}");
-    let (code, plan) = stage.reconcile(&["--dry-run"]);
+    let (code, plan) = quotas(&["--dry-run"]);
+    assert_eq!(code, 1, "{plan}");
+    assert!(plan.contains("error: + create ResourceQuota") && plan.contains("quantities"), "{plan}");
+    // What we made ourselves is no conflict when it is to change.
+    quota("\"1\"");
+    assert_eq!(quotas(&[]).0, 0);
+    assert_eq!(quotas(&[]), (0, String::new()), "what the cluster makes of it is what was declared");
+    quota("\"2\"");
+    let (code, plan) = quotas(&["--dry-run"]);
     assert_eq!(code, 0, "{plan}");
-    assert!(plan.contains(&format!("~ change Namespace `{name}`")), "{plan}");
+    assert!(plan.contains("~ change ResourceQuota `compute`"), "{plan}");
 }
 
 #[test]
@@ -180,19 +207,23 @@ fn killed_anywhere_it_converges() {
     let names: Vec<String> = (0..200).map(|number| stage.name(&format!("kill{number}"))).collect();
     let mut chance = Chance::new(7);
     let (mut killed, mut half) = (0, 0);
-    // Creating them is the first round; each later one writes a label to all of them.
+    // Each round writes a label to all of them.
+    for name in &names {
+        stage.declare(name, "");
+    }
+    assert_eq!(stage.reconcile(&[]).0, 0);
     for round in 0..rounds {
         for name in &names {
             stage.declare(name, &format!("labels: {{round: r{round}}}"));
         }
         let patience = Duration::from_millis(300 + chance.below(2500) as u64);
-        killed += usize::from(stage.kill_after(patience));
+        killed += usize::from(stage.kill_after(LABELS, patience));
         let done = stage.count(&format!("round=r{round}"));
         half += usize::from(done > 0 && done < names.len());
-        let (code, plan) = stage.reconcile(&[]);
+        let (code, plan) = stage.run(LABELS, &[]);
         assert_eq!(code, 0, "round {round}: {plan}");
         assert_eq!(stage.count(&format!("round=r{round}")), names.len(), "round {round}");
-        let (code, plan) = stage.reconcile(&["--dry-run"]);
+        let (code, plan) = stage.run(LABELS, &["--dry-run"]);
         assert_eq!((code, plan.as_str()), (0, ""), "round {round}: the second plan is empty");
     }
     assert!(killed > 0 && half > 0, "{killed} of {rounds} were killed, {half} in the midst of it: too few");

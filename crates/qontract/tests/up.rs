@@ -70,14 +70,14 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
     terminal.until("sleeps  ok");
     let text = scratch.read(NAMESPACE);
     scratch.write(NAMESPACE, text.replace("tier: edge", "tier: core"));
-    terminal.until("~ change Namespace `catalog-stage`");
+    terminal.until("~ label Namespace `catalog-stage`");
     assert!(scratch.read(FILE).contains("tier: core"));
     scratch.write(NAMESPACE, "name: [");
     terminal.until("catalog-stage.yml:1");
     terminal.until("the last good bundle stays in force");
     assert!(scratch.read(FILE).contains("tier: core"));
     scratch.write(NAMESPACE, text);
-    terminal.until("~ change Namespace `catalog-stage`");
+    terminal.until("~ label Namespace `catalog-stage`");
     assert!(scratch.read(FILE).contains("tier: edge"));
     assert_eq!(terminal.interrupt(), Some(0), "Ctrl-C ends it cleanly");
 }

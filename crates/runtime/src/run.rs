@@ -70,7 +70,7 @@ pub struct Request {
     pub budgets: Budgets,
     /// Where removals are written down.
     pub ledger: Arc<dyn Ledger>,
-    /// Today, for approvals.
+    /// Today, for approvals and for what is wanted until a day only.
     pub today: Date,
     /// How long and how wide the run may be.
     pub limits: Limits,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use qontract_objects::{Declared, Ground, Grounds};
 use qontract_runtime::{Data, Fault};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::NAME;
 use crate::query::Namespaces;
@@ -14,8 +13,8 @@ use crate::query::Namespaces;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Namespace {
-    /// It is to be there, with these labels.
-    Present(BTreeMap<String, String>),
+    /// It is to be there.
+    Present,
     /// It is to be gone.
     Delete,
 }
@@ -26,12 +25,12 @@ pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
     let mut grounds = Grounds::new(NAME);
     for (index, namespace) in answer.data.namespaces_v1.into_iter().flatten().enumerate() {
         let pointer = format!("/namespaces_v1/{index}");
-        let state = match (namespace.delete, labels(namespace.labels.as_deref())) {
-            (Some(true), _) if is_of_the_system(&namespace.name) => {
+        let state = match namespace.delete {
+            Some(true) if is_of_the_system(&namespace.name) => {
                 Err(format!("the cluster cannot do without `{}`: it is not removed", namespace.name))
             }
-            (Some(true), _) => Ok(Namespace::Delete),
-            (_, labels) => labels.map(Namespace::Present),
+            Some(true) => Ok(Namespace::Delete),
+            Some(false) | None => Ok(Namespace::Present),
         };
         let ground = Ground {
             reached: namespace.cluster.into(),
@@ -51,19 +50,4 @@ fn is_of_the_system(name: &str) -> bool {
     matches!(name, "default" | "kube" | "openshift")
         || name.starts_with("kube-")
         || name.starts_with("openshift-")
-}
-
-/// The labels of a namespace, from their JSON: a map of texts.
-fn labels(json: Option<&str>) -> Result<BTreeMap<String, String>, String> {
-    let Some(json) = json else { return Ok(BTreeMap::new()) };
-    let map = match serde_json::from_str(json) {
-        Ok(Value::Null) => return Ok(BTreeMap::new()),
-        Ok(Value::Object(map)) => map,
-        Ok(_) | Err(_) => return Err("`labels` is no map".to_owned()),
-    };
-    let text = |(name, value): (String, Value)| match value {
-        Value::String(text) => Ok((name, text)),
-        _ => Err(format!("the label `{name}` is no text")),
-    };
-    map.into_iter().map(text).collect()
 }

@@ -1,4 +1,4 @@
-//! Makes and labels the namespaces that the data names, and removes those that say so.
+//! Makes the namespaces that the data names, and removes those that say so.
 
 mod declare;
 mod query;
@@ -25,7 +25,7 @@ pub struct OpenshiftNamespaces {
 
 /// What it says about itself.
 pub fn about() -> About {
-    About::new(NAME, "Makes and labels the namespaces that the data names, and removes those that say so")
+    About::new(NAME, "Makes the namespaces that the data names, and removes those that say so")
         .query::<query::Namespaces>()
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")

@@ -47,8 +47,6 @@ pub struct Cluster {
 pub struct Namespace {
     /// `name`
     pub name: String,
-    /// `labels`
-    pub labels: Option<String>,
     /// `delete`
     pub delete: Option<bool>,
     /// `managedByExternal`

@@ -17,11 +17,8 @@ pub fn want(plot: Plot<'_, Namespace>, estate: &Arc<Estate>) -> Want<Item> {
         Namespace::Delete => {
             Want { thing: estate.thing(&Kind::namespace(), name), place, wanted: Wanted::Delete }
         }
-        Namespace::Present(labels) => {
-            let mut body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            if !labels.is_empty() {
-                body["metadata"]["labels"] = json!(labels);
-            }
+        Namespace::Present => {
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             estate.want(body, false, place)
         }
     }

@@ -24,6 +24,10 @@ pub(super) fn changed(kind: &str, before: &Value, after: &Value) -> Option<Strin
         }
         "ConfigMap" => frozen(before, after),
         "RoleBinding" | "ClusterRoleBinding" => first(&["/roleRef"]),
+        "ResourceQuota" => {
+            let scopes = |body: &Value| body["spec"]["scopes"].as_array().cloned().unwrap_or_default();
+            (scopes(before) != scopes(after)).then(|| "spec.scopes".to_owned())
+        }
         "Deployment" | "DaemonSet" | "ReplicaSet" => first(&["/spec/selector"]),
         "StatefulSet" => {
             let spec = |body: &Value| body["spec"].as_object().cloned().unwrap_or_default();

@@ -111,6 +111,7 @@ impl Yard {
             kinds: self.kinds.clone(),
             owner: Arc::clone(&self.owner),
             callers: Arc::clone(&self.callers),
+            takes_over: false,
         })
     }
 

@@ -22,8 +22,10 @@ impl Stage {
         for part in ["schemas", "graphql-schemas"] {
             stage.scratch.copy(&example().join(part), &format!("repo/{part}"));
         }
-        let own = "data/integrations/openshift-namespaces.yml";
-        stage.write(own, &std::fs::read_to_string(example().join(own)).unwrap());
+        for room in ["openshift-namespaces", "openshift-namespace-labels", "openshift-resourcequotas"] {
+            let own = format!("data/integrations/{room}.yml");
+            stage.write(&own, &std::fs::read_to_string(example().join(&own)).unwrap());
+        }
         stage.write("data/clusters/c1.yml", &Self::cluster("c1", &stage.api.url));
         stage.configure(&format!("[creds.admin]\ntoken = {:?}\n", stage.api.token));
         stage
@@ -60,28 +62,34 @@ impl Stage {
         self.write(&format!("data/{name}.yml"), &text);
     }
 
-    /// Runs the integration: its exit code and its plan.
+    /// Runs `openshift-namespaces`: its exit code and its plan.
     pub fn reconcile(&self, more: &[&str]) -> (i32, String) {
         self.reconcile_with(more, &[])
     }
 
-    /// The same, with these variables.
-    pub fn reconcile_with(&self, more: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
-        let output = self.command(more).envs(variables.iter().copied()).output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    /// Runs another integration.
+    pub fn run(&self, room: &str, more: &[&str]) -> (i32, String) {
+        told(self.command(room, more))
     }
 
-    fn command(&self, more: &[&str]) -> Command {
+    /// The same, with these variables.
+    pub fn reconcile_with(&self, more: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
+        let mut command = self.command("openshift-namespaces", more);
+        command.envs(variables.iter().copied());
+        told(command)
+    }
+
+    fn command(&self, room: &str, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
         command.current_dir(self.scratch.path()).env_remove("SHARDS").env_remove("SHARD_ID");
-        command.args(["reconcile", "openshift-namespaces", "--data", "repo", "--config", "config.toml"]);
+        command.args(["reconcile", room, "--data", "repo", "--config", "config.toml"]);
         command.args(["--runs", "runs", "--log-level", "WARNING"]).args(more);
         command
     }
 
-    /// Runs it and kills it after a while; whether it was still running.
-    pub fn kill_after(&self, patience: Duration) -> bool {
-        let mut child = self.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    /// Runs an integration and kills it after a while; whether it was still running.
+    pub fn kill_after(&self, room: &str, patience: Duration) -> bool {
+        let mut child = self.command(room, &[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let end = Instant::now() + patience;
         while Instant::now() < end {
             if child.try_wait().unwrap().is_some() {
@@ -107,6 +115,12 @@ impl Stage {
         let words = ["get", "namespaces", "--selector", label, "--output", "name"];
         self.api.kubectl(&words, "").text().lines().filter(|line| line.ends_with(&self.suffix)).count()
     }
+}
+
+/// The exit code and the plan of a run.
+fn told(mut command: Command) -> (i32, String) {
+    let output = command.output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
 /// The phase of a namespace.

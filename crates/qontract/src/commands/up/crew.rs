@@ -145,13 +145,11 @@ impl Crew {
                 }
             };
             let (looping, news) = (self.looping(true), self.feed.news());
-            running.push((
-                name,
-                tokio::spawn(async move {
-                    let finish = looping.keep(runner, news, Stop::never(), (chance, &*voice)).await;
-                    (finish, voice.status())
-                }),
-            ));
+            let task = tokio::spawn(async move {
+                let finish = looping.keep(runner, news, Stop::never(), (chance, &*voice)).await;
+                (finish, voice.status())
+            });
+            running.push((name.clone(), task));
         }
         for (name, task) in running {
             let (finish, status) = task.await?;

@@ -1,0 +1,45 @@
+//! What the data says about limit ranges.
+
+use qontract_objects::{Collection, Declared, Objects, in_namespaces, without_nulls};
+use qontract_runtime::{Data, Fault};
+use serde_json::{Value, json};
+
+use crate::NAME;
+use crate::query::{LimitRange, LimitRangeItem, LimitRanges};
+
+/// The limit ranges of all namespaces.
+pub fn declare(data: &Data) -> Result<Declared<Objects>, Fault> {
+    let answer = data.query::<LimitRanges>()?;
+    Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, pointer| {
+        let all = Collection::of("LimitRange");
+        let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
+        // All limit ranges of a namespace hold at once: one that somebody left there would still count.
+        let mut all = all.taking_over();
+        let place = answer.places.of(&format!("{pointer}/limitRanges"));
+        if range.limits.is_empty() {
+            let why = format!("the limit range `{}` limits nothing", range.name);
+            return Err(Fault::author(why).hint("leave `limitRanges` out").at(place));
+        }
+        all.add(object(range), place)?;
+        Ok(all.finish())
+    }))
+}
+
+fn object(range: &LimitRange) -> Value {
+    let limits: Vec<Value> = range.limits.iter().map(limit).collect();
+    let metadata = json!({"name": range.name});
+    json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": limits}})
+}
+
+fn limit(item: &LimitRangeItem) -> Value {
+    let LimitRangeItem { r#type, default, default_request, max, max_limit_request_ratio, min } = item;
+    let of = |cpu: &Option<String>, memory: &Option<String>| json!({"cpu": cpu, "memory": memory});
+    without_nulls(json!({
+        "type": r#type,
+        "default": default.as_ref().map(|it| of(&it.cpu, &it.memory)),
+        "defaultRequest": default_request.as_ref().map(|it| of(&it.cpu, &it.memory)),
+        "max": max.as_ref().map(|it| of(&it.cpu, &it.memory)),
+        "maxLimitRequestRatio": max_limit_request_ratio.as_ref().map(|it| of(&it.cpu, &it.memory)),
+        "min": min.as_ref().map(|it| of(&it.cpu, &it.memory)),
+    }))
+}

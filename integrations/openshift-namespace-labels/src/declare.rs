@@ -1,0 +1,40 @@
+//! What the data says about the labels of namespaces.
+
+use std::collections::BTreeMap;
+
+use qontract_objects::{Declared, in_namespaces};
+use qontract_runtime::{Data, Fault};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::NAME;
+use crate::label;
+use crate::query::NamespaceLabels;
+
+/// The labels that a namespace is to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Labels(pub BTreeMap<String, String>);
+
+/// The labels of all namespaces.
+pub fn declare(data: &Data) -> Result<Declared<Labels>, Fault> {
+    let answer = data.query::<NamespaceLabels>()?;
+    Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, _| {
+        let labels = labels(namespace.labels.as_deref()).map_err(Fault::author)?;
+        Ok((Labels(labels), BTreeMap::new()))
+    }))
+}
+
+/// The labels of a namespace, from their JSON: a map of texts.
+fn labels(json: Option<&str>) -> Result<BTreeMap<String, String>, String> {
+    let Some(json) = json else { return Ok(BTreeMap::new()) };
+    let map = match serde_json::from_str(json) {
+        Ok(Value::Null) => return Ok(BTreeMap::new()),
+        Ok(Value::Object(map)) => map,
+        Ok(_) | Err(_) => return Err("`labels` is no map".to_owned()),
+    };
+    let text = |(name, value): (String, Value)| match value {
+        Value::String(text) => label::check(&name, &text).map(|()| (name, text)),
+        _ => Err(format!("the label `{name}` is no text")),
+    };
+    map.into_iter().map(text).collect()
+}

@@ -1,0 +1,58 @@
+//! What can be a label, as Kubernetes has it.
+
+/// Whether a cluster would take this label; if not, why.
+pub fn check(name: &str, value: &str) -> Result<(), String> {
+    let (prefix, rest) = name.rsplit_once('/').map_or((None, name), |(prefix, rest)| (Some(prefix), rest));
+    if !is_word(rest, 63) || !prefix.is_none_or(is_host) {
+        return Err(format!("`{name}` cannot be the name of a label"));
+    }
+    if prefix.is_some_and(|prefix| ["kubernetes.io", "k8s.io"].contains(&prefix)) {
+        return Err(format!("the label `{name}` is reserved for Kubernetes itself"));
+    }
+    if !value.is_empty() && !is_word(value, 63) {
+        return Err(format!("`{value}` cannot be the value of the label `{name}`"));
+    }
+    Ok(())
+}
+
+/// Letters and digits, and between them also hyphens, underscores and dots.
+fn is_word(text: &str, most: usize) -> bool {
+    let inner = |one: u8| one.is_ascii_alphanumeric() || b"-_.".contains(&one);
+    let ends = |one: Option<&u8>| one.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= most && bytes.iter().copied().all(inner) && ends(bytes.first()) && ends(bytes.last())
+}
+
+/// The name of a host: words in small letters with dots between them.
+fn is_host(text: &str) -> bool {
+    let fine = |part: &str| is_word(part, 63) && !part.contains('_') && part.to_lowercase() == part;
+    text.len() <= 253 && text.split('.').all(fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check as checked;
+
+    #[track_caller]
+    fn check(name: &str, value: &str, expect: Option<&str>) {
+        assert_eq!(checked(name, value).err().as_deref(), expect);
+    }
+
+    #[test]
+    fn what_a_cluster_would_not_take_is_said_beforehand() {
+        check("team", "shop", None);
+        check("team", "", None);
+        check("pod-security.kubernetes.io/enforce", "baseline", None);
+        check("a_b.c-d", "1.2_3", None);
+        check("-team", "x", Some("`-team` cannot be the name of a label"));
+        check("a/b/c", "x", Some("`a/b/c` cannot be the name of a label"));
+        check("Team.example.com/a", "x", Some("`Team.example.com/a` cannot be the name of a label"));
+        check("team", "a b", Some("`a b` cannot be the value of the label `team`"));
+        check(
+            "team",
+            &"x".repeat(64),
+            Some(&format!("`{}` cannot be the value of the label `team`", "x".repeat(64))),
+        );
+        check("k8s.io/a", "x", Some("the label `k8s.io/a` is reserved for Kubernetes itself"));
+    }
+}

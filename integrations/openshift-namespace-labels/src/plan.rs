@@ -1,0 +1,120 @@
+//! What would change on a namespace. Pure.
+//!
+//! **Invariant:** a label that others set is neither changed nor removed (`cases/conflict.md`, `cases/change.md`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_client_kubernetes::{Cluster, Draft, Fields, Object, Onto};
+use qontract_runtime::{Change, ChangeKind, Fault, Observed, Plan, Wait, Want, Wanted, World};
+use serde_json::{Value, json};
+
+/// The annotation that tells which labels are ours.
+pub const RECORD: &str = "qontract.namespace_labels";
+
+/// The labels that a namespace is to have.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its cluster.
+    pub cluster: Cluster,
+    /// The labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What is done in a step. It leaves nothing to decide.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Write the namespace: with all labels that are ours, and nothing else.
+    Put(Cluster, Box<Draft>),
+    /// The namespace of this name is not there yet, and somebody else makes it.
+    Await(String),
+}
+
+/// What would change.
+pub fn plan(wanted: &[Want<Item>], world: &World<Object>) -> Plan<Step> {
+    let mut plan = Plan::default();
+    for want in wanted {
+        // What could not be read is not planned for; the runner tells why.
+        let (Wanted::Present(item), Some(Observed::Known(all))) =
+            (&want.wanted, world.get(&want.thing.scope))
+        else {
+            continue;
+        };
+        let name = &want.thing.name;
+        match all.iter().find(|object| object.address.name == *name) {
+            Some(object) if object.is_going() => {
+                let text = format!("Namespace `{name}` is being removed");
+                plan.waits.push(Wait { text, place: want.place.clone() });
+            }
+            Some(object) => label(&mut plan, want, item, object),
+            None if item.labels.is_empty() => {}
+            None => {
+                let diff = item.labels.iter().map(|(key, value)| line(key, None, Some(value))).collect();
+                plan.step(change(want, "label Namespace", diff), Step::Await(name.clone()));
+            }
+        }
+    }
+    plan
+}
+
+fn change(want: &Want<Item>, what: &str, diff: Vec<String>) -> Change {
+    Change::new(ChangeKind::Change, want.thing.clone(), what).with_diff(diff).at(want.place.clone())
+}
+
+fn label(plan: &mut Plan<Step>, want: &Want<Item>, item: &Item, object: &Object) {
+    let recorded = recorded(&object.body);
+    let live = &object.body["metadata"]["labels"];
+    let mut labels = BTreeMap::new();
+    let mut diff = Vec::new();
+    for (key, value) in &item.labels {
+        match live[key].as_str() {
+            Some(other) if other != value && !recorded.contains(key.as_str()) => {
+                let name = &want.thing.name;
+                let why =
+                    format!("the label `{key}` of Namespace `{name}` is `{other}`, set by somebody else");
+                let hint = format!("the data says `{value}`: take the label off there, or out of the data");
+                plan.faults.push(Fault::author(why).hint(hint).at(want.place.clone()));
+                continue;
+            }
+            Some(same) if same == value => {}
+            before => diff.push(line(key, before, Some(value))),
+        }
+        labels.insert(key.as_str(), value.as_str());
+    }
+    let dropped = recorded.iter().filter(|key| !item.labels.contains_key(**key));
+    diff.extend(dropped.filter_map(|key| Some(line(key, Some(live[key].as_str()?), None))));
+    let record: BTreeSet<&str> = labels.keys().copied().collect();
+    if diff.is_empty() && record == recorded {
+        return;
+    }
+    let what = if diff.is_empty() { "note the labels of Namespace" } else { "label Namespace" };
+    let draft = Box::new(draft(object, &labels, &record));
+    plan.step(change(want, what, diff), Step::Put(item.cluster.clone(), draft));
+}
+
+/// The namespace as it is written: what we wrote before and do not write now goes, what others own stays.
+fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>) -> Draft {
+    let mut metadata = json!({"name": object.address.name});
+    if !labels.is_empty() {
+        metadata["labels"] = json!(labels);
+        let keys: Vec<&str> = record.iter().copied().collect();
+        metadata["annotations"] = json!({RECORD: keys.join(",")});
+    }
+    Draft {
+        address: object.address.clone(),
+        body: json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}),
+        onto: Onto::Version(object.version.clone(), Fields::Settled),
+        is_sensitive: false,
+    }
+}
+
+/// The labels that are ours, as we noted them.
+fn recorded(body: &Value) -> BTreeSet<&str> {
+    let note = body["metadata"]["annotations"][RECORD].as_str().unwrap_or_default();
+    note.split(',').filter(|key| !key.is_empty()).collect()
+}
+
+fn line(key: &str, before: Option<&str>, after: Option<&str>) -> String {
+    let side =
+        |value: Option<&str>| value.map_or_else(|| "absent".to_owned(), |value| format!("\"{value}\""));
+    format!("metadata.labels.{key}: {} → {}", side(before), side(after))
+}

@@ -1,0 +1,36 @@
+//! What the data says about quotas.
+
+use qontract_objects::{Collection, Declared, Objects, in_namespaces, without_nulls};
+use qontract_runtime::{Data, Fault};
+use serde_json::{Value, json};
+
+use crate::NAME;
+use crate::query::{Quotas, ResourceQuotaItem};
+
+/// The quotas of all namespaces.
+pub fn declare(data: &Data) -> Result<Declared<Objects>, Fault> {
+    let answer = data.query::<Quotas>()?;
+    Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, pointer| {
+        let mut all = Collection::of("ResourceQuota");
+        let quotas = namespace.quota.iter().flat_map(|quota| &quota.quotas).enumerate();
+        for (index, quota) in quotas {
+            all.add(object(quota), answer.places.of(&format!("{pointer}/quota/quotas/{index}")))?;
+        }
+        Ok(all.finish())
+    }))
+}
+
+fn object(quota: &ResourceQuotaItem) -> Value {
+    let (limits, requests) = (&quota.resources.limits, &quota.resources.requests);
+    let hard = without_nulls(json!({
+        "limits.cpu": limits.as_ref().map(|limits| &limits.cpu),
+        "limits.memory": limits.as_ref().map(|limits| &limits.memory),
+        "requests.cpu": requests.as_ref().map(|requests| &requests.cpu),
+        "requests.memory": requests.as_ref().map(|requests| &requests.memory),
+        "pods": quota.resources.pods.map(|pods| pods.to_string()),
+    }));
+    // An empty list of scopes is part of the hash of the established runtime.
+    let scopes = quota.scopes.as_deref().unwrap_or_default();
+    let metadata = json!({"name": quota.name});
+    json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard, "scopes": scopes}})
+}

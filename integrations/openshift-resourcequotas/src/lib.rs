@@ -1,0 +1,25 @@
+//! Keeps the quotas of namespaces.
+
+mod declare;
+mod query;
+
+use std::sync::Arc;
+
+use qontract_client_kubernetes::Kubernetes;
+use qontract_objects::{Kept, Plain, reads_namespaces};
+use qontract_runtime::About;
+
+reads_namespaces!(query);
+
+/// The name of the integration.
+pub const NAME: &str = "openshift-resourcequotas";
+
+/// What it says about itself.
+pub fn about() -> About {
+    Plain::of_namespaces::<query::Quotas>(NAME, "Keeps the quotas of namespaces")
+}
+
+/// The integration on these clusters.
+pub fn room(kubernetes: Arc<dyn Kubernetes>) -> Kept<Plain> {
+    Plain::room(about(), declare::declare, kubernetes)
+}
