@@ -55,6 +55,8 @@ pub struct About {
     pub rounds: u32,
     /// Whether it looks things up on the way: queries that are not declared, resources by path.
     pub looks_up: LooksUp,
+    /// Whether others build on what it makes: where many run side by side, they begin when it has run once.
+    pub is_groundwork: bool,
 }
 
 /// Whether an integration looks things up on the way: queries that are not declared, resources by path.
@@ -82,6 +84,7 @@ impl About {
             flags: Vec::new(),
             rounds: 1,
             looks_up: LooksUp::Never,
+            is_groundwork: false,
         }
     }
 
@@ -105,6 +108,13 @@ impl About {
     pub fn excludes(mut self, flag: &'static str, dimension: &'static str) -> Self {
         let help = "All but what is of this one; may be given several times";
         self.flags.push(Flag { name: flag, help, kind: FlagKind::Excludes(dimension) });
+        self
+    }
+
+    /// With others that build on what it makes.
+    #[must_use]
+    pub fn groundwork(mut self) -> Self {
+        self.is_groundwork = true;
         self
     }
 

@@ -30,6 +30,7 @@ pub fn about() -> About {
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")
         .selects("namespace-name", "namespace")
+        .groundwork()
 }
 
 impl OpenshiftNamespaces {

@@ -34,6 +34,12 @@ const BEGINNINGS: u32 = 3;
 /// So often `--once` runs what failed for now.
 const PASSES: u32 = 3;
 
+/// So long at most the others wait for what they build on.
+const GROUND: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether it is there.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// What the loops have in common.
 pub struct Crew {
     pub config: Config,
@@ -54,6 +60,20 @@ impl Voices {
     /// All of them.
     pub fn all(&self) -> Vec<Arc<Voice>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Waits until what others build on has run once; but not for long.
+    async fn ground(&self) {
+        let is_laid = || {
+            let ground = self.all().into_iter().filter(|voice| is_groundwork(voice.integration()));
+            ground.map(|voice| voice.status()).all(|status| status.last.is_some())
+        };
+        let waiting = async {
+            while !is_laid() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let _ = tokio::time::timeout(GROUND, waiting).await;
     }
 
     fn add(&self, name: &str, voice: Arc<Voice>) {
@@ -113,10 +133,14 @@ impl Crew {
     /// Runs each once: all is well if all end well. What failed for now runs again, as what it needs may be there by then: a namespace that
     /// another integration makes.
     pub async fn once(&self) -> anyhow::Result<Exit> {
-        let (mut left, mut worst) = (self.names()?, Ended::Ok);
+        let (ground, mut left): (Vec<String>, _) =
+            self.names()?.into_iter().partition(|name| is_groundwork(name));
+        let mut worst = Ended::Ok;
+        let mut ends = self.pass(&ground).await?;
         for pass in 1..=PASSES {
             let mut again = Vec::new();
-            for (name, ended) in self.pass(&left).await? {
+            ends.extend(self.pass(&left).await?);
+            for (name, ended) in std::mem::take(&mut ends) {
                 if ended == Ended::Transient && pass < PASSES {
                     again.push(name);
                 } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
@@ -221,7 +245,7 @@ impl Crew {
     fn start(
         &self,
         name: &str,
-        voices: &Voices,
+        voices: &Arc<Voices>,
         fatal: &Arc<Notify>,
         before: Option<JoinHandle<()>>,
     ) -> anyhow::Result<Running> {
@@ -230,11 +254,14 @@ impl Crew {
         voices.add(name, Arc::clone(&voice));
         let (stopper, stop) = Stop::pair();
         let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
-        let (name, fatal) = (name.to_owned(), Arc::clone(fatal));
+        let (name, fatal, known) = (name.to_owned(), Arc::clone(fatal), Arc::clone(voices));
         let task = tokio::spawn(async move {
             if let Some(before) = before {
                 // However it ended: two of the same never run side by side.
                 let _ = before.await;
+            }
+            if !is_groundwork(&name) {
+                known.ground().await;
             }
             // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
             for _ in 0..BEGINNINGS {
@@ -259,6 +286,11 @@ impl Crew {
 struct Running {
     stopper: Stopper,
     task: JoinHandle<()>,
+}
+
+/// Whether others build on what an integration makes.
+fn is_groundwork(name: &str) -> bool {
+    ALL.iter().map(|entry| (entry.about)()).any(|about| about.name == name && about.is_groundwork)
 }
 
 /// A number from 0 to 1.
