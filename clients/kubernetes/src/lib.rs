@@ -110,7 +110,7 @@ pub trait Kubernetes: Reader + Writer {}
 impl<T: Reader + Writer> Kubernetes for T {}
 
 /// An object as it is to be written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Draft {
     /// Where it is.
     pub address: Address,
@@ -120,6 +120,14 @@ pub struct Draft {
     pub onto: Onto,
     /// Whether nothing that the cluster says about its values may be told.
     pub is_sensitive: bool,
+}
+
+/// Tells what it is, never what it holds: it may be a secret.
+impl std::fmt::Debug for Draft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Address { kind, name, .. } = &self.address;
+        write!(f, "Draft({kind} `{name}`)")
+    }
 }
 
 /// On what an object is written.

@@ -9,7 +9,7 @@ mod walk;
 use serde_json::Value;
 
 use crate::difference::{Difference, Show, Side};
-use crate::mark::SHA256SUM;
+use crate::mark::{SENSITIVE, SHA256SUM, annotation};
 use crate::normal;
 use crate::object::{Desired, Live};
 use crate::restart::{hash, keep_restarts};
@@ -38,9 +38,11 @@ impl Comparison {
 /// Compares what is declared with what is live.
 ///
 /// They are equal if the hash on the live object is that of what is declared now, and everything that is declared holds.
-/// Values of Secrets are never shown, and none if the object is `sensitive`.
+/// Values of Secrets are never shown, and none if the object is `sensitive`, or was.
 pub fn compare(desired: &Desired, live: &Live, sensitive: bool) -> Comparison {
-    let show = if sensitive || desired.kind() == "Secret" { Show::Paths } else { Show::Values };
+    let was_sensitive = annotation(live.body(), SENSITIVE) == Some("true");
+    let hides = sensitive || was_sensitive || desired.kind() == "Secret";
+    let show = if hides { Show::Paths } else { Show::Values };
     let body = keep_restarts(desired, live);
     let mut differences = fields(&body, live.body(), show);
     let stored = live.mark().and_then(|mark| mark.sha256sum.as_deref());

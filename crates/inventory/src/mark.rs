@@ -18,6 +18,9 @@ pub const UPDATE: &str = "qontract.update";
 /// For whom: a saas file, an account, an upstream.
 pub const CALLER: &str = "qontract.caller_name";
 
+/// Set if the object was made of a secret: its values are not shown, whatever it is made of next.
+pub const SENSITIVE: &str = "qontract.sensitive";
+
 /// All of them.
 pub(crate) const MARKS: [&str; 5] = [INTEGRATION, VERSION, SHA256SUM, UPDATE, CALLER];
 

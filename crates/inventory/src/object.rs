@@ -1,5 +1,7 @@
 //! Objects as they are wanted, checked once, and objects as they are found.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use crate::canonical::{Canonical, canonical};
@@ -51,7 +53,7 @@ pub enum InvalidObject {
 /// An object that is wanted.
 ///
 /// **Invariant:** it has a kind, an `apiVersion`, a name and `metadata` that can be marked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Desired {
     body: Value,
     kind: String,
@@ -125,10 +127,25 @@ impl Desired {
 }
 
 /// An object that was found, with its mark.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Live {
     body: Value,
     mark: Option<Mark>,
+}
+
+/// Tells what it is, never what it holds: it may be a secret.
+impl fmt::Debug for Desired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Desired({} `{}`)", self.kind, self.name)
+    }
+}
+
+/// Tells what it is, never what it holds: it may be a secret.
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = (&self.body["kind"], &self.body["metadata"]["name"]);
+        write!(f, "Live({} `{}`)", kind.as_str().unwrap_or("?"), name.as_str().unwrap_or("?"))
+    }
 }
 
 impl Live {

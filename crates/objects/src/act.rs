@@ -6,7 +6,7 @@ use std::time::Duration;
 use qontract_client_kubernetes::{
     Address, Cluster, Draft, Kind, KubernetesError, MANAGER, Onto, Rehearsal, Restart, Version,
 };
-use qontract_inventory::{Live, to_write};
+use qontract_inventory::{Live, SENSITIVE, to_write};
 use qontract_runtime::{Applied, Fault, Read, Rehearsed, Write};
 
 use crate::Steward;
@@ -56,6 +56,9 @@ impl Put {
         let metadata = &mut body["metadata"];
         if let Some(namespace) = &self.address.namespace {
             metadata["namespace"] = namespace.as_str().into();
+        }
+        if self.item.is_sensitive {
+            metadata["annotations"][SENSITIVE] = "true".into();
         }
         if let Some(cause) = &self.pending {
             metadata["annotations"][PENDING] = cause.as_str().into();

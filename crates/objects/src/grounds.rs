@@ -131,6 +131,8 @@ impl<S> Grounds<S> {
                 shard.places.extend(places);
                 self.declared.add(key, shard);
             }
+            // What is left alone is not judged either.
+            Err(_) if disabled.is_some() => {}
             Err(fault) if fault.places.is_empty() => self.declared.fault(key, fault.at(place)),
             Err(fault) => self.declared.fault(key, fault),
         }

@@ -83,10 +83,19 @@ impl Estate {
         let Some(kind) = self.kind_of(&body).cloned() else {
             let fault = Fault::author("its kind is not among those that are looked after here")
                 .hint("add it to `managedResourceTypes`");
-            let kind = own.unwrap_or_else(|| Kind::named("object"));
+            // What is made of a secret is not told.
+            let kind = own.filter(|_| !is_sensitive).unwrap_or_else(|| Kind::named("object"));
+            let name = if is_sensitive { "…".to_owned() } else { name };
             return Want { thing: self.thing(&kind, name), place, wanted: Wanted::Unresolved(fault) };
         };
+        let names =
+            self.kinds.iter().find(|managed| managed.kind == kind).and_then(|managed| managed.names.as_ref());
+        let is_listed = names.is_none_or(|names| names.contains(&name));
         let thing = self.thing(&kind, name);
+        if !is_listed {
+            let fault = Fault::author("its name is not in `managedResourceNames`");
+            return Want { thing, place, wanted: Wanted::Unresolved(fault) };
+        }
         let wanted = match Desired::new(body) {
             Ok(desired) => {
                 let (estate, moved_from) = (Arc::clone(self), BTreeSet::new());

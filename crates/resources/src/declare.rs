@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use qontract_client_kubernetes::Kind;
 use qontract_objects::{Declared, Ground, Grounds, reads_clusters};
 use qontract_runtime::{Data as Source, Fault};
 use qontract_template::{Data, Dialect};
@@ -31,6 +32,7 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
             continue;
         }
         let entries = entries(&mut namespace, &pointer);
+        let has_entries = !entries.is_empty();
         let (mut items, mut places) = (Vec::new(), BTreeMap::new());
         for (at, entry) in entries {
             let work = Work { family, data, repository: repository.as_deref(), namespace: &namespace };
@@ -41,7 +43,7 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
             items.push(item);
         }
         let is_managed = namespace.managed_resource_types.as_ref().is_some_and(|types| !types.is_empty());
-        if !is_managed && items.is_empty() {
+        if !is_managed && !has_entries {
             continue;
         }
         let state = kinds(family, &namespace).map(|kinds| Named { kinds, items }).map_err(Fault::author);
@@ -93,24 +95,33 @@ fn kinds(
     let managed = namespace.managed_resource_types.iter().flatten().map(String::as_str);
     for kind in managed.filter(|_| family == Family::Files).chain(family.kinds().iter().copied()) {
         let kind = overrides.get(kind).copied().unwrap_or(kind);
-        if kind.parse::<qontract_client_kubernetes::Kind>().is_err() {
+        if kind.parse::<Kind>().is_err() {
             return Err(format!("`{kind}` cannot be a kind"));
         }
         kinds.insert(kind.to_owned(), None);
     }
     for names in namespace.managed_resource_names.iter().flatten() {
         let kind = overrides.get(names.resource.as_str()).copied().unwrap_or(&names.resource);
-        match kinds.get_mut(kind) {
-            Some(known) => *known = Some(names.resource_names.iter().cloned().collect()),
-            None if family == Family::Files => {
-                return Err(format!(
-                    "`managedResourceNames` is about {kind}, which `managedResourceTypes` does not list"
-                ));
+        let meant = kind.parse::<Kind>().map_err(|_| format!("`{kind}` cannot be a kind"))?;
+        let mut is_known = false;
+        for (known, listed) in &mut kinds {
+            if known.parse::<Kind>().is_ok_and(|known| is_same(&known, &meant)) {
+                listed.get_or_insert_default().extend(names.resource_names.iter().cloned());
+                is_known = true;
             }
-            None => {}
+        }
+        if !is_known && family == Family::Files {
+            return Err(format!(
+                "`managedResourceNames` is about {kind}, which `managedResourceTypes` does not list"
+            ));
         }
     }
     Ok(kinds)
+}
+
+/// Whether two names mean one kind: a group that is not named is any.
+fn is_same(one: &Kind, other: &Kind) -> bool {
+    one.name == other.name && (one.group.is_none() || other.group.is_none() || one.group == other.group)
 }
 
 /// A resource that was read.
@@ -223,7 +234,7 @@ impl Work<'_> {
         about: &[(&str, Data)],
     ) -> Result<Item, Fault> {
         let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
-        let source = TemplateSource { text: content, dialect, variables };
+        let source = TemplateSource { text: content, dialect, variables, answers: BTreeMap::new() };
         Ok(match render::declared(&path, source, self.data)? {
             Told::Text(text) => Item::Object(parse::object(&path, &text, false)?),
             Told::Outside(template) => Item::Template(template),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use qontract_runtime::Fault;
-use qontract_template::{Data, Dialect};
+use qontract_template::{Address, Answer, Data, Dialect};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -43,8 +43,10 @@ pub enum Item {
 pub struct Template {
     /// Its path.
     pub path: String,
-    /// What it renders to with addresses in place of what lies there; its own text and variables if that cannot be told.
-    pub declared: String,
+    /// Its text.
+    pub text: String,
+    /// Its variables, and what its queries were answered.
+    pub inputs: String,
     /// What it is rendered from.
     #[serde(skip)]
     pub source: TemplateSource,
@@ -59,6 +61,8 @@ pub struct TemplateSource {
     pub dialect: Dialect,
     /// Its variables.
     pub variables: Vec<(String, Data)>,
+    /// What its queries were answered when it was declared. It asks no others: the declared state would not know.
+    pub answers: BTreeMap<Address, Answer>,
 }
 
 impl fmt::Debug for Template {

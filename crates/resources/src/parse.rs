@@ -15,13 +15,16 @@ pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault
         return Err(Fault::author(format!("`{path}` is no object, but a list or a value")));
     };
     map.remove("$schema");
-    checked(path, body)
+    checked(path, body, is_sensitive)
 }
 
-/// An object that can be one: it has a kind and a name that are fit.
-pub fn checked(path: &str, body: Value) -> Result<Value, Fault> {
+/// An object that can be one: it has a kind and a name that are fit. One that holds a secret is not quoted.
+pub fn checked(path: &str, body: Value, is_sensitive: bool) -> Result<Value, Fault> {
     match Desired::new(body.clone()) {
         Ok(_) => Ok(body),
+        Err(_) if is_sensitive => Err(Fault::author(format!(
+            "`{path}` is no object: its kind, its name or its containers are not fit"
+        ))),
         Err(why) => Err(Fault::author(format!("`{path}` is no object: {why}"))),
     }
 }

@@ -18,7 +18,7 @@ const ROUNDS: usize = 8;
 /// Queries of templates, answered by the data; what they were answered is remembered.
 struct Queries<'d> {
     data: &'d Source,
-    answers: RefCell<BTreeSet<String>>,
+    answers: RefCell<BTreeMap<Address, Answer>>,
 }
 
 impl<'d> Queries<'d> {
@@ -32,8 +32,9 @@ impl Lookups for Queries<'_> {
         match address {
             Address::Query { path, variables } => match query(self.data, path, variables) {
                 Ok(data) => {
-                    self.answers.borrow_mut().insert(format!("{address} {}", shown(&data)));
-                    Answer::Known(data)
+                    let answer = Answer::Known(data);
+                    self.answers.borrow_mut().insert(address.clone(), answer.clone());
+                    answer
                 }
                 Err(why) => Answer::Failed(why),
             },
@@ -79,19 +80,25 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
         Ok(Outcome::Rendered(rendered)) => Ok(Told::Text(rendered.expose().to_owned())),
         Err(fault) => Err(author(&fault)),
         Ok(Outcome::Needs(_)) => {
+            // What it comes to depends on what lies outside, in ways that cannot be told: all that it is made of is declared. With addresses in place
+            // of values, it asks the queries that it asks whatever those are.
             let lookups = Declared(queries);
-            let inputs = || {
-                let answers = lookups.0.answers.borrow().iter().cloned().collect::<Vec<_>>().join("\n");
-                format!("{}\n{}\n{answers}", source.text, shown(&Data::Map(source.variables.clone())))
-            };
-            let shown = match once(path, &source, &lookups) {
-                Ok(Outcome::Rendered(rendered)) => rendered.expose().to_owned(),
-                Ok(Outcome::Needs(_)) => inputs(),
-                // An address is not always what a value is: a map, a number. Then all that it depends on stands for it.
-                Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => inputs(),
+            match once(path, &source, &lookups) {
+                Ok(_) => {}
+                // An address is not always what a value is: a map, a number.
+                Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => {}
                 Err(fault) => return Err(author(&fault)),
-            };
-            Ok(Told::Outside(Template { path: path.to_owned(), declared: shown, source }))
+            }
+            let answers = lookups.0.answers.into_inner();
+            let told = answers.iter().map(|(address, answer)| match answer {
+                Answer::Known(data) => format!("{address} {}", shown(data)),
+                Answer::Unknown | Answer::Failed(_) => address.to_string(),
+            });
+            let told: Vec<String> = told.collect();
+            let variables = shown(&Data::Map(source.variables.clone()));
+            let inputs = format!("{:?} {variables} {}", source.dialect, told.join(" "));
+            let source = TemplateSource { answers, ..source };
+            Ok(Told::Outside(Template { path: path.to_owned(), text: source.text.clone(), inputs, source }))
         }
     }
 }
@@ -99,7 +106,7 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
 /// Renders a template with what lies outside.
 pub async fn outside(template: &Template, read: &Read, secrets: &dyn Reader) -> Result<Rendered, Fault> {
     let Template { path, source, .. } = template;
-    let mut answers: BTreeMap<Address, Answer> = BTreeMap::new();
+    let mut answers = source.answers.clone();
     for _ in 0..ROUNDS {
         match once(path, source, &answers) {
             Ok(Outcome::Rendered(rendered)) => return Ok(rendered),
@@ -130,7 +137,9 @@ async fn look_up(
             Address::Secret { path, key, version, allow_not_found } => {
                 secret(read, secrets, (path, key, version.as_deref(), *allow_not_found)).await?
             }
-            Address::Query { .. } => Queries::new(&read.data).answer(&address),
+            Address::Query { .. } => Answer::Failed(
+                "it depends on a secret whether it is asked: ask it where it is asked in any case".to_owned(),
+            ),
             Address::Yesterday => match read.today.yesterday() {
                 Ok(date) => Answer::Known(Data::text(date.to_string())),
                 Err(_) => Answer::Failed("there is no day before today".to_owned()),

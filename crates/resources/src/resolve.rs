@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
+use qontract_client_kubernetes::Kind;
 use qontract_client_secrets::{Fields, Reader, SecretsError};
 use qontract_objects::{Estate, Item as Wished, Plot};
 use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted};
@@ -55,7 +56,7 @@ async fn make(read: &Read, secrets: &dyn Reader, item: &Item) -> Result<Made, Fa
         }
         Item::Secret(address) => {
             let fields = fields(read, secrets, address).await?;
-            Ok((parse::checked(&address.path, secret::object(address, &fields)?)?, true))
+            Ok((parse::checked(&address.path, secret::object(address, &fields)?, false)?, true))
         }
         Item::Route { body, tls } => {
             let fields = fields(read, secrets, tls).await?;
@@ -100,6 +101,9 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
         Item::Wrong(wrong) => &wrong.what,
         Item::Object(_) | Item::Route { .. } | Item::Secret(_) => "something",
     };
+    if estate.kinds.is_empty() {
+        return vec![want(estate.thing(&Kind::named("object"), what))];
+    }
     estate.kinds.iter().map(|managed| want(estate.thing(&managed.kind, what))).collect()
 }
 
@@ -107,14 +111,12 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
 fn once_each(wants: Vec<Want<Wished>>) -> Vec<Want<Wished>> {
     let mut places: BTreeMap<Thing, Vec<Option<Place>>> = BTreeMap::new();
     for want in &wants {
-        if matches!(want.wanted, Wanted::Present(_)) {
-            places.entry(want.thing.clone()).or_default().push(want.place.clone());
-        }
+        places.entry(want.thing.clone()).or_default().push(want.place.clone());
     }
     let mut kept: Vec<Want<Wished>> = Vec::new();
     for mut want in wants {
         let named = places.get(&want.thing).map_or(&[][..], Vec::as_slice);
-        if named.len() > 1 && matches!(want.wanted, Wanted::Present(_)) {
+        if named.len() > 1 {
             if kept.iter().any(|known| known.thing == want.thing) {
                 continue;
             }

@@ -17,11 +17,15 @@ const FIELDS: [&str; 6] = [
 
 /// The route with its certificate, which must be for its host.
 pub fn with_certificate(mut body: Value, path: &str, fields: &Fields) -> Result<Value, Fault> {
-    if !body["spec"]["tls"].is_object() {
-        body["spec"]["tls"] = json!({});
+    let no_map = || Fault::author("`spec` of the route is no map");
+    let spec = body.get_mut("spec").and_then(Value::as_object_mut).ok_or_else(no_map)?;
+    let tls = spec.entry("tls").or_insert(Value::Null);
+    if tls.is_null() {
+        *tls = json!({});
     }
+    let tls = tls.as_object_mut().ok_or_else(|| Fault::author("`spec.tls` of the route is no map"))?;
     for (name, value) in fields.iter().filter(|(name, _)| FIELDS.contains(&name.as_str())) {
-        body["spec"]["tls"][name] = json!(value.expose());
+        tls.insert(name.clone(), json!(value.expose()));
     }
     if let (Some(host), Some(certificate)) = (body["spec"]["host"].as_str(), fields.get("certificate")) {
         let names = names(certificate.expose())

@@ -6,14 +6,20 @@ use serde_json::{Value, json};
 pub fn with_sources(mut body: Value, repository: Option<&str>, path: &str) -> Value {
     let Some(repository) = repository else { return body };
     let url = format!("{}/blob/master/resources{path}", repository.trim_end_matches('/'));
-    let groups = body["spec"]["groups"].as_array_mut();
+    let groups = body.pointer_mut("/spec/groups").and_then(Value::as_array_mut);
     for group in groups.into_iter().flatten() {
-        let rules = group["rules"].as_array_mut();
-        for rule in rules.into_iter().flatten().filter(|rule| rule.get("alert").is_some()) {
-            if !rule["annotations"].is_object() {
-                rule["annotations"] = json!({});
+        let rules = group.get_mut("rules").and_then(Value::as_array_mut);
+        for rule in rules.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if !rule.contains_key("alert") {
+                continue;
             }
-            rule["annotations"]["html_url"] = json!(url);
+            let annotations = rule.entry("annotations").or_insert(Value::Null);
+            if annotations.is_null() {
+                *annotations = json!({});
+            }
+            if let Some(annotations) = annotations.as_object_mut() {
+                annotations.insert("html_url".to_owned(), json!(url));
+            }
         }
     }
     body
@@ -31,5 +37,16 @@ mod tests {
         let url = "https://git.example.com/repo/blob/master/resources/rules/a.yaml";
         let expect = json!([{"alert": "a", "annotations": {"html_url": url}}, {"record": "b"}]);
         assert_eq!(told["spec"]["groups"][0]["rules"], expect);
+    }
+
+    #[test]
+    fn what_is_no_rule_stays_as_it_is() {
+        for body in [
+            json!({"spec": "hello"}),
+            json!({"spec": {"groups": ["hello", {"rules": "x"}, {"rules": [1]}]}}),
+            json!({}),
+        ] {
+            assert_eq!(with_sources(body.clone(), Some("https://git.example.com"), "/a"), body);
+        }
     }
 }

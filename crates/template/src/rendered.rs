@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::address::{Address, Lookups};
 use crate::data::Data;
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
 use crate::limits::Limits;
 use crate::run::{Run, Strictness};
 use crate::source::Source;
@@ -93,20 +93,28 @@ pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, F
         }
         Err(mut trouble) => {
             if run.is_sensitive {
-                trouble.message = redacted(&trouble.message, source.text);
+                trouble.message = untold(trouble.kind).to_owned();
             }
             Err(trouble.placed(source.path, run.line))
         }
     }
 }
 
-/// A message about a template that holds a secret: of what it quotes, only that stays which stands in the template itself.
-fn redacted(message: &str, source: &str) -> String {
-    let pieces = message.split('`').enumerate();
-    let kept: Vec<&str> = pieces
-        .map(|(index, piece)| if index % 2 == 0 || source.contains(piece) { piece } else { "…" })
-        .collect();
-    kept.join("`")
+/// What is told of trouble in a template that has looked up a secret: nothing that could be made of it.
+fn untold(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Syntax => "it is no template",
+        Kind::Undefined => "something is undefined; what, is not told, as a secret was looked up before",
+        Kind::Failed => "an operation fails; how, is not told, as a secret was looked up before",
+        Kind::Raised => "it raises an error, which is not told, as a secret was looked up before",
+        Kind::Refused => {
+            "it does what cannot be made equal; what, is not told, as a secret was looked up before"
+        }
+        Kind::Limit => "it asks for more than the limits allow",
+        Kind::LookUp => {
+            "something could not be looked up; what, is not told, as a secret was looked up before"
+        }
+    }
 }
 
 /// The names of all functions, filters and tests, those that are refused among them; tests see to it that each is tried.

@@ -18,7 +18,10 @@ use crate::keep::one::{Keeping, keep};
 use crate::keep::push::Push;
 
 pub fn run() -> anyhow::Result<Exit> {
-    let variables: BTreeMap<String, String> = std::env::vars().collect();
+    // One that is no text is none of ours.
+    let texts = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let variables: BTreeMap<String, String> = texts.collect();
     let settings = Settings::of(&variables)?;
     let mut log = Log::new(settings.level).to(settings.form, std::io::stderr());
     if let Some(file) = &settings.log_file {

@@ -62,9 +62,11 @@ impl Folder {
         if self.lock().seen == Some(seen) {
             return Ok(Look::Same);
         }
-        self.lock().seen = Some(seen);
-        let Some(side) = self.build(show)? else { return Ok(Look::Bad) };
+        let built = self.build(show)?;
         let mut state = self.lock();
+        // What could not be looked at is looked at again.
+        state.seen = Some(seen);
+        let Some(side) = built else { return Ok(Look::Bad) };
         let is_same = state.side.as_ref().is_some_and(|old| old.source.sha() == side.source.sha());
         state.side = Some(Arc::new(side));
         drop(state);

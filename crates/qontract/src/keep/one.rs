@@ -74,7 +74,10 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
             Some(Arc::new(pushing))
         }
     };
-    let feed = feed(options, &config, runtime.handle(), &keeping.log)?;
+    let (feed, looked) = feed(options, &config, runtime.handle(), &keeping.log)?;
+    if keeping.once && looked == Look::Bad {
+        return Ok(Exit::Failure);
+    }
     let runner = Runner {
         room,
         options: integration.options.clone(),
@@ -131,7 +134,7 @@ fn feed(
     config: &Config,
     runtime: &tokio::runtime::Handle,
     log: &Arc<Log>,
-) -> anyhow::Result<Arc<dyn Feed>> {
+) -> anyhow::Result<(Arc<dyn Feed>, Look)> {
     let failed = |log: &Log, error: &anyhow::Error| {
         log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
     };
@@ -145,16 +148,16 @@ fn feed(
                 std::thread::sleep(ASK);
             }
         });
-        return Ok(remote);
+        return Ok((remote, Look::New));
     }
     let word = options.data.as_deref().unwrap_or(".");
     if !Path::new(word).is_dir() {
-        return Ok(Arc::new(Opened { word: word.to_owned(), repo: options.repo.clone() }));
+        return Ok((Arc::new(Opened { word: word.to_owned(), repo: options.repo.clone() }), Look::New));
     }
     let folder = Arc::new(Folder::new(word.into(), Layout::default()));
     let shown = Arc::clone(log);
     let show = move |text: &str| shown.write(&Line::new(Level::Error, text.trim_end()));
-    folder.look(&show)?;
+    let looked = folder.look(&show)?;
     let (looking, log) = (Arc::clone(&folder), Arc::clone(log));
     std::thread::spawn(move || {
         looking.watch(&show, |look| {
@@ -164,7 +167,7 @@ fn feed(
             }
         });
     });
-    Ok(folder)
+    Ok((folder, looked))
 }
 
 /// A bundle file or a Git revision, which is opened for each run.

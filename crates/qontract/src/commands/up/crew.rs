@@ -200,7 +200,12 @@ impl Crew {
         let mut ending: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
         loop {
             news.mark_unchanged();
-            let names = self.names()?;
+            // What cannot be listed leaves everything as it is.
+            let names = self.names().unwrap_or_else(|error| {
+                let text = format!("the integrations of the data cannot be listed: {error:#}");
+                self.log.write(&Line::new(Level::Error, text));
+                running.keys().cloned().collect()
+            });
             for name in running.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
                 if let Some(Running { stopper, task }) = running.remove(&name) {
                     stopper.ask();
