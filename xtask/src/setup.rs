@@ -28,8 +28,7 @@ use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
 /// Everything that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 6] =
-    [&Python, &NEXTEST, &Promtool, &RustyVault, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 6] = [&Python, &NEXTEST, &Promtool, &RustyVault, &Kubernetes, &DENY];
 
 /// Provides what is missing of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {

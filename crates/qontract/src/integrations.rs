@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_integration_openshift_namespaces as openshift_namespaces;
+use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
 use qontract_integration_query_validator as query_validator;
+use qontract_integration_resource_template_tester as resource_template_tester;
 use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room};
 
@@ -23,7 +25,7 @@ pub struct Entry {
 }
 
 /// All integrations that are compiled in, by name.
-pub const ALL: [Entry; 2] = [
+pub const ALL: [Entry; 4] = [
     Entry {
         about: openshift_namespaces::about,
         make: |targets| {
@@ -32,8 +34,19 @@ pub const ALL: [Entry; 2] = [
         },
     },
     Entry {
+        about: prometheus_rules_tester::about,
+        make: |targets| {
+            let promtool = targets.promtool().clone();
+            Ok(Room::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
+        },
+    },
+    Entry {
         about: query_validator::about,
         make: |_| Ok(Room::function(query_validator::QueryValidator::default())),
+    },
+    Entry {
+        about: resource_template_tester::about,
+        make: |_| Ok(Room::function(resource_template_tester::ResourceTemplateTester::default())),
     },
 ];
 

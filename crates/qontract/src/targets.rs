@@ -14,46 +14,48 @@ use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{
     Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenRef, Tokens,
 };
+use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_secrets::{Reader, Tables, Vault, VaultSettings};
 
 use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
 use nowhere::Nowhere;
 
-/// The target systems of this process.
-#[derive(Default)]
+/// The target systems of this process, and the tools on its machine.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
+    promtool: Promtool,
 }
 
 impl Targets {
     /// Those of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
     pub fn new(config: &Config, sandbox: Option<&Path>, mode: Mode) -> anyhow::Result<Self> {
         let sandbox = sandbox.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
-        match (sandbox, &config.kubernetes) {
-            (Some(folder), _) => Ok(Self::sandbox(folder)),
-            (None, Some(table)) => {
-                let clusters = real(config, table, mode)?;
-                Ok(Self { kubernetes: Some(Arc::new(clusters)) })
-            }
-            (None, None) => Ok(Self::default()),
-        }
+        let kubernetes: Option<Arc<dyn Kubernetes>> = match (sandbox, &config.kubernetes) {
+            (Some(folder), _) => Some(Arc::new(Sandbox::new(PathBuf::from(folder)))),
+            (None, Some(table)) => Some(Arc::new(real(config, table, mode)?)),
+            (None, None) => None,
+        };
+        let path = std::env::var_os("PATH");
+        let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
+        Ok(Self { kubernetes, promtool })
     }
 
-    /// A folder in place of every target system.
-    fn sandbox(folder: &Path) -> Self {
-        Self { kubernetes: Some(Arc::new(Sandbox::new(PathBuf::from(folder)))) }
-    }
-
-    /// These clusters.
+    /// These clusters, and this promtool.
     #[cfg(test)]
-    pub fn of(kubernetes: Arc<dyn Kubernetes>) -> Self {
-        Self { kubernetes: Some(kubernetes) }
+    pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool) -> Self {
+        Self { kubernetes: Some(kubernetes), promtool }
     }
 
     /// Targets of commands that only look at data: whoever asks them gets an error.
     pub fn none() -> Self {
-        Self { kubernetes: Some(Arc::new(Nowhere)) }
+        let nobody = "a command that only looks at data has no use for it".to_owned();
+        Self { kubernetes: Some(Arc::new(Nowhere)), promtool: Promtool::new(Err(nobody)) }
+    }
+
+    /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.
+    pub fn promtool(&self) -> &Promtool {
+        &self.promtool
     }
 
     /// Clusters.

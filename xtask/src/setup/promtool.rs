@@ -39,8 +39,7 @@ impl Provision for Promtool {
         let (work, bin) = (home.join("work"), home.join("bin"));
         for folder in [&work, &bin] {
             if folder.exists() {
-                fs::remove_dir_all(folder)
-                    .with_context(|| format!("cannot remove {}", folder.display()))?;
+                fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
             }
         }
         fs::create_dir_all(work.join("bin"))?;
