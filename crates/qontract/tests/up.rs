@@ -82,7 +82,8 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
     let scratch = stage();
     let mut terminal =
         Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
-    terminal.until("openshift-namespaces  all 13");
+    terminal.until("openshift-namespaces ");
+    terminal.until("all 13");
     terminal.until("sleeps  ok");
     let text = scratch.read(NAMESPACE);
     scratch.write(NAMESPACE, text.replace("tier: edge", "tier: core"));
