@@ -41,8 +41,10 @@ impl House {
     /// On CI every clone shares one target folder, so that a fresh clone does not rebuild the dependencies.
     pub fn cargo(&self, words: &str) -> CommandLine {
         let line = self.cache.cargo(words).folder(&self.root);
-        let line =
-            line.env("QONTRACT_PYTHON", self.cache.python()).env("QONTRACT_RVAULT", self.cache.rusty_vault());
+        let line = line
+            .env("QONTRACT_PYTHON", self.cache.python())
+            .env("QONTRACT_RVAULT", self.cache.rusty_vault())
+            .env("QONTRACT_PROMTOOL", self.cache.promtool());
         if self.on_ci && env::var_os("CARGO_TARGET_DIR").is_none() {
             line.env("CARGO_TARGET_DIR", self.cache.path("target"))
         } else {
@@ -71,6 +73,12 @@ impl Cache {
     /// The server that stands for Vault.
     pub fn rusty_vault(&self) -> PathBuf {
         self.path("tools/bin/rvault")
+    }
+
+    /// The program that checks rules: the one that `QONTRACT_PROMTOOL` names, else the cache's.
+    pub fn promtool(&self) -> PathBuf {
+        let named = env::var_os("QONTRACT_PROMTOOL").filter(|path| !path.is_empty());
+        named.map_or_else(|| self.path("promtool/bin/promtool"), PathBuf::from)
     }
 
     /// A cargo command with the cached tools within reach, after those of the machine.

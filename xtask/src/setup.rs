@@ -4,16 +4,20 @@
 //! has it anyway, or when its stamp in the cache holds the wanted version. The stamp is written last, so an
 //! interrupted install is done again; a lock keeps two runs apart.
 
+mod apt;
 mod cargo_tool;
 mod graphql_js;
 mod kubernetes;
+mod promtool;
 mod provision;
 mod python;
 mod rusty_vault;
+mod steps;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
 pub use graphql_js::GraphqlJs;
 pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
+pub use promtool::Promtool;
 pub use provision::Provision;
 pub use python::Python;
 pub use rusty_vault::RustyVault;
@@ -24,7 +28,7 @@ use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
 /// Everything that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 5] = [&Python, &NEXTEST, &RustyVault, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 6] = [&Python, &NEXTEST, &Promtool, &RustyVault, &Kubernetes, &DENY];
 
 /// Provides what is missing of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {

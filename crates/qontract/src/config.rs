@@ -34,6 +34,9 @@ pub struct Config {
     /// Real clusters. Without it none is spoken to.
     #[serde(default)]
     pub kubernetes: Option<KubernetesTable>,
+    /// Where promtool is; without it, on the `PATH`.
+    #[serde(default)]
+    pub promtool: PromtoolTable,
     /// Everything else: the store of secrets where there is no other.
     #[serde(flatten)]
     store: Store,
@@ -112,6 +115,14 @@ pub struct ClusterTable {
     pub requests_per_second: Option<NonZeroU32>,
     /// Whether dry runs ask it if it would take what is planned.
     pub validate_in_dry_run: Option<bool>,
+}
+
+/// The program that checks rules of Prometheus.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromtoolTable {
+    /// Its path.
+    pub path: Option<PathBuf>,
 }
 
 /// The server that has the data.

@@ -18,7 +18,9 @@ use qontract_integration_openshift_resources as openshift_resources;
 use qontract_integration_openshift_rolebindings as openshift_rolebindings;
 use qontract_integration_openshift_routes as openshift_routes;
 use qontract_integration_openshift_vault_secrets as openshift_vault_secrets;
+use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
 use qontract_integration_query_validator as query_validator;
+use qontract_integration_resource_template_tester as resource_template_tester;
 use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room, Staged};
 
@@ -35,7 +37,7 @@ pub struct Entry {
 }
 
 /// All integrations that are compiled in, by name.
-pub const ALL: [Entry; 12] = [
+pub const ALL: [Entry; 14] = [
     Entry {
         about: openshift_clusterrolebindings::about,
         make: |targets| on_clusters(targets, openshift_clusterrolebindings::room),
@@ -78,8 +80,19 @@ pub const ALL: [Entry; 12] = [
         make: |targets| with_secrets(targets, openshift_vault_secrets::room),
     },
     Entry {
+        about: prometheus_rules_tester::about,
+        make: |targets| {
+            let promtool = targets.promtool().clone();
+            Ok(Room::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
+        },
+    },
+    Entry {
         about: query_validator::about,
         make: |_| Ok(Room::function(query_validator::QueryValidator::default())),
+    },
+    Entry {
+        about: resource_template_tester::about,
+        make: |_| Ok(Room::function(resource_template_tester::ResourceTemplateTester::default())),
     },
 ];
 

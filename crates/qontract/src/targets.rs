@@ -14,16 +14,18 @@ use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{
     Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenRef, Tokens,
 };
+use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_secrets::{Reader, Tables, Vault, VaultSettings};
 
 use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
 use nowhere::Nowhere;
 
-/// The target systems of this process, and where it looks up secrets.
+/// The target systems of this process, where it looks up secrets, and the tools on its machine.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
     secrets: Arc<dyn Reader>,
+    promtool: Promtool,
 }
 
 /// A folder in place of every target system.
@@ -56,19 +58,28 @@ impl Targets {
             (None, Some(table)) => Some(Arc::new(real(table, (mode, Arc::clone(&secrets)))?)),
             (None, None) => None,
         };
-        Ok(Self { kubernetes, secrets })
+        let path = std::env::var_os("PATH");
+        let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
+        Ok(Self { kubernetes, secrets, promtool })
     }
 
-    /// These clusters, with the made-up secrets of a data repo.
+    /// These clusters and this promtool, with the made-up secrets of a data repo.
     #[cfg(test)]
-    pub fn of(kubernetes: Arc<dyn Kubernetes>, repo: &Path) -> anyhow::Result<Self> {
+    pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
         let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
-        Ok(Self { kubernetes: Some(kubernetes), secrets })
+        Ok(Self { kubernetes: Some(kubernetes), secrets, promtool })
     }
 
     /// Targets of commands that only look at data: whoever asks them gets an error.
     pub fn none() -> Self {
-        Self { kubernetes: Some(Arc::new(Nowhere)), secrets: Arc::new(Tables::new(toml::Table::new())) }
+        let nobody = "a command that only looks at data has no use for it".to_owned();
+        let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(nobody)));
+        Self { kubernetes: Some(Arc::new(Nowhere)), secrets, promtool }
+    }
+
+    /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.
+    pub fn promtool(&self) -> &Promtool {
+        &self.promtool
     }
 
     /// Where secrets are looked up.

@@ -99,7 +99,11 @@ impl Stage {
             let script = script.to_str().unwrap();
             config = format!("[integrations.{room_name}]\ncommand = [{python:?}, {script:?}]\n");
         }
-        scratch.write("config.toml", config);
+        // Without it, the cases that need it tell that there is none.
+        if let Ok(promtool) = std::env::var("QONTRACT_PROMTOOL") {
+            config.push_str(&format!("[promtool]\npath = {promtool:?}\n"));
+        }
+        scratch.write("config.toml", case.config.as_ref().unwrap_or(&config));
         let stage = Self { scratch, room: room_name };
         for (path, content) in world(&case.world) {
             stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&grown(content)));

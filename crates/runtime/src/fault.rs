@@ -28,6 +28,9 @@ pub struct Fault {
     pub whose: Whose,
     /// What went wrong, in words.
     pub text: String,
+    /// More of it, line by line: what a tool said, lines that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -38,7 +41,7 @@ pub struct Fault {
 
 impl Fault {
     fn new(whose: Whose, text: impl Into<String>) -> Self {
-        Self { whose, text: text.into(), hint: None, places: Vec::new() }
+        Self { whose, text: text.into(), details: Vec::new(), hint: None, places: Vec::new() }
     }
 
     /// The author of the data has to mend it.
@@ -71,6 +74,13 @@ impl Fault {
     pub fn at(mut self, place: impl Into<Option<Place>>) -> Self {
         // One place is told once.
         self.places.extend(place.into().filter(|place| !self.places.contains(place)));
+        self
+    }
+
+    /// The fault with the lines of a text below it.
+    #[must_use]
+    pub fn details(mut self, text: &str) -> Self {
+        self.details.extend(text.lines().map(str::to_owned));
         self
     }
 

@@ -31,6 +31,12 @@ pub trait Function: Send + Sync + 'static {
     /// What its outcome depends on, for early exit; `None` if that cannot be said from the data alone.
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
 
+    /// Whether what it needs on this machine is there. Without it a run ends with this fault, and `up`, which needs nothing
+    /// installed, leaves it out.
+    fn ready(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Does the job. An error is for when it cannot be done; what is wrong with single things goes to [`Cx::fault`].
     fn run(&self, cx: &Cx<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
 }
@@ -129,6 +135,8 @@ pub trait DynamicFunction: Send + Sync {
     fn about(&self) -> &About;
     /// See [`Function::state`].
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
+    /// See [`Function::ready`].
+    fn ready(&self) -> Result<(), Fault>;
     /// See [`Function::run`].
     fn run<'a>(&'a self, cx: &'a Cx<'_>) -> BoxFuture<'a, Result<(), Fault>>;
 }
@@ -140,6 +148,10 @@ impl<F: Function> DynamicFunction for F {
 
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault> {
         Function::state(self, data, options)
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        Function::ready(self)
     }
 
     fn run<'a>(&'a self, cx: &'a Cx<'_>) -> BoxFuture<'a, Result<(), Fault>> {

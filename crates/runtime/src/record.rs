@@ -62,6 +62,9 @@ pub struct Bundle {
 pub struct Told {
     /// The sentence.
     pub text: String,
+    /// More of it, line by line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
     /// What to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -136,6 +139,7 @@ impl Record {
         let options = outcome.options.iter().map(|(flag, values)| (flag.to_owned(), values.to_vec()));
         let decisions = outcome.decisions.iter().map(|decision| Told {
             text: decision.text.clone(),
+            details: Vec::new(),
             hint: None,
             whose: None,
             places: decision.places.iter().map(line).collect(),
@@ -172,6 +176,7 @@ impl Shard {
         let held = shard.held.iter().map(|held| planned(&held.change, Some(held.why.clone()), line));
         let waits = shard.waits.iter().map(|wait| Told {
             text: wait.text.clone(),
+            details: Vec::new(),
             hint: None,
             whose: None,
             places: wait.place.iter().map(line).collect(),
@@ -200,6 +205,7 @@ fn told(fault: &Fault, line: &dyn Fn(&Place) -> String) -> Told {
     let whose = serde_json::to_value(fault.whose).ok().and_then(|word| word.as_str().map(str::to_owned));
     Told {
         text: fault.text.clone(),
+        details: fault.details.clone(),
         hint: fault.hint.clone(),
         whose,
         places: fault.places.iter().map(line).collect(),

@@ -44,6 +44,14 @@ impl Room {
         }
     }
 
+    /// Whether what it needs on this machine is there; see [`Function::ready`].
+    pub fn ready(&self) -> Result<(), Fault> {
+        match self {
+            Self::Staged(_) => Ok(()),
+            Self::Function(room) => room.ready(),
+        }
+    }
+
     /// Its declared state, if it has one.
     pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<Box<dyn AnyDeclared>>, Fault> {
         let _doing = activity::phase("declare", "declare");

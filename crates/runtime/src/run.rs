@@ -174,7 +174,10 @@ async fn perform(
         }
         Room::Function(function) => {
             let cx = Cx::new(data, request, permits, &judge);
-            let ran = round::guarded(request.limits.phase, "run", function.run(&cx)).await;
+            let ran = match function.ready() {
+                Ok(()) => round::guarded(request.limits.phase, "run", function.run(&cx)).await,
+                Err(fault) => Err(fault),
+            };
             let did = cx.finish();
             let mut shard = ShardOutcome::new(ShardState::Ran);
             shard.rounds = 1;

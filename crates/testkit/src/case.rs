@@ -8,6 +8,7 @@
 //! | `yaml base data/PATH` | the file before the proposed change; with any of these, the run is compared with base |
 //! | `text base without` | files that base has not, a line each |
 //! | `yaml world` | the sandbox before: file ↦ content |
+//! | `toml config` | what the operator configured, in place of what the harness does |
 //! | `text flags` | flags of the run, a line each |
 //! | `text plan` | what a dry run shows; empty by default |
 //! | `text notes` | what a dry run says besides, if the case is about that |
@@ -29,6 +30,8 @@ pub struct Case {
     pub base_without: Vec<String>,
     /// The world before.
     pub world: String,
+    /// What the operator configured, in place of what the harness does.
+    pub config: Option<String>,
     /// Flags of the run.
     pub flags: Vec<String>,
     /// What a dry run shows.
@@ -75,6 +78,7 @@ impl Case {
             ["base", path] => drop(self.base.insert(path.to_owned(), body)),
             ["world"] => self.world = body,
             ["after"] => self.after = Some(body),
+            ["config"] => self.config = Some(body),
             ["flags"] => self.flags = body.split_whitespace().map(str::to_owned).collect(),
             ["plan"] => self.plan = body,
             ["notes"] => self.notes = Some(body),

@@ -4,12 +4,12 @@
 //! `KUBEBUILDER_ASSETS` says that they are; else they are built once, into the cache folder, from what the machine's own
 //! apt is set up to fetch. The system is left as it is: packages are unpacked in the cache, not installed.
 
-mod apt;
 mod go;
 mod source;
-mod steps;
 
 use super::Provision;
+use super::apt::Apt;
+use super::steps::Steps;
 use crate::command::CommandLine;
 use crate::house::Cache;
 use crate::talk;
@@ -18,7 +18,6 @@ use qontract_testcluster::Binaries;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use steps::Steps;
 
 /// The version that Debian 12 has.
 const VERSION: &str = "1.20.2";
@@ -74,7 +73,7 @@ impl Provision for Kubernetes {
         remove_leftovers(&home)?;
         let work = home.join(format!("work-{}", std::process::id()));
         fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
-        let steps = Steps::logged_in(home.join("build.log"))?;
+        let steps = Steps::logged_in("kubernetes", home.join("build.log"))?;
         if let Err(error) = build(&work, &steps) {
             fs::remove_dir_all(&work)?;
             bail!("{error:#}\nhint: {HINT}");
@@ -130,7 +129,7 @@ fn build(work: &Path, steps: &Steps) -> Result<()> {
         bail!("there is no `apt-get` on this machine to get the source of Kubernetes with");
     }
     let (root, bin) = (work.join("root"), work.join("bin"));
-    let apt = apt::Apt::isolated(&work.join("apt"), steps)?;
+    let apt = Apt::isolated(&work.join("apt"), steps)?;
     let mut packages = vec!["etcd-server", "kubernetes-client", source::REFLECT2];
     packages.extend(go::missing());
     packages.extend(source::missing());

@@ -63,6 +63,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         metrics: Arc::new(Metrics::default()),
         mode,
         every: arguments.every,
+        left_out: std::sync::Mutex::default(),
     };
     if arguments.once {
         let exit = runtime.block_on(crew.once());

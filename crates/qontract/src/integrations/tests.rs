@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
 use qontract_client_kubernetes::Sandbox;
+use qontract_client_promtool::{Promtool, find};
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{Pair, Verdict, affected};
 use qontract_runtime::{Data, Ended, Loaded, Options, Request, Source, run};
@@ -37,7 +38,9 @@ async fn no_integration_writes_in_a_dry_run() {
     );
     let writes: Arc<Mutex<Vec<String>>> = Arc::default();
     let world = Unwritable { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
-    let targets = Targets::of(Arc::new(world), &example()).unwrap();
+    let program = std::env::var_os("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
+    let promtool = Promtool::new(find(Some(program.as_ref()), None));
+    let targets = Targets::of(Arc::new(world), promtool, &example()).unwrap();
     let head = loaded(&example_bundle(), &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
     for entry in &ALL {

@@ -1,10 +1,10 @@
 //! The source of the servers: Debian's package, and the two things that it lacks to build here.
 
 use super::VERSION;
-use super::apt::Apt;
 use super::go::Go;
-use super::steps::Steps;
 use crate::command::CommandLine;
+use crate::setup::apt::Apt;
+use crate::setup::steps::Steps;
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeSet;
 use std::fs;

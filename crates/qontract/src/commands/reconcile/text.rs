@@ -83,6 +83,9 @@ fn line(change: &Planned) -> String {
 
 fn told(word: &str, told: &Told) -> String {
     let mut text = format!("{word}: {}\n", shown(&told.text));
+    for line in &told.details {
+        text.push_str(&format!("    {}\n", shown(line)));
+    }
     for place in &told.places {
         text.push_str(&format!("    --> {}\n", shown(place)));
     }

@@ -1,7 +1,7 @@
 //! The loops of `up`: one for each integration that the data defines and the binary has.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct Crew {
     pub metrics: Arc<Metrics>,
     pub mode: Mode,
     pub every: Duration,
+    /// What is missing something on this machine, and was told about.
+    pub left_out: Mutex<BTreeSet<String>>,
 }
 
 /// Who tells about the loops, by integration.
@@ -86,20 +88,37 @@ impl Voices {
 }
 
 impl Crew {
-    /// The integrations to run: defined in the data, and compiled in or configured.
+    /// The integrations to run: defined in the data, compiled in or configured, and with all they need on this machine.
     fn names(&self) -> anyhow::Result<Vec<String>> {
         let defined = listing::all(&*self.feed.side()?.source)?;
         let is_here = |name: &String| {
             self.config.integrations.contains_key(name)
                 || ALL.iter().any(|entry| (entry.about)().name == *name)
         };
-        let names: Vec<String> = defined.into_iter().map(|(name, _)| name).filter(is_here).collect();
+        let names = defined.into_iter().map(|(name, _)| name).filter(is_here);
+        let names: Vec<String> = names.filter(|name| !self.leaves_out(name)).collect();
         if names.is_empty() {
             let text = "the data defines no integration that is here: a file of the schema \
                 `/app-sre/integration-1.yml` defines one, and `qontract integrations` lists those that are here";
             self.log.write(&Line::new(Level::Warning, text));
         }
         Ok(names)
+    }
+
+    /// Whether something is missing on this machine that an integration needs, which is told once.
+    fn leaves_out(&self, name: &str) -> bool {
+        // Programs of the process form are the operator's to see to; what cannot be made is told when it is started.
+        if self.config.integrations.contains_key(name) {
+            return false;
+        }
+        let Ok(room) = integrations::room(name, &self.config, &self.targets) else { return false };
+        let Err(fault) = room.ready() else { return false };
+        if self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
+            let hint = fault.hint.map_or(String::new(), |hint| format!("; {hint}"));
+            let line = Line::new(Level::Warning, format!("left out: {}{hint}", fault.text));
+            self.log.write(&line.with("integration", name));
+        }
+        true
     }
 
     fn voice(&self, name: &str) -> Arc<Voice> {

@@ -1,4 +1,4 @@
-//! The steps of a long build: each is said when it begins, what its commands print goes to a log.
+//! The steps of an install that takes a while: each is said when it begins, what its commands print goes to a log.
 
 use crate::command::CommandLine;
 use crate::talk;
@@ -10,23 +10,25 @@ use std::time::Instant;
 /// How many lines of the log a failure shows.
 const LAST_LINES: usize = 15;
 
-/// Where the log is, and since when it is written.
+/// What is installed, where the log is, and since when it is written.
 #[derive(Debug)]
 pub struct Steps {
+    of: &'static str,
     log: PathBuf,
     start: Instant,
 }
 
 impl Steps {
     /// Begins a new log.
-    pub fn logged_in(log: PathBuf) -> Result<Self> {
+    pub fn logged_in(of: &'static str, log: PathBuf) -> Result<Self> {
         File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        Ok(Self { log, start: Instant::now() })
+        Ok(Self { of, log, start: Instant::now() })
     }
 
     /// Says what is being done, and since when it all began.
     pub fn say(&self, what: &str) {
-        talk::say(format_args!("setup: kubernetes: {:>4} s: {what}", self.start.elapsed().as_secs()));
+        let (of, seconds) = (self.of, self.start.elapsed().as_secs());
+        talk::say(format_args!("setup: {of}: {seconds:>4} s: {what}"));
     }
 
     /// Says what is being done, and does it; a failure names the step and the log.
@@ -53,7 +55,7 @@ mod tests {
     fn a_failure_names_the_step_and_the_log_and_shows_its_end() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let log = folder.path().join("build.log");
-        let steps = Steps::logged_in(log.clone()).expect("a log");
+        let steps = Steps::logged_in("x", log.clone()).expect("a log");
         steps.run("saying so", &CommandLine::new("echo so")).expect("it ends well");
         let error = steps.run("looking", &CommandLine::new("ls /no/such/folder")).expect_err("it fails");
         let error = error.to_string();

@@ -1,0 +1,42 @@
+//! Where the program is.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The program that is configured, else the first of this name on the path; or the words for where it was looked for.
+pub fn find(configured: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, String> {
+    if let Some(program) = configured {
+        let found = is_program(program).then(|| program.to_owned());
+        return found.ok_or_else(|| format!("`{}` is no program", program.display()));
+    }
+    let folders = path.map(std::env::split_paths).into_iter().flatten();
+    // A relative folder on the path would depend on where we were started.
+    let mut programs = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("promtool"));
+    programs.find(|program| is_program(program)).ok_or_else(|| "it is not on the `PATH`".to_owned())
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+    use std::path::Path;
+
+    #[test]
+    fn what_is_configured_counts_alone_and_the_path_else() {
+        let check = |configured: Option<&str>, path: &str, expect: Result<&str, &str>| {
+            let found = find(configured.map(Path::new), Some(path.as_ref()));
+            let found = found.as_ref().map(|path| path.to_str().unwrap()).map_err(String::as_str);
+            assert_eq!(found, expect);
+        };
+        check(Some("/bin/sh"), "", Ok("/bin/sh"));
+        check(Some("/no/promtool"), "/bin", Err("`/no/promtool` is no program"));
+        check(Some("/etc/passwd"), "/bin", Err("`/etc/passwd` is no program"));
+        check(None, "/no/such/folder:.", Err("it is not on the `PATH`"));
+        check(None, "", Err("it is not on the `PATH`"));
+    }
+}

@@ -1,0 +1,157 @@
+//! The contract, with the real program; and its limits, with programs that do not keep to anything.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use qontract_access::ReadPermit;
+use qontract_client_promtool::{Limits, Promtool, PromtoolError, Verdict, find};
+use qontract_testkit::Scratch;
+use serde_json::{Map, Value, json};
+
+fn real() -> Promtool {
+    let program = std::env::var_os("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
+    Promtool::new(find(Some(Path::new(&program)), None))
+}
+
+fn permit() -> ReadPermit {
+    ReadPermit::for_data()
+}
+
+fn rules(expr: &str) -> Value {
+    json!({"groups": [{"name": "g", "rules": [{"alert": "Down", "expr": expr, "labels": {"x": "ü{{ $value }}"}}]}]})
+}
+
+fn test(expected: &Value) -> Map<String, Value> {
+    let test = json!({
+        "rule_files": ["/no/such/file"],
+        "tests": [{
+            "interval": "1m",
+            "input_series": [{"series": "up{job=\"a\"}", "values": "1 1 0 0"}],
+            "alert_rule_test": [{"eval_time": "3m", "alertname": "Down", "exp_alerts": expected}],
+        }],
+    });
+    test.as_object().unwrap().clone()
+}
+
+#[tokio::test]
+async fn rules_that_can_be_read_pass_and_others_are_told_in_its_words() {
+    let check = async |rules: Value| real().check_rules(&permit(), &rules).await.unwrap();
+    assert_eq!(check(rules("up == 0")).await, Verdict::Passed);
+    let words = "group \"g\", rule 1, \"Down\": could not parse expression: 1:6: parse error: unexpected end of input";
+    assert_eq!(check(rules("up ==")).await, Verdict::Failed(words.to_owned()));
+    let Verdict::Failed(words) = check(json!({"groups": [], "rules": []})).await else { panic!("it passed") };
+    assert!(words.contains("field rules not found"), "{words}");
+}
+
+#[tokio::test]
+async fn a_test_is_about_the_rules_that_are_given_whatever_files_it_names() {
+    let check = async |expected: Value| {
+        real().test_rules(&permit(), &rules("up == 0"), &test(&expected)).await.unwrap()
+    };
+    assert_eq!(check(json!([{"exp_labels": {"job": "a", "x": "ü0"}}])).await, Verdict::Passed);
+    let Verdict::Failed(words) = check(json!([])).await else { panic!("it passed") };
+    assert!(words.starts_with("alertname: Down, time: 3m,\n    exp:[],\n    got:["), "{words}");
+}
+
+#[tokio::test]
+async fn a_program_that_is_missing_is_no_pass() {
+    let none = Promtool::new(find(Some(Path::new("/no/promtool")), None));
+    let error = none.check_rules(&permit(), &rules("up")).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no promtool: `/no/promtool` is no program");
+    assert!(none.ready().is_err() && real().ready().is_ok());
+}
+
+/// A program in place of promtool.
+struct Stand {
+    scratch: Scratch,
+    program: PathBuf,
+}
+
+impl Stand {
+    fn of(script: &str) -> Self {
+        let scratch = Scratch::new();
+        let source = scratch.write("source", format!("#!/bin/sh\n{script}\n"));
+        let program = scratch.path().join("promtool");
+        // Written by another process: a program that a fork of ours still has open cannot be started.
+        let installed = Command::new("install").args(["-m", "755"]).args([&source, &program]).status();
+        assert!(installed.unwrap().success());
+        Self { scratch, program }
+    }
+
+    async fn asked(&self, limits: Limits) -> Result<Verdict, PromtoolError> {
+        let promtool = Promtool::new(Ok(self.program.clone())).limits(limits);
+        promtool.check_rules(&permit(), &rules("up")).await
+    }
+
+    /// Waits until the process whose number is in a file is gone.
+    async fn is_gone(&self, file: &str) {
+        // On a busy machine it may have been ended before it began.
+        let Ok(text) = std::fs::read_to_string(self.scratch.path().join(file)) else { return };
+        let Ok(pid) = text.trim().parse::<i32>() else { return };
+        // Whoever is reparented is reaped by somebody else, some time; a zombie is gone as well.
+        let is_there = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+        };
+        while is_there() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_that_hangs_is_late_and_takes_along_what_it_started() {
+    let stand = Stand::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; wait"#);
+    let short = Limits { deadline: Duration::from_secs(1), ..Limits::default() };
+    let error = stand.asked(short).await.unwrap_err();
+    assert!(matches!(error, PromtoolError::Late(_)) && error.is_transient(), "{error}");
+    stand.is_gone("left").await;
+}
+
+#[tokio::test]
+async fn one_that_ends_takes_along_what_it_left_behind() {
+    let stand = Stand::of(r#"sleep 600 & echo $! > "$(dirname "$0")/left"; exit 0"#);
+    assert_eq!(stand.asked(Limits::default()).await.unwrap(), Verdict::Passed);
+    stand.is_gone("left").await;
+}
+
+#[tokio::test]
+async fn one_that_nobody_waits_for_is_killed() {
+    let stand = Stand::of(
+        r#"echo $$ > "$(dirname "$0")/new"; mv "$(dirname "$0")/new" "$(dirname "$0")/left"; sleep 600"#,
+    );
+    {
+        let mut asked = Box::pin(stand.asked(Limits::default()));
+        let left = stand.scratch.path().join("left");
+        while !left.exists() {
+            let soon = tokio::time::timeout(Duration::from_millis(1), &mut asked).await;
+            assert!(soon.is_err(), "it ended: {soon:?}");
+        }
+    }
+    stand.is_gone("left").await;
+}
+
+#[tokio::test]
+async fn one_that_floods_is_ended() {
+    let stand = Stand::of("yes");
+    let error = stand.asked(Limits { output: 1000, ..Limits::default() }).await.unwrap_err();
+    assert!(matches!(error, PromtoolError::Loud(1000)), "{error}");
+}
+
+#[tokio::test]
+async fn one_that_breaks_gives_no_verdict() {
+    let told = async |script: &str| Stand::of(script).asked(Limits::default()).await.unwrap_err().to_string();
+    assert_eq!(told("echo oh >&2; exit 2").await, "promtool ended without a verdict (exit code 2): oh");
+    assert_eq!(told("kill -9 $$").await, "promtool ended without a verdict (signal 9): ");
+}
+
+#[tokio::test]
+async fn it_is_alone() {
+    let stand = Stand::of(
+        r#"test -z "$HOME$CARGO_MANIFEST_DIR" && test "$(stat -c %a .)" = 700 && test -z "$(cat)" && ls | tr '\n' ' ' >&2; exit 1"#,
+    );
+    let verdict = stand.asked(Limits::default()).await.unwrap();
+    assert_eq!(verdict, Verdict::Failed("rules.yaml stderr stdout".to_owned()));
+}

@@ -1,0 +1,77 @@
+//! Checks the rules of Prometheus that namespaces name, and runs their tests, with promtool.
+
+mod judge;
+mod query;
+mod render;
+mod rules;
+
+use std::collections::BTreeMap;
+
+use qontract_client_promtool::Promtool;
+use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::{About, Cx, Data, Fault, Function, FunctionState, Options, ShardKey};
+use serde_json::{Value, json};
+
+use judge::fault;
+
+/// The name of the integration.
+pub const NAME: &str = "prometheus-rules-tester";
+
+/// The integration.
+pub struct PrometheusRulesTester {
+    about: About,
+    promtool: Promtool,
+}
+
+/// What it says about itself.
+pub fn about() -> About {
+    About::new(NAME, "Checks rules of Prometheus, and runs their tests")
+        .query::<query::Rules>()
+        .selects("cluster-name", "cluster")
+        .excludes("exclude-cluster", "cluster")
+        .looks_up()
+}
+
+impl PrometheusRulesTester {
+    /// The integration with this promtool.
+    pub fn new(promtool: Promtool) -> Self {
+        Self { about: about(), promtool }
+    }
+}
+
+fn key(cluster: &str) -> ShardKey {
+    ShardKey::new([("cluster", cluster)])
+}
+
+impl Function for PrometheusRulesTester {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Per cluster all rules and tests as they are rendered. Where they are named does not matter.
+    fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
+        let found = rules::rules(data)?;
+        let mut clusters: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for rule in &found.rules {
+            clusters.entry(rule.cluster.clone()).or_default().push(json!(rule));
+        }
+        let mut declared = Declared::new(json!(found.services));
+        for (cluster, rules) in clusters {
+            declared.add(key(&cluster), Shard::new((), Value::Array(rules), None));
+        }
+        Ok(Some(declared))
+    }
+
+    fn ready(&self) -> Result<(), Fault> {
+        self.promtool.ready().map_err(|error| fault(&error))
+    }
+
+    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+        let mut found = rules::rules(cx.data)?;
+        found.rules.retain(|rule| cx.options.select(&self.about.flags, &key(&rule.cluster)));
+        for fault in judge::faults(&self.promtool, cx, &found).await {
+            cx.fault(fault);
+        }
+        Ok(())
+    }
+}

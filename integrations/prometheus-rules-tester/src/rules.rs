@@ -1,0 +1,200 @@
+//! What the data says: every rule that a namespace names, rendered, with its tests. Pure.
+
+use std::collections::BTreeSet;
+
+use qontract_graphql::Node;
+use qontract_runtime::{Data, Fault, Place, Query};
+use qontract_template::Dialect;
+use serde::{Deserialize as _, Serialize};
+use serde_json::{Map, Value};
+
+use crate::NAME;
+use crate::query::{
+    Namespace, NamespaceOpenshiftResource, NamespaceOpenshiftResourcePrometheusRule as Entry, Rules,
+};
+use crate::render::{Variables, rendered, variables};
+
+/// All rules, and what they have to keep to.
+pub struct Found {
+    /// The services that alerts may be about; any, if the settings do not list them.
+    pub services: Option<BTreeSet<String>>,
+    /// The rules, in the order of the data.
+    pub rules: Vec<Rule>,
+}
+
+/// A rule that a namespace names.
+#[derive(Serialize)]
+pub struct Rule {
+    /// The cluster of the namespace.
+    #[serde(skip)]
+    pub cluster: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The path of the resource.
+    pub path: String,
+    /// Where it is named.
+    #[serde(skip)]
+    pub place: Option<Place>,
+    /// The object, rendered; or why there is none.
+    pub body: Result<Value, String>,
+    /// Its tests.
+    pub tests: Vec<Test>,
+}
+
+/// A test of a rule.
+#[derive(Serialize)]
+pub struct Test {
+    /// The path of the resource.
+    pub path: String,
+    /// The test, rendered, as promtool takes it; or why there is none.
+    pub body: Result<Map<String, Value>, String>,
+}
+
+/// Every rule that a namespace names.
+pub fn rules(data: &Data) -> Result<Found, Fault> {
+    let answered = data.declared(&Query::of::<Rules>())?;
+    let answer = Rules::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
+    let settings = answer.app_interface_settings_v1.into_iter().flatten();
+    let services = settings.filter_map(|settings| settings.alerting_services).next();
+    let mut found =
+        Found { services: services.map(|services| services.into_iter().collect()), rules: Vec::new() };
+    for (index, namespace) in answer.namespaces_v1.into_iter().flatten().enumerate() {
+        if is_left_alone(&namespace) {
+            continue;
+        }
+        let at = format!("/namespaces_v1/{index}");
+        for (pointer, entry) in entries(&namespace, &at) {
+            let (Some(node), Some(parent)) = (lookup(&answered.data, &pointer), lookup(&answered.data, &at))
+            else {
+                return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
+            };
+            let place = answered.places.of(&pointer);
+            let values = variables(entry.variables.as_deref(), node, parent);
+            found.rules.push(rule(data, &namespace, entry, place, values)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the data wants it gone, or switches us off there.
+fn is_left_alone(namespace: &Namespace) -> bool {
+    let off = namespace.cluster.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
+    namespace.delete.unwrap_or_default() || off.is_some_and(|names| names.iter().any(|name| name == NAME))
+}
+
+/// The rules that a namespace names, itself or by what it shares with others, and where they are in the answer.
+fn entries<'n>(namespace: &'n Namespace, at: &str) -> Vec<(String, &'n Entry)> {
+    let own = namespace.openshift_resources.iter().map(|list| (format!("{at}/openshiftResources"), list));
+    let shared = namespace.shared_resources.iter().flatten().enumerate();
+    let shared = shared.map(|(index, shared)| {
+        (format!("{at}/sharedResources/{index}/openshiftResources"), &shared.openshift_resources)
+    });
+    let listed = own.chain(shared).flat_map(|(at, list)| {
+        list.iter().enumerate().map(move |(index, entry)| (format!("{at}/{index}"), entry))
+    });
+    let rule = |(at, entry): (String, &'n NamespaceOpenshiftResource)| match entry {
+        NamespaceOpenshiftResource::PrometheusRule(rule) => Some((at, rule)),
+        NamespaceOpenshiftResource::VaultSecret(_)
+        | NamespaceOpenshiftResource::Resource(_)
+        | NamespaceOpenshiftResource::ResourceTemplate(_)
+        | NamespaceOpenshiftResource::Route(_)
+        | NamespaceOpenshiftResource::Other => None,
+    };
+    listed.filter_map(rule).collect()
+}
+
+/// What stands at a pointer in an answer, whose names need no escapes.
+fn lookup<'n>(node: &'n Node, pointer: &str) -> Option<&'n Node> {
+    pointer.split('/').skip(1).try_fold(node, |node, step| match node {
+        Node::Object(fields) => fields.iter().find(|(name, _)| **name == *step).map(|(_, value)| value),
+        Node::List(items) => items.get(step.parse::<usize>().ok()?),
+        Node::Null | Node::Flag(_) | Node::Int(_) | Node::Float(_) | Node::Text(_) => None,
+    })
+}
+
+fn rule(
+    data: &Data,
+    namespace: &Namespace,
+    entry: &Entry,
+    place: Option<Place>,
+    values: Result<Variables, String>,
+) -> Result<Rule, Fault> {
+    let (cluster, name) = (namespace.cluster.name.clone(), namespace.name.clone());
+    let Some(resource) = &entry.resource else {
+        let body = Err("there is no such resource".to_owned());
+        return Ok(Rule { cluster, namespace: name, path: String::new(), place, body, tests: Vec::new() });
+    };
+    let told = |path: &str, text: String| -> Result<Value, String> {
+        let values = values.as_ref().map_err(Clone::clone)?;
+        let text = match entry.r#type.as_deref() {
+            Some("resource") => text,
+            Some("resource-template-extracurlyjinja2") => {
+                rendered(data, (path, &text), Dialect::ExtraCurly, values)?
+            }
+            Some("resource-template-jinja2") => rendered(data, (path, &text), Dialect::Jinja2, values)?,
+            other => return Err(format!("`{}` is no type of rules", other.unwrap_or_default())),
+        };
+        qontract_yaml::json::read(text.as_bytes())
+    };
+    let mut tests = Vec::new();
+    for path in entry.tests.iter().flatten() {
+        let text = data.resource(path)?.ok_or_else(|| "there is no such resource".to_owned());
+        let body = text.and_then(|text| told(path, text)).and_then(|test| fit(test, &resource.path));
+        tests.push(Test { path: path.clone(), body });
+    }
+    let body = told(&resource.path, resource.content.clone()).and_then(object);
+    Ok(Rule { cluster, namespace: name, path: resource.path.clone(), place, body, tests })
+}
+
+/// A rule that promtool can be asked about.
+fn object(body: Value) -> Result<Value, String> {
+    match body.get("spec") {
+        Some(Value::Object(_)) => Ok(body),
+        _ => Err("it is no object with a `spec`".to_owned()),
+    }
+}
+
+/// A test as promtool takes it. It must be about this rule: promtool is content with a test of nothing.
+fn fit(test: Value, rule: &str) -> Result<Map<String, Value>, String> {
+    let Value::Object(mut test) = test else { return Err("it is no map".to_owned()) };
+    // Ours, not promtool's.
+    for field in ["$schema", "target_clusters"] {
+        test.remove(field);
+    }
+    let files = test.get("rule_files").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    match files.iter().find(|file| file.as_str() != Some(rule)) {
+        None if files.is_empty() => Err(format!("its `rule_files` do not name `{rule}`")),
+        None => Ok(test),
+        Some(other) => Err(format!("its `rule_files` name {other}, and not `{rule}` alone")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fit;
+    use serde_json::{Value, json};
+
+    fn check(test: Value, expect: Result<Value, &str>) {
+        assert_eq!(
+            fit(test, "/r.yaml").map(Value::Object).as_ref().map_err(String::as_str),
+            expect.as_ref().map_err(|text| *text)
+        );
+    }
+
+    #[test]
+    fn a_test_is_about_its_rule_alone() {
+        let files = json!({"rule_files": ["/r.yaml"], "tests": []});
+        check(files.clone(), Ok(files));
+        check(
+            json!({"$schema": "/x.yml", "target_clusters": [], "rule_files": ["/r.yaml"]}),
+            Ok(json!({"rule_files": ["/r.yaml"]})),
+        );
+        check(json!({"tests": []}), Err("its `rule_files` do not name `/r.yaml`"));
+        check(json!({"rule_files": []}), Err("its `rule_files` do not name `/r.yaml`"));
+        check(
+            json!({"rule_files": ["/r.yaml", "r.yaml"]}),
+            Err("its `rule_files` name \"r.yaml\", and not `/r.yaml` alone"),
+        );
+        check(json!([]), Err("it is no map"));
+    }
+}

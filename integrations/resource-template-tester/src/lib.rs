@@ -1,0 +1,58 @@
+//! Compares what templates render to with what their tests expect, so that a change of a template is seen as what it makes.
+
+mod compare;
+mod query;
+mod render;
+mod tests;
+
+use qontract_runtime::state::{Declared, Shard};
+use qontract_runtime::{About, Cx, Data, Fault, Function, FunctionState, Options, ShardKey};
+use serde_json::{Value, json};
+
+/// The name of the integration.
+pub const NAME: &str = "resource-template-tester";
+
+/// The integration.
+pub struct ResourceTemplateTester {
+    about: About,
+}
+
+/// What it says about itself.
+pub fn about() -> About {
+    About::new(NAME, "Compares what templates render to with what their tests expect")
+        .query::<query::Tests>()
+        .looks_up()
+}
+
+impl Default for ResourceTemplateTester {
+    fn default() -> Self {
+        Self { about: about() }
+    }
+}
+
+impl Function for ResourceTemplateTester {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Per test what is expected, and what the namespaces make of the template.
+    fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
+        let mut declared = Declared::new(Value::Null);
+        for test in tests::tests(data)? {
+            // Two tests may have one name; the file is the test.
+            let key = ShardKey::new([("test", test.path.as_str())]);
+            let place = test.place.clone();
+            declared.add(key, Shard::new((), json!(test), place));
+        }
+        Ok(Some(declared))
+    }
+
+    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+        for test in tests::tests(cx.data)? {
+            for fault in compare::faults(&test) {
+                cx.fault(fault);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! What the data says: each test, what it expects, and what every namespace makes of its template. Pure.
+
+use std::collections::BTreeMap;
+
+use qontract_graphql::Node;
+use qontract_runtime::{Data, Fault, Place, Query};
+use qontract_template::Dialect;
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
+
+use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Resource, Tests};
+use crate::render::{rendered, variables};
+
+/// A test of a template.
+#[derive(Serialize)]
+pub struct Test {
+    /// Its file.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    #[serde(skip)]
+    pub place: Option<Place>,
+    /// The path of the template.
+    pub template: String,
+    /// The path of what is expected.
+    pub expected_path: String,
+    /// What is expected; or why that is not known.
+    pub expected: Result<Value, String>,
+    /// What the namespaces make of the template.
+    pub made: Vec<Made>,
+}
+
+/// What a namespace makes of a template.
+#[derive(Clone, Serialize)]
+pub struct Made {
+    /// The namespace, with its cluster.
+    pub namespace: String,
+    /// Where it names the template.
+    #[serde(skip)]
+    pub place: Option<Place>,
+    /// The object; or why there is none.
+    pub body: Result<Value, String>,
+}
+
+/// All tests.
+pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
+    let answered = data.declared(&Query::of::<Tests>())?;
+    let answer = Tests::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
+    let listed = answer.resource_template_tests_v1.unwrap_or_default();
+    let settings = answer.app_interface_settings_v1.into_iter().flatten().next();
+    let repo = settings.map(|settings| settings.repo_url);
+    let mut made: BTreeMap<String, Vec<Made>> =
+        listed.iter().map(|test| (test.resource_path.clone(), Vec::new())).collect();
+    for (index, namespace) in answer.namespaces_v1.into_iter().flatten().enumerate() {
+        let at = format!("/namespaces_v1/{index}");
+        for (pointer, entry, resource) in entries(&namespace, &at) {
+            let Some(list) = made.get_mut(&resource.path) else { continue };
+            let (Some(node), Some(parent)) = (lookup(&answered.data, &pointer), lookup(&answered.data, &at))
+            else {
+                return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
+            };
+            let body = told(data, entry, resource, (node, parent)).and_then(|text| object(&text));
+            let body = body.map(|body| with_source(body, repo.as_deref(), &resource.path));
+            let name = format!("{}/{}", namespace.cluster.name, namespace.name);
+            list.push(Made { namespace: name, place: answered.places.of(&pointer), body });
+        }
+    }
+    let mut all = Vec::new();
+    for (index, test) in listed.into_iter().enumerate() {
+        let text = data.resource(&test.expected_result)?;
+        let text = text.ok_or_else(|| "there is no such resource".to_owned());
+        all.push(Test {
+            path: test.path,
+            name: test.name,
+            place: answered.places.of(&format!("/resource_template_tests_v1/{index}")),
+            made: made.get(&test.resource_path).cloned().unwrap_or_default(),
+            template: test.resource_path,
+            expected: text.and_then(|text| qontract_yaml::json::read(text.as_bytes())),
+            expected_path: test.expected_result,
+        });
+    }
+    Ok(all)
+}
+
+/// What a namespace names that has a text, itself or by what it shares with others, and where that is in the answer.
+fn entries<'n>(namespace: &'n Namespace, at: &str) -> Vec<(String, &'n Entry, &'n Resource)> {
+    let own = namespace.openshift_resources.iter().map(|list| (format!("{at}/openshiftResources"), list));
+    let shared = namespace.shared_resources.iter().flatten().enumerate();
+    let shared = shared.map(|(index, shared)| {
+        (format!("{at}/sharedResources/{index}/openshiftResources"), &shared.openshift_resources)
+    });
+    let listed = own.chain(shared).flat_map(|(at, list)| {
+        list.iter().enumerate().map(move |(index, entry)| (format!("{at}/{index}"), entry))
+    });
+    listed.filter_map(|(at, entry)| Some((at, entry, resource(entry)?))).collect()
+}
+
+fn resource(entry: &Entry) -> Option<&Resource> {
+    match entry {
+        Entry::Resource(one) => one.resource.as_ref(),
+        Entry::ResourceTemplate(one) => one.resource.as_ref(),
+        Entry::Route(one) => one.resource.as_ref(),
+        Entry::PrometheusRule(one) => one.resource.as_ref(),
+        Entry::VaultSecret(_) | Entry::Other => None,
+    }
+}
+
+/// What stands at a pointer in an answer, whose names need no escapes.
+fn lookup<'n>(node: &'n Node, pointer: &str) -> Option<&'n Node> {
+    pointer.split('/').skip(1).try_fold(node, |node, step| match node {
+        Node::Object(fields) => fields.iter().find(|(name, _)| **name == *step).map(|(_, value)| value),
+        Node::List(items) => items.get(step.parse::<usize>().ok()?),
+        Node::Null | Node::Flag(_) | Node::Int(_) | Node::Float(_) | Node::Text(_) => None,
+    })
+}
+
+/// The text of an entry: the resource, or what it renders to.
+fn told(
+    data: &Data,
+    entry: &Entry,
+    resource: &Resource,
+    (node, namespace): (&Node, &Node),
+) -> Result<String, String> {
+    let (r#type, own) = match entry {
+        Entry::ResourceTemplate(one) => (one.r#type.as_deref().unwrap_or("jinja2"), &one.variables),
+        Entry::PrometheusRule(one) => (one.r#type.as_deref().unwrap_or_default(), &one.variables),
+        Entry::Resource(_) | Entry::Route(_) | Entry::VaultSecret(_) | Entry::Other => ("resource", &None),
+    };
+    let dialect = match r#type {
+        "resource" => return Ok(resource.content.clone()),
+        "jinja2" | "resource-template-jinja2" => Dialect::Jinja2,
+        "extracurlyjinja2" | "resource-template-extracurlyjinja2" => Dialect::ExtraCurly,
+        other => return Err(format!("`{other}` is no type of templates")),
+    };
+    let values = variables(own.as_deref(), node, namespace)?;
+    rendered(data, (&resource.path, &resource.content), dialect, &values)
+}
+
+/// The object that a text holds, without its `$schema`.
+fn object(text: &str) -> Result<Value, String> {
+    let mut body = qontract_yaml::json::read(text.as_bytes())?;
+    body.as_object_mut()
+        .ok_or_else(|| "it is no object, but a list or a value".to_owned())?
+        .remove("$schema");
+    Ok(body)
+}
+
+/// Alerts of Prometheus tell in which file they are.
+fn with_source(mut body: Value, repo: Option<&str>, path: &str) -> Value {
+    let (true, Some(repo)) = (body["kind"] == "PrometheusRule", repo) else { return body };
+    let address = format!("{repo}/blob/master/resources{path}");
+    let groups = body.pointer_mut("/spec/groups").and_then(Value::as_array_mut).into_iter().flatten();
+    let lists = groups.filter_map(|group| group.get_mut("rules").and_then(Value::as_array_mut));
+    for annotations in lists.flatten().filter_map(|rule| rule.get_mut("annotations")) {
+        if let Some(annotations) = annotations.as_object_mut().filter(|annotations| !annotations.is_empty()) {
+            annotations.insert("html_url".to_owned(), Value::from(address.as_str()));
+        }
+    }
+    body
+}
