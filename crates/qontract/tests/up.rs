@@ -37,6 +37,14 @@ fn once_makes_the_world_what_the_data_says_and_then_has_nothing_to_do() {
     assert!(!scratch.path().join("sandbox").exists(), "a dry run makes nothing");
     let (code, told) = once(scratch.path(), &[]);
     assert!(code == 0 && told.contains("+ create Namespace `catalog-stage`"), "{told}");
+    for made in
+        ["~ label Namespace", "+ create ResourceQuota", "+ create LimitRange", "+ create NetworkPolicy"]
+    {
+        assert!(told.contains(made), "{made}: {told}");
+    }
+    for made in ["+ create RoleBinding", "+ create ClusterRoleBinding"] {
+        assert!(told.contains(made), "{made}: {told}");
+    }
     assert!(scratch.path().join(FILE).exists());
     let (code, told) = once(scratch.path(), &[]);
     assert!(code == 0 && !told.contains("create"), "{told}");
@@ -80,6 +88,7 @@ fn once_with_bad_data_ends_with_its_findings() {
 #[test]
 fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
     let scratch = stage();
+    assert_eq!(once(scratch.path(), &[]).0, 0);
     let mut terminal =
         Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
     terminal.until("all 13");
@@ -101,6 +110,7 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
 #[test]
 fn a_sandbox_is_worked_on_by_one_at_a_time() {
     let scratch = stage();
+    assert_eq!(once(scratch.path(), &[]).0, 0);
     let mut terminal =
         Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
     terminal.until("sleeps  ok");

@@ -28,20 +28,30 @@ fn loaded(bytes: &[u8], pool: &Pool) -> Option<Arc<dyn Source>> {
     Some(Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).ok()?))))
 }
 
+/// The namespaces of a bundle: cluster and name.
+fn namespaces(bundle: &[u8]) -> Vec<(String, String)> {
+    let bundle: Value = serde_json::from_slice(bundle).unwrap();
+    let files = bundle["data"].as_object().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let all = files.values().filter(|file| file["$schema"] == "/openshift/namespace-1.yml");
+    all.map(|file| (text(&files[file["cluster"]["$ref"].as_str().unwrap()]["name"]), text(&file["name"])))
+        .collect()
+}
+
 #[tokio::test]
 async fn no_integration_writes_in_a_dry_run() {
-    let scratch = Scratch::new();
-    // One namespace that the data wants gone, so that there is something to remove, too.
-    scratch.write(
-        "clusters/cliffs-stage/_cluster/Namespace/catalog-legacy.yaml",
-        "apiVersion: v1\nkind: Namespace\nmetadata: {name: catalog-legacy}\n",
-    );
+    let (scratch, bytes) = (Scratch::new(), example_bundle());
+    // All namespaces are there, so that there is something to label, and one that is to go.
+    for (cluster, name) in namespaces(&bytes) {
+        let body = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
+        scratch.write(&format!("clusters/{cluster}/_cluster/Namespace/{name}.yaml"), body);
+    }
     let writes: Arc<Mutex<Vec<String>>> = Arc::default();
     let world = Unwritable { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
     let program = std::env::var_os("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
     let promtool = Promtool::new(find(Some(program.as_ref()), None));
     let targets = Targets::of(Arc::new(world), promtool, &example()).unwrap();
-    let head = loaded(&example_bundle(), &Pool::default()).unwrap();
+    let head = loaded(&bytes, &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
     for entry in &ALL {
         let room = (entry.make)(&targets).unwrap();
@@ -63,8 +73,11 @@ fn mutate(bundle: &mut Value, chance: &mut Chance) {
     let part = ["data", "data", "data", "resources"][chance.below(4)];
     let files = bundle[part].as_object_mut().unwrap();
     // Every other change is one of something that integrations read.
-    let read =
-        |path: &&String| ["/namespaces/", "/clusters/", "/queries/"].iter().any(|part| path.contains(part));
+    let read = |path: &&String| {
+        ["/namespaces/", "/clusters/", "/queries/", "/access/", "/platform/"]
+            .iter()
+            .any(|part| path.contains(part))
+    };
     let near: Vec<&String> = files.keys().filter(read).collect();
     let path = match chance.below(2) {
         0 if !near.is_empty() => near[chance.below(near.len())].clone(),
