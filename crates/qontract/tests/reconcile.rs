@@ -129,7 +129,7 @@ fn what_an_integration_may_not_read_is_refused_before_anything_runs() {
     scratch.write(file, listed.replace("name: openshift-namespaces", "name: something-else"));
     check("reconcile-undefined", scratch.path(), &reconcile(&["openshift-namespaces"]));
     check("integrations-schemas", scratch.path(), &["integrations", "schemas", "openshift-namespaces"]);
-    assert!(!scratch.path().join("sandbox").exists());
+    assert!(!scratch.path().join("sandbox/clusters").exists());
 }
 
 #[test]
