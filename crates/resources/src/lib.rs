@@ -9,6 +9,7 @@ mod declare;
 mod family;
 mod item;
 mod parse;
+pub mod preview;
 pub mod query;
 mod render;
 mod resolve;

@@ -16,13 +16,13 @@ use crate::variables;
 const ROUNDS: usize = 8;
 
 /// Queries of templates, answered by the data; what they were answered is remembered.
-struct Queries<'d> {
+pub(crate) struct Queries<'d> {
     data: &'d Source,
     answers: RefCell<BTreeMap<Address, Answer>>,
 }
 
 impl<'d> Queries<'d> {
-    fn new(data: &'d Source) -> Self {
+    pub(crate) fn new(data: &'d Source) -> Self {
         Self { data, answers: RefCell::default() }
     }
 }
@@ -58,8 +58,7 @@ fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<
         Err(fault) => return Err(fault.to_string()),
     };
     let answered = data.ad_hoc(rendered.expose(), None).map_err(|error| error.to_string())?;
-    let json = serde_json::to_string(&answered.data).map_err(|error| error.to_string())?;
-    match variables::json(Some(&json))? {
+    match variables::of_node(&answered.data) {
         Data::Map(fields) => Ok(fields.into_iter().next().map_or(Data::Null, |(_, value)| value)),
         other => Ok(other),
     }

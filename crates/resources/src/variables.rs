@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use qontract_graphql::Node;
 use qontract_template::Data;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -71,6 +72,21 @@ impl<'de> Visitor<'de> for Reader {
 pub fn json(text: Option<&str>) -> Result<Data, String> {
     let text = text.unwrap_or("null");
     serde_json::from_str::<Ordered>(text).map(|Ordered(data)| data).map_err(|error| error.to_string())
+}
+
+/// A tree of an answer as a value.
+pub fn of_node(node: &Node) -> Data {
+    match node {
+        Node::Null => Data::Null,
+        Node::Flag(flag) => Data::Bool(*flag),
+        Node::Int(number) => Data::Int((*number).into()),
+        Node::Float(number) => Data::Float(*number),
+        Node::Text(text) => Data::text(&**text),
+        Node::List(items) => Data::List(items.iter().map(of_node).collect()),
+        Node::Object(fields) => {
+            Data::Map(fields.iter().map(|(name, value)| (name.to_string(), of_node(value))).collect())
+        }
+    }
 }
 
 /// The variables of an entry: its own, and `resource`, which is the entry with its namespace. `None` where `variables` is no map.

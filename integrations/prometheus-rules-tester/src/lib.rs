@@ -2,7 +2,6 @@
 
 mod judge;
 mod query;
-mod render;
 mod rules;
 
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ use crate::NAME;
 use crate::query::{
     Namespace, NamespaceOpenshiftResource, NamespaceOpenshiftResourcePrometheusRule as Entry, Rules,
 };
-use crate::render::{Variables, rendered, variables};
+use qontract_resources::preview::{Variables, rendered, variables};
 
 /// All rules, and what they have to keep to.
 pub struct Found {

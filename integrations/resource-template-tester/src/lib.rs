@@ -2,7 +2,6 @@
 
 mod compare;
 mod query;
-mod render;
 mod tests;
 
 use qontract_runtime::state::{Declared, Shard};

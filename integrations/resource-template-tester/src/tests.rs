@@ -9,7 +9,7 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Resource, Tests};
-use crate::render::{rendered, variables};
+use qontract_resources::preview::{rendered, variables};
 
 /// A test of a template.
 #[derive(Serialize)]

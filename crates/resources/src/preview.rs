@@ -1,0 +1,69 @@
+//! Templates rendered from the data alone, for whoever checks them: what lies outside is its own address, and queries are answered by the
+//! data.
+
+use qontract_graphql::Node;
+use qontract_runtime::Data as Source;
+use qontract_template::{Data, Declared, Dialect, Outcome, Request, render};
+
+use crate::render::Queries;
+use crate::variables::{json, of_node};
+
+/// The variables of a template.
+pub type Variables = Vec<(String, Data)>;
+
+/// What a template renders to.
+pub fn rendered(
+    data: &Source,
+    (path, text): (&str, &str),
+    dialect: Dialect,
+    variables: &Variables,
+) -> Result<String, String> {
+    let source = qontract_template::Source::new(path, text).dialect(dialect);
+    match render(&Request::new(source, variables), &Declared(Queries::new(data))) {
+        Ok(Outcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
+        Ok(Outcome::Needs(_)) => Err("it looks outside".to_owned()),
+        Err(fault) => Err(format!("line {}: {}", fault.line, fault.message)),
+    }
+}
+
+/// The variables of an entry: its own, and `resource`, which is the entry with its namespace.
+pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Variables, String> {
+    let mut variables = match own.map(|text| json(Some(text))).transpose()? {
+        Some(Data::Map(variables)) => variables,
+        None | Some(Data::Null) => Vec::new(),
+        Some(_) => return Err("`variables` is no map".to_owned()),
+    };
+    let mut resource = fields(entry);
+    resource.push(("namespace".to_owned(), of_namespace(namespace)?));
+    variables.retain(|(name, _)| name != "resource");
+    variables.push(("resource".to_owned(), Data::Map(resource)));
+    Ok(variables)
+}
+
+/// A namespace as templates see it: without what it names, and with the parameters of its environment as a map.
+fn of_namespace(namespace: &Node) -> Result<Data, String> {
+    let mut all = fields(namespace);
+    all.retain(|(name, _)| name != "openshiftResources" && name != "sharedResources");
+    for (name, value) in &mut all {
+        let Data::Map(environment) = value else { continue };
+        let parameters =
+            environment.iter_mut().find(|(field, _)| name == "environment" && field == "parameters");
+        if let Some((_, Data::Text(text))) = parameters {
+            let parsed = json(Some(text.as_str()))?;
+            environment.retain(|(field, _)| field != "parameters");
+            environment.push(("parameters".to_owned(), parsed));
+        }
+    }
+    Ok(Data::Map(all))
+}
+
+/// The fields of an object, without those that only tell its type.
+fn fields(node: &Node) -> Variables {
+    match of_node(node) {
+        Data::Map(mut fields) => {
+            fields.retain(|(name, _)| name != "__typename");
+            fields
+        }
+        _ => Vec::new(),
+    }
+}
