@@ -93,7 +93,7 @@ pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, F
         }
         Err(mut trouble) => {
             if run.is_sensitive {
-                trouble.message = untold(trouble.kind).to_owned();
+                untold(trouble.kind).clone_into(&mut trouble.message);
             }
             Err(trouble.placed(source.path, run.line))
         }
