@@ -1,5 +1,6 @@
 //! Rooms that keep objects of Kubernetes: they say what is wanted where; all else is the same for each of them.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ impl Estate {
         let thing = self.thing(&kind, name);
         let wanted = match Desired::new(body) {
             Ok(desired) => {
-                let (estate, moved_from) = (Arc::clone(self), Default::default());
+                let (estate, moved_from) = (Arc::clone(self), BTreeSet::new());
                 Wanted::Present(Item { estate, kind, desired, is_sensitive, moved_from })
             }
             Err(why) => Wanted::Unresolved(Fault::author(why.to_string())),
