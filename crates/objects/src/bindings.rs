@@ -32,7 +32,7 @@ pub struct Person {
 }
 
 impl Members {
-    /// Binds all of them, as a cluster knows them that lets people in by `services`, to a ClusterRole: by objects of a `kind`, which is
+    /// Binds all of them, as a cluster knows them that lets people in by `services`, to a `ClusterRole`: by objects of a `kind`, which is
     /// `RoleBinding` or `ClusterRoleBinding`.
     pub fn bind(
         &self,
@@ -54,7 +54,7 @@ impl Members {
         });
         for bound in people.map(Ok).chain(accounts) {
             let (name, subject) = bound?;
-            all.add_until(binding(kind, role, &name, subject), until, place.cloned())?;
+            all.add_until(binding(kind, role, &name, &subject), until, place.cloned())?;
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Members {
 }
 
 /// One binds one: so each comes and goes alone.
-fn binding(kind: &str, role: &str, name: &str, subject: Value) -> Value {
+fn binding(kind: &str, role: &str, name: &str, subject: &Value) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),
         "kind": kind,

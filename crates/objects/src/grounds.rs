@@ -62,8 +62,8 @@ impl<S> Grounds<S> {
             return;
         }
         let target = if is_admin { reached.as_admin() } else { Ok(reached.cluster) };
-        let state = target.map_err(Fault::author).and_then(|target| Ok((target, state?)));
-        self.insert(key, place, disabled, state, places);
+        let state = target.map_err(Fault::author).and_then(|target| Ok((target, (state?, places))));
+        self.insert(key, place, disabled, state);
     }
 
     /// Adds a namespace that is passed over, and why.
@@ -74,8 +74,8 @@ impl<S> Grounds<S> {
         let (key, place) = (ground.key(), ground.place);
         let by = format!("the namespace `{}`: {why}", ground.namespace);
         let disabled = Some(Disabled { by, place: place.clone() });
-        let state = Ok((ground.reached.cluster, S::default()));
-        self.insert(key, place, disabled, state, BTreeMap::new());
+        let state = Ok((ground.reached.cluster, (S::default(), BTreeMap::new())));
+        self.insert(key, place, disabled, state);
     }
 
     /// Adds a whole cluster, for objects that are in no namespace.
@@ -91,8 +91,8 @@ impl<S> Grounds<S> {
         if self.is_twin((&reached, ""), &key, "cluster", place.as_ref()) {
             return;
         }
-        let state = state.map(|state| (reached.cluster, state));
-        self.insert(key, place, disabled, state, places);
+        let state = state.map(|state| (reached.cluster, (state, places)));
+        self.insert(key, place, disabled, state);
     }
 
     /// Whether it is there already under another name, which is wrong: two of one server would undo each other's work in turns.
@@ -122,11 +122,10 @@ impl<S> Grounds<S> {
         key: ShardKey,
         place: Option<Place>,
         disabled: Option<Disabled>,
-        state: Result<(Cluster, S), Fault>,
-        places: BTreeMap<String, Place>,
+        state: Result<(Cluster, Stated<S>), Fault>,
     ) {
         match state {
-            Ok((target, state)) => {
+            Ok((target, (state, places))) => {
                 let mut shard = Shard { disabled, ..Shard::new(target, state, place) };
                 shard.places.extend(places);
                 self.declared.add(key, shard);

@@ -61,7 +61,8 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
     let start = &page.commands("Start it")[0];
     let mut terminal = Terminal::run(scratch.path(), &refs(start));
     terminal.until("+ create Namespace `billing-stage`");
-    terminal.until("~ label Namespace `catalog-stage`");
+    // Not the first time, when it is not there yet.
+    terminal.until("INFO    ~ label Namespace `catalog-stage`");
     terminal.until("sleeps  ok");
     let look: Vec<&str> = page.lines("Start it").last().unwrap().split(' ').collect();
     let shown = Command::new(look[0]).args(&look[1..]).current_dir(scratch.path()).output().unwrap();

@@ -137,8 +137,6 @@ fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
     };
     let quotas = |more: &[&str]| stage.run("openshift-resourcequotas", more);
     quota("lots");
-    let (code, plan) = quotas(&["--dry-run"]);
-    assert!(code == 0 && plan.contains("+ create ResourceQuota `compute`"), "it cannot be told yet: {plan}");
     assert_eq!(stage.reconcile(&[]).0, 0);
     let (code, plan) = quotas(&["--dry-run"]);
     assert_eq!(code, 1, "{plan}");
@@ -151,6 +149,42 @@ fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
     let (code, plan) = quotas(&["--dry-run"]);
     assert_eq!(code, 0, "{plan}");
     assert!(plan.contains("~ change ResourceQuota `compute`"), "{plan}");
+}
+
+#[test]
+fn what_a_cluster_makes_of_an_object_is_what_was_declared() {
+    let stage = Stage::new();
+    let (name, other) = (stage.name("all"), stage.name("let-in"));
+    let role = stage.name("role");
+    for (file, text) in [
+        ("quota", "$schema: /openshift/quota-1.yml\nname: q\nquotas:\n- name: jobs\n  resources: {limits: {cpu: '1'}, pods: 3}\n  scopes: [Terminating]\n- name: objects\n  resources: {pods: 1000}\n".to_owned()),
+        ("limits", "$schema: /openshift/limitrange-1.yml\nname: l\nlimits:\n- type: Container\n  default: {memory: 1024Mi}\n  max: {cpu: 1000m}\n".to_owned()),
+        ("role", format!("$schema: /access/role-1.yml\nname: r\naccess:\n- namespace: {{$ref: /{name}.yml}}\n  role: view\n- cluster: {{$ref: /clusters/c1.yml}}\n  clusterRole: {role}\n")),
+        ("ann", "$schema: /access/user-1.yml\nname: ann\norg_username: ann\ngithub_username: ann\nroles: [{$ref: /role.yml}]\n".to_owned()),
+        ("bot", "$schema: /access/bot-1.yml\nname: ci\nopenshift_serviceaccount: pipelines/ci\nroles: [{$ref: /role.yml}]\n".to_owned()),
+    ] {
+        stage.write(&format!("data/{file}.yml"), &text);
+    }
+    let allow = format!("networkPoliciesAllow: [{{$ref: /{other}.yml}}]");
+    let all = format!(
+        "managedRoles: true\nquota: {{$ref: /quota.yml}}\nlimitRanges: {{$ref: /limits.yml}}\n{allow}"
+    );
+    stage.declare(&name, &all);
+    stage.declare(&other, "");
+    let server = Stage::cluster("c1", &stage.api.url);
+    stage.write("data/clusters/c1.yml", &format!("{server}managedClusterRoles: true\n"));
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let rooms = ["limitranges", "network-policies", "resourcequotas", "rolebindings", "clusterrolebindings"];
+    for room in rooms.map(|room| format!("openshift-{room}")) {
+        let (code, plan) = stage.run(&room, &[]);
+        assert!(code == 0 && plan.contains("+ create"), "{room}: {plan}");
+        let again = stage.run(&room, &[]);
+        assert_eq!(again, (0, String::new()), "{room}");
+    }
+    // What is of the whole cluster is not left to others.
+    for who in ["ann", "pipelines-ci"] {
+        stage.api.kubectl(&["delete", "clusterrolebinding", &format!("{role}-{who}")], "").text();
+    }
 }
 
 #[test]

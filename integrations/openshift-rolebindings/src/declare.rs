@@ -34,7 +34,7 @@ struct Grant<'a> {
     pointer: String,
 }
 
-/// All that is granted, by cluster and namespace. Whether it is called `role` or `clusterRole`, a ClusterRole is meant.
+/// All that is granted, by cluster and namespace. Whether it is called `role` or `clusterRole`, a `ClusterRole` is meant.
 fn grants(roles: &[Role]) -> BTreeMap<(&str, &str), Vec<Grant<'_>>> {
     let mut grants: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (index, role) in roles.iter().enumerate() {

@@ -22,8 +22,16 @@ impl Stage {
         for part in ["schemas", "graphql-schemas"] {
             stage.scratch.copy(&example().join(part), &format!("repo/{part}"));
         }
-        for room in ["openshift-namespaces", "openshift-namespace-labels", "openshift-resourcequotas"] {
-            let own = format!("data/integrations/{room}.yml");
+        for room in [
+            "clusterrolebindings",
+            "limitranges",
+            "namespace-labels",
+            "namespaces",
+            "network-policies",
+            "resourcequotas",
+            "rolebindings",
+        ] {
+            let own = format!("data/integrations/openshift-{room}.yml");
             stage.write(&own, &std::fs::read_to_string(example().join(&own)).unwrap());
         }
         stage.write("data/clusters/c1.yml", &Self::cluster("c1", &stage.api.url));
@@ -50,7 +58,7 @@ impl Stage {
     /// The datafile of a cluster.
     pub fn cluster(name: &str, server: &str) -> String {
         format!(
-            "$schema: /openshift/cluster-1.yml\nname: {name}\nserverUrl: {server}\nautomationToken: {{path: creds/admin, field: token}}\n"
+            "$schema: /openshift/cluster-1.yml\nname: {name}\nserverUrl: {server}\nauth: []\nautomationToken: {{path: creds/admin, field: token}}\n"
         )
     }
 
