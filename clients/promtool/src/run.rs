@@ -46,7 +46,7 @@ pub async fn run(
         }
         let is_loud =
             |name: &&str| fs::metadata(folder.path().join(name)).is_ok_and(|file| file.len() > limits.output);
-        if SAID.iter().any(|name| is_loud(name)) {
+        if SAID.iter().any(is_loud) {
             return Err(PromtoolError::Loud(limits.output));
         }
         tokio::time::sleep(LOOK).await;
