@@ -68,7 +68,9 @@ fn printed(value: &Value) -> Vec<String> {
 fn unfolded(line: &str) -> Vec<String> {
     let quoted = line.find(": \"").map(|place| line.split_at(place + 2));
     let text = quoted.and_then(|(key, quoted)| Some((key, serde_json::from_str::<String>(quoted).ok()?)));
-    let Some((key, text)) = text.filter(|(_, text)| text.contains('\n')) else { return vec![line.to_owned()] };
+    let Some((key, text)) = text.filter(|(_, text)| text.contains('\n')) else {
+        return vec![line.to_owned()];
+    };
     let margin = " ".repeat(line.len() - line.trim_start_matches([' ', '-']).len() + 2);
     let head = format!("{key}{}", if text.ends_with('\n') { "|" } else { "|-" });
     std::iter::once(head).chain(text.lines().map(|line| format!("{margin}{line}"))).collect()
@@ -175,6 +177,6 @@ mod tests {
         check("a", "ab", &["  a", "+ b"]);
         check("", "b", &["+ b"]);
         check("abcdefghijk", "XbcdefghijY", &["- a", "+ X", "  b", "  c", "  …", "  i", "  j", "- k", "+ Y"]);
-        check("abcd", "badc", &["- a", "  b", "+ a", "+ d", "  c", "- d"]);
+        check("abcd", "badc", &["- a", "  b", "- c", "+ a", "  d", "+ c"]);
     }
 }
