@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -29,7 +30,8 @@ pub async fn run(
     files: &[(&str, &Value)],
     limits: Limits,
 ) -> Result<Verdict, PromtoolError> {
-    let folder = tempfile::Builder::new().prefix("qontract-promtool-").tempdir();
+    let ours_alone = fs::Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new().prefix("qontract-promtool-").permissions(ours_alone).tempdir();
     let folder = folder.map_err(PromtoolError::Files)?;
     for (name, value) in files {
         // JSON is YAML, too.

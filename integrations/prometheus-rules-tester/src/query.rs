@@ -194,9 +194,9 @@ pub struct Namespace {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Rules {
     /// `app_interface_settings_v1`
-    pub app_interface_settings_v1: Option<Vec<AppInterfaceSettings>>,
+    pub settings: Option<Vec<AppInterfaceSettings>>,
     /// `namespaces_v1`
-    pub namespaces_v1: Option<Vec<Namespace>>,
+    pub namespaces: Option<Vec<Namespace>>,
 }
 
 impl qontract_graphql::Operation for Rules {

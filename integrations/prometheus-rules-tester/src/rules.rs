@@ -54,15 +54,15 @@ pub struct Test {
 pub fn rules(data: &Data) -> Result<Found, Fault> {
     let answered = data.declared(&Query::of::<Rules>())?;
     let answer = Rules::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
-    let settings = answer.app_interface_settings_v1.into_iter().flatten();
-    let services = settings.filter_map(|settings| settings.alerting_services).next();
+    let mut settings = answer.settings.into_iter().flatten();
+    let services = settings.find_map(|settings| settings.alerting_services);
     let mut found =
         Found { services: services.map(|services| services.into_iter().collect()), rules: Vec::new() };
-    for (index, namespace) in answer.namespaces_v1.into_iter().flatten().enumerate() {
+    for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
         if is_left_alone(&namespace) {
             continue;
         }
-        let at = format!("/namespaces_v1/{index}");
+        let at = format!("/namespaces/{index}");
         for (pointer, entry) in entries(&namespace, &at) {
             let (Some(node), Some(parent)) = (lookup(&answered.data, &pointer), lookup(&answered.data, &at))
             else {
@@ -70,7 +70,7 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
             };
             let place = answered.places.of(&pointer);
             let values = variables(entry.variables.as_deref(), node, parent);
-            found.rules.push(rule(data, &namespace, entry, place, values)?);
+            found.rules.push(rule(data, &namespace, entry, place, &values)?);
         }
     }
     Ok(found)
@@ -117,7 +117,7 @@ fn rule(
     namespace: &Namespace,
     entry: &Entry,
     place: Option<Place>,
-    values: Result<Variables, String>,
+    values: &Result<Variables, String>,
 ) -> Result<Rule, Fault> {
     let (cluster, name) = (namespace.cluster.name.clone(), namespace.name.clone());
     let Some(resource) = &entry.resource else {
@@ -175,10 +175,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn check(test: Value, expect: Result<Value, &str>) {
-        assert_eq!(
-            fit(test, "/r.yaml").map(Value::Object).as_ref().map_err(String::as_str),
-            expect.as_ref().map_err(|text| *text)
-        );
+        let told = fit(test, "/r.yaml").map(Value::Object);
+        assert_eq!(told, expect.map_err(str::to_owned));
     }
 
     #[test]

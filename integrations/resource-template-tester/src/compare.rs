@@ -177,6 +177,6 @@ mod tests {
         check("a", "ab", &["  a", "+ b"]);
         check("", "b", &["+ b"]);
         check("abcdefghijk", "XbcdefghijY", &["- a", "+ X", "  b", "  c", "  …", "  i", "  j", "- k", "+ Y"]);
-        check("abcd", "badc", &["- a", "  b", "+ a", "+ d", "  c", "- d"]);
+        check("abcd", "badc", &["- a", "  b", "- c", "+ a", "  d", "+ c"]);
     }
 }

@@ -19,7 +19,7 @@ pub struct ResourceTemplateTester {
 /// What it says about itself.
 pub fn about() -> About {
     About::new(NAME, "Compares what templates render to with what their tests expect")
-        .query::<query::Tests>()
+        .query::<query::TemplateTests>()
         .looks_up()
 }
 

@@ -204,18 +204,18 @@ pub struct Namespace {
     pub shared_resources: Option<Vec<SharedResources>>,
 }
 
-/// The answer to `Tests`.
+/// The answer to `TemplateTests`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Tests {
+pub struct TemplateTests {
     /// `app_interface_settings_v1`
-    pub app_interface_settings_v1: Option<Vec<AppInterfaceSettings>>,
+    pub settings: Option<Vec<AppInterfaceSettings>>,
     /// `resource_template_tests_v1`
-    pub resource_template_tests_v1: Option<Vec<ResourceTemplateTest>>,
+    pub tests: Option<Vec<ResourceTemplateTest>>,
     /// `namespaces_v1`
-    pub namespaces_v1: Option<Vec<Namespace>>,
+    pub namespaces: Option<Vec<Namespace>>,
 }
 
-impl qontract_graphql::Operation for Tests {
-    const NAME: &'static str = "Tests";
+impl qontract_graphql::Operation for TemplateTests {
+    const NAME: &'static str = "TemplateTests";
     const TEXT: &'static str = QUERY;
 }

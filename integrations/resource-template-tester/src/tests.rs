@@ -8,7 +8,7 @@ use qontract_template::Dialect;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Resource, Tests};
+use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Resource, TemplateTests};
 use qontract_resources::preview::{rendered, variables};
 
 /// A test of a template.
@@ -45,15 +45,16 @@ pub struct Made {
 
 /// All tests.
 pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
-    let answered = data.declared(&Query::of::<Tests>())?;
-    let answer = Tests::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
-    let listed = answer.resource_template_tests_v1.unwrap_or_default();
-    let settings = answer.app_interface_settings_v1.into_iter().flatten().next();
+    let answered = data.declared(&Query::of::<TemplateTests>())?;
+    let answer =
+        TemplateTests::deserialize(answered.data.clone()).map_err(|error| Fault::us(error.to_string()))?;
+    let listed = answer.tests.unwrap_or_default();
+    let settings = answer.settings.into_iter().flatten().next();
     let repo = settings.map(|settings| settings.repo_url);
     let mut made: BTreeMap<String, Vec<Made>> =
         listed.iter().map(|test| (test.resource_path.clone(), Vec::new())).collect();
-    for (index, namespace) in answer.namespaces_v1.into_iter().flatten().enumerate() {
-        let at = format!("/namespaces_v1/{index}");
+    for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
+        let at = format!("/namespaces/{index}");
         for (pointer, entry, resource) in entries(&namespace, &at) {
             let Some(list) = made.get_mut(&resource.path) else { continue };
             let (Some(node), Some(parent)) = (lookup(&answered.data, &pointer), lookup(&answered.data, &at))
@@ -73,7 +74,7 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
         all.push(Test {
             path: test.path,
             name: test.name,
-            place: answered.places.of(&format!("/resource_template_tests_v1/{index}")),
+            place: answered.places.of(&format!("/tests/{index}")),
             made: made.get(&test.resource_path).cloned().unwrap_or_default(),
             template: test.resource_path,
             expected: text.and_then(|text| qontract_yaml::json::read(text.as_bytes())),
