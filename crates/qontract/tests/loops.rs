@@ -58,9 +58,10 @@ fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
         ),
         "{metrics}"
     );
-    scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("tier: edge", "tier: core"));
-    running.json("change Namespace `catalog-stage`");
-    assert!(scratch.read(FILE).contains("tier: core"));
+    let other = scratch.read(NAMESPACE).replace("name: catalog-stage", "name: catalog-staging");
+    scratch.write(NAMESPACE, other);
+    running.json("create Namespace `catalog-staging`");
+    assert!(scratch.path().join(FILE.replace("catalog-stage", "catalog-staging")).exists());
     running.signal(Signal::USR1);
     // It may still be at it, or sleep already.
     let told = running.json("\"WARNING\"");
