@@ -88,7 +88,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
             reader.is_gone().await;
             ends.ask();
         });
-        tokio::spawn(signals::listen(stopper, move || known.all(), Arc::clone(&log)));
+        signals::listen(stopper, move || known.all(), Arc::clone(&log))?;
         tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices)));
         crew.keep(voices, stop).await
     })?;

@@ -102,7 +102,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
             let bound = Health { metrics, voices, budget: QUIET }.serve(address).await?;
             keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
         }
-        tokio::spawn(signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log)));
+        signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
         let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
         if let Some(pushing) = pushing.clone() {
             let ended = Arc::clone(&ended);

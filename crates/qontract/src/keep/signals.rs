@@ -5,19 +5,30 @@ use std::sync::Arc;
 use qontract_diagnostics::counted;
 use qontract_runtime::looping::Stopper;
 use qontract_telemetry::log::{Level, Line, Log};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::keep::voice::{Status, Voice};
 
-/// Listens until it is asked to end: `SIGTERM` and `SIGINT` end, `SIGUSR1` tells what every loop is doing.
-pub async fn listen(
+/// Listens from now on until it is asked to end: `SIGTERM` and `SIGINT` end, `SIGUSR1` tells what every loop is doing.
+pub fn listen(
+    stopper: Stopper,
+    voices: impl Fn() -> Vec<Arc<Voice>> + Send + 'static,
+    log: Arc<Log>,
+) -> std::io::Result<()> {
+    // Before anything is begun: a signal that nobody listens for ends the process on the spot.
+    let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::user_defined1()];
+    let [end, interrupt, dump] = signals.map(signal);
+    tokio::spawn(hear((end?, interrupt?, dump?), stopper, voices, log));
+    Ok(())
+}
+
+async fn hear(
+    (mut end, mut interrupt, mut dump): (Signal, Signal, Signal),
     stopper: Stopper,
     voices: impl Fn() -> Vec<Arc<Voice>>,
     log: Arc<Log>,
-) -> std::io::Result<()> {
-    let (mut end, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut dump = signal(SignalKind::user_defined1())?;
+) {
     loop {
         tokio::select! {
             _ = end.recv() => break,
