@@ -72,8 +72,7 @@ impl Fault {
     /// The fault with a place, if there is one.
     #[must_use]
     pub fn at(mut self, place: impl Into<Option<Place>>) -> Self {
-        // One place is told once.
-        self.places.extend(place.into().filter(|place| !self.places.contains(place)));
+        self.places.extend(place.into());
         self
     }
 

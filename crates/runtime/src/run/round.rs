@@ -192,7 +192,9 @@ impl Crew<'_> {
                     let why = format!("it is not known what {thing} is to be");
                     facts.blocked.insert(thing.scope.clone(), why);
                     let fault = fault.clone().while_doing(&format!("cannot tell what {thing} is to be"));
-                    faults.push(fault.at(place.clone()));
+                    // One place is told once.
+                    let place = place.clone().filter(|place| !fault.places.contains(place));
+                    faults.push(fault.at(place));
                 }
             }
         }
