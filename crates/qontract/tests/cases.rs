@@ -12,9 +12,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use qontract_inventory::{Mark, Owner, canonical, stamp};
 use qontract_testkit::{Case, Scratch, example};
@@ -37,32 +34,52 @@ fn name(path: &Path) -> &str {
     path.file_stem().unwrap().to_str().unwrap()
 }
 
-#[test]
-fn the_cases_of_all_rooms_hold() {
-    let cases: Vec<(PathBuf, PathBuf)> = rooms()
-        .into_iter()
-        .flat_map(|room| folders(&room.join("cases")).into_iter().map(move |file| (room.clone(), file)))
-        .collect();
-    let (count, next, problems) = (cases.len(), AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while let Some((room, file)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let text = fs::read_to_string(file).unwrap();
-            let result = Case::parse(&text).and_then(|case| Stage::new(room, &case).play(&case));
-            if let Err(problem) = result {
-                problems.lock().unwrap().push(format!("{}/{}: {problem}", name(room), name(file)));
-            }
-        }
-    };
-    // Each case has a folder and processes of its own.
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
+/// The cases are played in so many tests, each of which has its own time.
+const PARTS: usize = 8;
+
+/// Plays every case whose turn it is in this part.
+fn play(part: usize) {
+    let mut problems = Vec::new();
+    let mut count = 0;
+    let all = rooms().into_iter().flat_map(|room| {
+        let files = folders(&room.join("cases"));
+        files.into_iter().map(move |file| (room.clone(), file))
     });
-    let mut problems = problems.into_inner().unwrap();
-    problems.sort();
+    for (room, file) in all.skip(part).step_by(PARTS) {
+        let text = fs::read_to_string(&file).unwrap();
+        let result = Case::parse(&text).and_then(|case| Stage::new(&room, &case).play(&case));
+        if let Err(problem) = result {
+            problems.push(format!("{}/{}: {problem}", name(&room), name(&file)));
+        }
+        count += 1;
+    }
     assert!(count > 0);
     assert!(problems.is_empty(), "{} of {count} cases fail\n\n{}", problems.len(), problems.join("\n\n"));
+}
+
+macro_rules! parts {
+    ($($test:ident: $part:literal),* $(,)?) => {
+        $(#[test]
+        fn $test() {
+            play($part);
+        })*
+
+        #[test]
+        fn no_part_is_forgotten() {
+            assert_eq!([$($part),*], std::array::from_fn::<usize, PARTS, _>(|part| part));
+        }
+    };
+}
+
+parts! {
+    the_cases_of_all_rooms_hold_1: 0,
+    the_cases_of_all_rooms_hold_2: 1,
+    the_cases_of_all_rooms_hold_3: 2,
+    the_cases_of_all_rooms_hold_4: 3,
+    the_cases_of_all_rooms_hold_5: 4,
+    the_cases_of_all_rooms_hold_6: 5,
+    the_cases_of_all_rooms_hold_7: 6,
+    the_cases_of_all_rooms_hold_8: 7,
 }
 
 /// Where a case is played.

@@ -31,7 +31,7 @@ pub const QUIET: Duration = Duration::from_mins(1);
 /// So often a loop that gave up is begun anew.
 const BEGINNINGS: u32 = 3;
 
-/// So often `--once` runs what failed for now.
+/// So often `--once` runs what may work the next time.
 const PASSES: u32 = 3;
 
 /// So long at most the others wait for what they build on.
@@ -149,7 +149,7 @@ impl Crew {
         Loop { pace, limits, carrier: Carrier::Thread, once }
     }
 
-    /// Runs each once: all is well if all end well. What failed for now runs again, as what it needs may be there by then: a namespace that
+    /// Runs each once: all is well if all end well. What may work the next time runs again, as what it needs may be there by then: a namespace that
     /// another integration makes.
     pub async fn once(&self) -> anyhow::Result<Exit> {
         let (ground, mut left): (Vec<String>, _) =
