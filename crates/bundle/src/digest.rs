@@ -35,6 +35,11 @@ impl Sha256 {
         Self(bytes)
     }
 
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The digest written as 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();

@@ -120,30 +120,26 @@ impl Engine {
 
     /// Answers a request.
     pub fn answer(&self, request: Request<'_>) -> Answer {
+        match self.ready(request) {
+            Ok(ready) => ready.answer(),
+            Err(answer) => answer,
+        }
+    }
+
+    /// Understands a request without executing it, or tells at once what its answer is.
+    pub fn ready<'e>(&'e self, request: Request<'e>) -> Result<Ready<'e>, Answer> {
         let document = self.document(request.query);
         let document = match &*document {
             Ok(document) => document,
-            Err(failures) => return Answer::refused(failures),
+            Err(failures) => return Err(Answer::refused(failures)),
         };
-        let (plan, variables) = match self.plan(document, request) {
-            Ok(Planned::Query(plan, variables)) => (plan, variables),
-            Ok(Planned::Nothing(failure)) => return Answer::empty(&failure),
-            Err(failures) => return Answer::refused(&failures),
-        };
-        // Answers about the schema alone are the same for ever.
-        let lasting =
-            plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
-        let key = format!("{}\n{}", request.operation.unwrap_or_default(), request.query);
-        if lasting && let Some(known) = self.prepared.introspections.get(&key) {
-            return (*known).clone();
+        match self.plan(document, request) {
+            Ok(Planned::Query { plan, variables, cost }) => {
+                Ok(Ready { engine: self, request, plan, variables, cost })
+            }
+            Ok(Planned::Nothing(failure)) => Err(Answer::empty(&failure)),
+            Err(failures) => Err(Answer::refused(&failures)),
         }
-        let begun = Answer::begin(plan.usual_size.load(Ordering::Relaxed));
-        let answer = Answer::executed(self.execute(&plan, &variables, request, begun));
-        plan.usual_size.store(answer.body.len(), Ordering::Relaxed);
-        if lasting && answer.body.len() < 16 << 20 {
-            self.prepared.introspections.insert(&key, Arc::new(answer.clone()));
-        }
-        answer
     }
 
     /// What a request can touch, without executing it. Provenance, limits on answers and cancellation do not matter.
@@ -151,7 +147,9 @@ impl Engine {
         let document = self.document(request.query);
         let document = document.as_ref().as_ref().map_err(Clone::clone)?;
         match self.plan(document, request)? {
-            Planned::Query(plan, variables) => Ok(crate::footprint::trace(self.schema(), &plan, &variables)),
+            Planned::Query { plan, variables, .. } => {
+                Ok(crate::footprint::trace(self.schema(), &plan, &variables))
+            }
             Planned::Nothing(_) => Ok(Footprint::default()),
         }
     }
@@ -225,14 +223,59 @@ impl Engine {
             let message = format!("The answer would have about {cost} objects, at most {most} are allowed.");
             return Err(one(limit(message)));
         }
-        Ok(Planned::Query(plan, variables))
+        Ok(Planned::Query { plan, variables, cost })
     }
 }
 
 /// What a request asks for.
 pub(crate) enum Planned {
     /// A query to execute.
-    Query(Arc<Plan>, Variables),
+    Query {
+        /// How.
+        plan: Arc<Plan>,
+        /// The values of its variables.
+        variables: Variables,
+        /// About how many objects the answer has.
+        cost: u64,
+    },
     /// Something whose answer is nothing but this error.
     Nothing(Failure),
+}
+
+/// A request that is understood and not yet answered.
+pub struct Ready<'e> {
+    engine: &'e Engine,
+    request: Request<'e>,
+    plan: Arc<Plan>,
+    variables: Variables,
+    cost: u64,
+}
+
+impl Ready<'_> {
+    /// About how many objects the answer has.
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Answers it.
+    pub fn answer(self) -> Answer {
+        let Self { engine, request, plan, variables, .. } = self;
+        // Answers about the schema alone are the same for ever.
+        let lasting =
+            plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
+        let introspections = &engine.prepared.introspections;
+        let key = lasting.then(|| format!("{}\n{}", request.operation.unwrap_or_default(), request.query));
+        if let Some(known) = key.as_ref().and_then(|key| introspections.get(key)) {
+            return (*known).clone();
+        }
+        let begun = Answer::begin(plan.usual_size.load(Ordering::Relaxed));
+        let answer = Answer::executed(engine.execute(&plan, &variables, request, begun));
+        plan.usual_size.store(answer.body.len(), Ordering::Relaxed);
+        if let Some(key) = key
+            && answer.body.len() < 16 << 20
+        {
+            introspections.insert(&key, Arc::new(answer.clone()));
+        }
+        answer
+    }
 }

@@ -96,6 +96,11 @@ impl Index {
         self.schemas.get(schema).map_or(&[], |id| &self.files_of[*id as usize])
     }
 
+    /// How many datafiles there are of each schema.
+    pub fn schemas(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.schema_names.iter().zip(&self.files_of).map(|(name, files)| (&**name, files.len()))
+    }
+
     /// The number of a datafile's schema.
     pub fn schema_of(&self, file: FileId) -> Option<u32> {
         self.schema_of[file as usize]

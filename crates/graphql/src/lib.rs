@@ -52,7 +52,7 @@ mod typed;
 mod variables;
 
 pub use answer::Answer;
-pub use engine::{Engine, Request};
+pub use engine::{Engine, Ready, Request};
 pub use failure::{Code, Failure, Step};
 pub use footprint::{Footprint, Keys, Strays};
 pub use index::Index;

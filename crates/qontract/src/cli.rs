@@ -1,11 +1,13 @@
 //! The shape of the command line. Its doc comments are the reference.
 
 mod run;
+mod serve;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use serve::{PeerServer, Serve};
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 
 /// Makes the world match one Git repository.
@@ -41,6 +43,8 @@ pub enum Command {
     Get(Get),
     /// Ask the data in GraphQL
     Query(Query),
+    /// Answer GraphQL over HTTP, for many bundles, each by its sha
+    Serve(Box<Serve>),
     /// Run an integration: make its part of the world what the data says
     ///
     /// Exit code: 0 all is well, 1 something failed or is held, 4 the data does not define the integration, 5 it reads what
@@ -444,6 +448,8 @@ pub enum PeerTool {
     Reconcile(Box<Reconcile>),
     /// run-integration: run an integration again and again, as the environment says
     RunIntegration,
+    /// qontract-server: answer GraphQL over HTTP, as the environment says
+    Server(PeerServer),
     /// qontract-validator: write a record of every check of a bundle to stdout
     Validator(PeerValidator),
 }

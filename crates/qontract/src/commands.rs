@@ -14,6 +14,7 @@ mod reconcile;
 mod run_integration;
 mod runs;
 mod schema;
+mod serve;
 mod shards;
 mod up;
 mod validate;
@@ -30,6 +31,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Diff(arguments) => diff::run(arguments, printer),
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::Reconcile(arguments) => reconcile::run(*arguments, reconcile::Manner::Own, printer),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
@@ -41,6 +43,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
             PeerTool::Reconcile(arguments) => reconcile::run(*arguments, reconcile::Manner::Peer, printer),
             PeerTool::RunIntegration => run_integration::run(),
+            PeerTool::Server(arguments) => serve::run_peer(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
         Command::Schema(schema) => match schema.action {

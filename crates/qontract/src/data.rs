@@ -52,6 +52,11 @@ impl Side {
         Self { source, input: None, layout: Layout::default() }
     }
 
+    /// The bundle, unless it is asked elsewhere.
+    pub fn bundle(&self) -> Option<Arc<Bundle>> {
+        self.source.engine().map(|engine| Arc::clone(engine.bundle()))
+    }
+
     /// Whether it has the file of a place; a bundle elsewhere is taken to have it.
     pub fn has(&self, place: &Place) -> bool {
         let Some(input) = &self.input else { return true };

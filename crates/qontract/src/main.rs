@@ -55,6 +55,7 @@ fn as_peer(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let peer = match name.as_deref() {
         Some("qontract-bundler") => "bundler",
         Some("qontract-reconcile") => "reconcile",
+        Some("qontract-server") => "server",
         Some("qontract-validator") => "validator",
         Some("run-integration") => "run-integration",
         _ => return arguments,

@@ -3,6 +3,7 @@
 //! **Invariant:** whatever a run does (fail, panic, hang, block its thread), the loop goes on or the process ends; it never
 //! waits for ever (`tests/looping.rs`).
 
+mod crowd;
 mod pace;
 mod stop;
 mod watch;
@@ -21,6 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::fault::panicked;
 use crate::outcome::Ended;
 
+pub use crowd::Crowd;
 pub use pace::Pace;
 pub use stop::{Stop, Stopper};
 pub use watch::{Limits, Stuck};
@@ -89,6 +91,8 @@ pub struct Loop {
     pub limits: Limits,
     /// What a run is carried by.
     pub carrier: Carrier,
+    /// With whom it takes turns.
+    pub crowd: Crowd,
     /// Whether it ends after the first run.
     pub once: bool,
 }
@@ -105,6 +109,10 @@ impl Loop {
     ) -> Finish {
         let (mut failures, mut stuck, mut abandoned) = (0u32, 0u32, 0u32);
         loop {
+            let turn_of_ours = tokio::select! {
+                turn = self.crowd.turn() => turn,
+                () = stop.asked() => return Finish::Stopped,
+            };
             data.mark_unchanged();
             told.tell(Event::Began);
             let ended = match self.run(&*turn, &stop, told).await {
@@ -121,6 +129,7 @@ impl Loop {
                     Ended::Transient
                 }
             };
+            drop(turn_of_ours);
             if self.once {
                 return Finish::Once(ended);
             }

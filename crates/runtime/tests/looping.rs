@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::Ended;
-use qontract_runtime::looping::{Carrier, Event, Finish, Limits, Loop, Pace, Stop, Told, Turn};
+use qontract_runtime::looping::{Carrier, Crowd, Event, Finish, Limits, Loop, Pace, Stop, Told, Turn};
 use qontract_telemetry::activity;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -114,6 +114,7 @@ fn the_loop(once: bool) -> Loop {
             abandoned: 1,
         },
         carrier: Carrier::Task,
+        crowd: Crowd::default(),
         once,
     }
 }
@@ -244,7 +245,7 @@ async fn a_thread_that_is_blocked_is_abandoned_and_beyond_a_limit_it_gives_up() 
         abandoned: 1,
     };
     let pace = Pace { every: short, retry: short, jitter: 0.0 };
-    let looping = Loop { pace, limits, carrier: Carrier::Thread, once: false };
+    let looping = Loop { pace, limits, carrier: Carrier::Thread, crowd: Crowd::default(), once: false };
     let seen = Seen { begun: Instant::now(), events: Mutex::default() };
     let (_sender, data) = watch::channel(0);
     let finish = looping.keep(Arc::new(script), data, Stop::never(), (|| 0.5, &seen)).await;

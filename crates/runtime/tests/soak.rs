@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::Ended;
-use qontract_runtime::looping::{Carrier, Event, Finish, Limits, Loop, Pace, Stop, Told, Turn};
+use qontract_runtime::looping::{Carrier, Crowd, Event, Finish, Limits, Loop, Pace, Stop, Told, Turn};
 use qontract_telemetry::activity;
 use qontract_testkit::Chance;
 use tokio::sync::watch;
@@ -113,6 +113,7 @@ fn fifty_loops_go_on_whatever_happens_in_them() {
                     abandoned: 0,
                 },
                 carrier: Carrier::Thread,
+                crowd: Crowd::default(),
                 once: false,
             };
             let (turn, counts) = (Arc::new(Moody(Mutex::new(Chance::new(seed)))), Arc::clone(counts));

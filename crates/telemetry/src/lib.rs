@@ -7,3 +7,4 @@ pub mod activity;
 pub mod log;
 pub mod measure;
 pub mod metrics;
+pub mod served;

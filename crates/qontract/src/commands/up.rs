@@ -7,11 +7,12 @@ use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
-use qontract_runtime::looping::Stop;
+use qontract_runtime::looping::{Crowd, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
 use qontract_telemetry::metrics::Metrics;
 
@@ -63,6 +64,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         metrics: Arc::new(Metrics::default()),
         mode,
         every: arguments.every,
+        crowd: crowd(),
         left_out: std::sync::Mutex::default(),
     };
     if arguments.once {
@@ -118,6 +120,14 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
     let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();
     Ok(Some(folder.join("sandbox").join(format!("{name}-{}", &own[..8]))))
+}
+
+/// So long at most a run waits for others.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// More runs than cores take no less time together, and each needs memory of its own.
+fn crowd() -> Crowd {
+    Crowd::new(std::thread::available_parallelism().map_or(2, usize::from), PATIENCE)
 }
 
 /// Takes a sandbox for this process.

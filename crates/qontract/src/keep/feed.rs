@@ -56,6 +56,11 @@ impl Folder {
         Self { repo, layout, pool: Pool::default(), state: Mutex::default(), news }
     }
 
+    /// Where it is.
+    pub fn repo(&self) -> &Path {
+        &self.repo
+    }
+
     /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
     pub fn look(&self, show: &dyn Fn(&str)) -> anyhow::Result<Look> {
         let seen = stamp(self.folders());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Pool};
-use qontract_runtime::looping::{Carrier, Finish, Limits, Loop, Pace, Stop};
+use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop};
 use qontract_runtime::slot::Slot;
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
@@ -92,7 +92,8 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         kept: Arc::clone(&voice) as _,
     };
     let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
-    let looping = Loop { pace: keeping.pace, limits, carrier: Carrier::Thread, once: keeping.once };
+    let (carrier, crowd) = (Carrier::Thread, Crowd::default());
+    let looping = Loop { pace: keeping.pace, limits, carrier, crowd, once: keeping.once };
     let finish = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
         let known = Arc::clone(&voice);

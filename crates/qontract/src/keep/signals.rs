@@ -23,6 +23,17 @@ pub fn listen(
     Ok(())
 }
 
+/// Ends when `SIGTERM` or `SIGINT` comes, which are listened for from now on.
+pub fn end() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut end, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = end.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
 async fn hear(
     (mut end, mut interrupt, mut dump): (Signal, Signal, Signal),
     stopper: Stopper,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use qontract_access::Mode;
-use qontract_runtime::looping::{Carrier, Finish, Limits, Loop, Pace, Stop, Stopper};
+use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop, Stopper};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Ended, Options, listing};
 use qontract_telemetry::log::{Level, Line, Log};
@@ -50,6 +50,8 @@ pub struct Crew {
     pub metrics: Arc<Metrics>,
     pub mode: Mode,
     pub every: Duration,
+    /// How many of them run at a time.
+    pub crowd: Crowd,
     /// What is missing something on this machine, and was told about.
     pub left_out: Mutex<BTreeSet<String>>,
 }
@@ -146,7 +148,7 @@ impl Crew {
     fn looping(&self, once: bool) -> Loop {
         let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
         let pace = Pace { every: self.every, retry: Duration::from_secs(1).min(self.every), jitter: 0.1 };
-        Loop { pace, limits, carrier: Carrier::Thread, once }
+        Loop { pace, limits, carrier: Carrier::Thread, crowd: self.crowd.clone(), once }
     }
 
     /// Runs each once: all is well if all end well. What may work the next time runs again, as what it needs may be there by then: a namespace that

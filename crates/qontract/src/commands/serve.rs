@@ -1,0 +1,184 @@
+//! `serve`: GraphQL over HTTP, for many bundles.
+
+mod peer;
+mod places;
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use qontract_bundle::Layout;
+use qontract_server::{Bundles, Listener, Origin, Server, Settings, Shelf, Store, Token, Told};
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::served::ServerMetrics;
+use tokio::net::TcpListener;
+
+use crate::cli::{Serve, variable};
+use crate::exit::{Exit, UsageError};
+use crate::keep::feed::{Folder, Look};
+use crate::keep::signals;
+
+pub use peer::run as run_peer;
+
+/// How many bundles are held at a time because somebody named their shas.
+const MOST_FETCHED: usize = 8;
+
+/// What is served, and how.
+struct Plan {
+    /// All bundles to begin with; the last one is the latest.
+    first: Vec<Arc<dyn Origin>>,
+    /// What is read again.
+    again: Option<Arc<dyn Origin>>,
+    store: Option<Store>,
+    ttl: Duration,
+    listen: SocketAddr,
+    settings: Settings,
+    /// The data repo to follow.
+    followed: Option<Arc<Folder>>,
+    log: Arc<Log>,
+}
+
+/// Serves until it is asked to end.
+pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
+    let talk = arguments.talk.with_environment()?;
+    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(), std::io::stderr()));
+    let settings = Settings {
+        token: token(arguments.token_file)?,
+        answers: arguments.limits.answer_cache << 20,
+        connections: arguments.limits.connections,
+        query_time: arguments.limits.query_time,
+        ..Settings::default()
+    };
+    let at_a_time = arguments.limits.concurrency.unwrap_or(settings.at_a_time);
+    let settings = Settings { at_a_time, ..settings };
+    start(async {
+        let store = match &arguments.store {
+            Some(place) => Some(places::store(place).await?),
+            None => None,
+        };
+        let mut first = Vec::new();
+        for place in &arguments.bundle {
+            first.push(places::bundle(place).await?);
+        }
+        let mut followed = None;
+        if first.is_empty() {
+            let folder = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
+            let folder = Arc::new(Folder::new(folder, Layout::from(arguments.layout)));
+            followed = arguments.watch.then(|| Arc::clone(&folder));
+            first.push(places::repo(folder, &log));
+        }
+        let again = first.last().cloned();
+        serve(Plan { first, again, store, ttl: arguments.ttl, listen: arguments.listen, settings, followed, log })
+            .await
+    })
+}
+
+/// What `Authorization` must be.
+fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
+    let text = match file {
+        Some(file) => Some(
+            std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?,
+        ),
+        None => variable("QONTRACT_SERVER_TOKEN"),
+    };
+    let text = text.map(|text| text.trim().to_owned());
+    if text.as_ref().is_some_and(String::is_empty) {
+        return Err(UsageError("the token is empty".to_owned()).into());
+    }
+    Ok(text.map(|text| Token::new(&text)))
+}
+
+fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let exit = runtime.block_on(serving);
+    // What somebody waited for, and does not any more, is not finished.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn serve(plan: Plan) -> anyhow::Result<Exit> {
+    let Plan { first, again, store, ttl, listen, settings, followed, log } = plan;
+    let ended = signals::end()?;
+    let metrics = Arc::new(ServerMetrics::default());
+    let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    let listener = listener(Arc::clone(&log), Arc::clone(&metrics));
+    let bundles = Arc::new(Bundles::new(Shelf::new(ttl, MOST_FETCHED), again, store, listener));
+    for origin in &first {
+        let name = origin.name();
+        bundles.load(&**origin).await.with_context(|| format!("cannot serve `{name}`"))?;
+    }
+    // Nobody can ask before there is something to tell.
+    let listener = bind(listen).await?;
+    let address = listener.local_addr()?;
+    log.write(&Line::new(Level::Info, format!("Running at http://{address}/graphql")));
+    if let Some(folder) = followed {
+        follow(folder, &bundles, &log);
+    }
+    let new_id = || RandomState::new().build_hasher().finish();
+    let server = Server::new(settings, bundles, metrics, new_id);
+    server
+        .serve(listener, async {
+            ended.await;
+            log.write(&Line::new(Level::Info, "asked to end: what is under way is finished"));
+        })
+        .await;
+    Ok(Exit::Ok)
+}
+
+/// All interfaces of a machine that knows only one kind of addresses are those of that kind.
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(_) if address.ip() == std::net::Ipv6Addr::UNSPECIFIED => {
+            TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    }
+    .with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Says what happens to the bundles.
+fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>) -> Listener {
+    Arc::new(move |told| {
+        let (level, text) = match told {
+            Told::Loaded(sha) => {
+                metrics.loaded();
+                (Level::Info, format!("bundle loaded: {sha}"))
+            }
+            Told::Same(_) => (Level::Info, "skipping reload, data already loaded".to_owned()),
+            Told::RolledBack(sha) => (Level::Info, format!("bundle loaded: {sha} (it was still held)")),
+            Told::Fetched(sha) => (Level::Info, format!("bundle loaded from the store: {sha}")),
+            Told::Dropped(sha) => (Level::Info, format!("removing expired bundle: {sha}")),
+            Told::Failed(why) => {
+                metrics.failed();
+                (Level::Error, format!("not loaded, and everything is as it was: {why}"))
+            }
+        };
+        log.write(&Line::new(level, text));
+    })
+}
+
+/// Serves a data repo as it changes.
+fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
+    let (bundles, log, runtime) = (Arc::clone(bundles), Arc::clone(log), tokio::runtime::Handle::current());
+    std::thread::spawn(move || {
+        let show = {
+            let log = Arc::clone(&log);
+            move |text: &str| log.write(&Line::new(Level::Error, text.trim_end()))
+        };
+        folder.watch(&show, |look| match look {
+            Look::New => {
+                // What fails is said by whoever hears what happens to bundles.
+                let _ = runtime.block_on(bundles.reload());
+            }
+            Look::Bad => {
+                let text = "the data changed and has errors: the last good bundle stays in force";
+                log.write(&Line::new(Level::Error, text));
+            }
+            Look::Same => {}
+        });
+    });
+}

@@ -1,0 +1,72 @@
+//! What differs between two bundles.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use qontract_bundle::Bundle;
+use qontract_bundle::diff::{Change, DatafileChange, Diff, ResourceChange};
+use qontract_bundle::json::JavaScript;
+
+use crate::answers::{Answered, Key};
+use crate::reply::{JSON, Reply};
+use crate::route::Which;
+use crate::serve::{Shared, find, not_found};
+
+/// What differs between two bundles, or in one file of them.
+pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&(String, String)>) -> Reply {
+    let mut engines = Vec::new();
+    for name in [base, head] {
+        let which = Which::Named(name.to_owned());
+        match find(shared, &which).await {
+            Ok(engine) => engines.push(engine),
+            Err(missing) => return not_found(&which, missing),
+        }
+    }
+    let [base, head] = engines.as_slice() else { unreachable!("two were looked for") };
+    let (base, head) = (Arc::clone(base.bundle()), Arc::clone(head.bundle()));
+    if let Some((kind, path)) = file {
+        return of_file(&base, &head, kind, path);
+    }
+    let key = Key::of(base.sha(), &["diff", &head.sha().to_string()]);
+    if let Some(known) = shared.answers.get(key) {
+        return Reply::answered(JSON, known);
+    }
+    let made = tokio::task::spawn_blocking(move || Diff::between(&base, &head).to_json()).await;
+    let Ok(made) = made else {
+        return Reply::error_page(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
+    };
+    let answered = Arc::new(Answered::new(200, made));
+    shared.answers.insert(key, Arc::clone(&answered));
+    Reply::answered(JSON, answered)
+}
+
+fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {
+    let mut body = Vec::new();
+    let mut json = JavaScript(&mut body);
+    let is_there = match kind {
+        "datafile" => {
+            let change = change(base.datafile(path), head.datafile(path));
+            change.map(|change| DatafileChange { path: path.into(), change }.write(&mut json)).is_some()
+        }
+        "resourcefile" => {
+            let change = change(base.resource(path), head.resource(path));
+            change.map(|change| ResourceChange { path: path.into(), change }.write(&mut json)).is_some()
+        }
+        _ => return Reply::text(StatusCode::BAD_REQUEST, format!("unknown filetype {kind}")),
+    };
+    if is_there {
+        Reply::new(StatusCode::OK, JSON, body)
+    } else {
+        Reply::text(StatusCode::NOT_FOUND, format!("{kind} not found"))
+    }
+}
+
+/// Both sides of a file, whether they differ or not.
+fn change<T>(old: Option<&Arc<T>>, new: Option<&Arc<T>>) -> Option<Change<Arc<T>>> {
+    match (old.cloned(), new.cloned()) {
+        (Some(old), Some(new)) => Some(Change::Changed(old, new)),
+        (Some(old), None) => Some(Change::Removed(old)),
+        (None, Some(new)) => Some(Change::Added(new)),
+        (None, None) => None,
+    }
+}

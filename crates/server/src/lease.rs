@@ -1,0 +1,112 @@
+//! Leases over HTTP: a run asks that its bundle stays until it is done. Our own, and only with a token.
+
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use qontract_bundle::Sha256;
+use serde_json::{Value, json};
+
+use crate::bundles::{Missing, now};
+use crate::reply::{JSON, Reply};
+use crate::route::Which;
+use crate::serve::Shared;
+use crate::shelf::{LONGEST_LEASE, Lease};
+
+/// How long a lease is if nobody says so, in seconds.
+const USUAL: u64 = 600;
+
+/// Takes, renews or ends a lease.
+pub async fn answer(shared: &Shared, method: &Method, name: &str, body: &Bytes) -> Reply {
+    if shared.settings.token.is_none() {
+        return Reply::text(StatusCode::FORBIDDEN, "leases need a token, and this server has none");
+    }
+    let Some(seconds) = seconds(body) else {
+        return Reply::text(
+            StatusCode::BAD_REQUEST,
+            format!("the body is `{{\"seconds\": N}}` with N from 1 to {LONGEST_LEASE}, or empty"),
+        );
+    };
+    match *method {
+        Method::POST => take(shared, name, seconds).await,
+        Method::PUT => match id(name).and_then(|id| shared.bundles.shelf().renew(id, seconds, now())) {
+            Some(lease) => told(StatusCode::OK, name, &lease),
+            None => absent(name),
+        },
+        Method::DELETE => {
+            if id(name).is_some_and(|id| shared.bundles.shelf().release(id, now())) {
+                Reply::empty(StatusCode::NO_CONTENT)
+            } else {
+                absent(name)
+            }
+        }
+        _ => Reply::text(StatusCode::METHOD_NOT_ALLOWED, "POST, PUT or DELETE").allowing("POST, PUT, DELETE"),
+    }
+}
+
+async fn take(shared: &Shared, sha: &str, seconds: u64) -> Reply {
+    let engine = match shared.bundles.find(&Which::Named(sha.to_owned())).await {
+        Ok(engine) => engine,
+        Err(Missing::Unknown) => return Reply::text(StatusCode::NOT_FOUND, format!("Bundle {sha} not found")),
+        Err(Missing::Later(why)) => return Reply::later(why),
+    };
+    let id = shared.new_id();
+    let lease = shared.bundles.shelf().lease(id, engine.bundle().sha(), seconds, now());
+    match lease {
+        Ok(lease) => told(StatusCode::CREATED, &format!("{id:016x}"), &lease),
+        Err(_) => Reply::later("there are too many leases"),
+    }
+}
+
+fn told(status: StatusCode, id: &str, Lease { sha, expires }: &Lease) -> Reply {
+    let sha: &Sha256 = sha;
+    let text = json!({ "lease": id, "sha": sha.to_string(), "expires": expires }).to_string();
+    Reply::new(status, JSON, text)
+}
+
+fn absent(name: &str) -> Reply {
+    Reply::text(StatusCode::NOT_FOUND, format!("Lease {name} not found"))
+}
+
+/// The number of a lease: sixteen digits.
+fn id(name: &str) -> Option<u64> {
+    (name.len() == 16).then(|| u64::from_str_radix(name, 16).ok()).flatten()
+}
+
+/// How long the body asks for.
+fn seconds(body: &Bytes) -> Option<u64> {
+    if body.is_empty() {
+        return Some(USUAL);
+    }
+    let body: Value = serde_json::from_slice(body).ok()?;
+    match body.as_object()?.get("seconds") {
+        None => Some(USUAL),
+        Some(seconds) => seconds.as_u64().filter(|seconds| (1..=LONGEST_LEASE).contains(seconds)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_asked_for_in_seconds() {
+        for (body, asked) in [
+            ("", Some(USUAL)),
+            ("{}", Some(USUAL)),
+            (r#"{"seconds": 5}"#, Some(5)),
+            (r#"{"seconds": 0}"#, None),
+            (r#"{"seconds": 3601}"#, None),
+            (r#"{"seconds": -1}"#, None),
+            (r#"{"seconds": "5"}"#, None),
+            ("[]", None),
+            ("x", None),
+        ] {
+            assert_eq!(seconds(&Bytes::from(body)), asked, "{body}");
+        }
+    }
+
+    #[test]
+    fn names_of_leases_have_sixteen_digits() {
+        assert_eq!(id("00000000000000ff"), Some(255));
+        assert_eq!((id("ff"), id("000000000000000g"), id("+00000000000000f")), (None, None, None));
+    }
+}

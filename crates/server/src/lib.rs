@@ -1,0 +1,29 @@
+//! The HTTP server: every bundle by its sha. See the README beside it for the rules.
+//!
+//! **Invariant:** whatever is loaded, fails or is dropped, a request that names a bundle is answered from that bundle or
+//! not at all.
+
+mod answers;
+mod bundles;
+mod compress;
+mod connection;
+mod diff;
+mod graphql;
+mod lease;
+mod origin;
+mod page;
+mod persisted;
+mod reply;
+mod route;
+mod serve;
+mod shelf;
+mod tag;
+mod token;
+mod turns;
+mod wire;
+
+pub use bundles::{Bundles, Listener, LoadFailure, Told, chain};
+pub use origin::{Content, File, Origin, OriginError, Store, Stored};
+pub use serve::{Settings, Server};
+pub use shelf::Shelf;
+pub use token::Token;

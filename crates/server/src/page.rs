@@ -1,0 +1,19 @@
+//! The page from which people ask: ours, with nothing from elsewhere.
+
+use hyper::Method;
+
+use crate::reply::Reply;
+
+/// The page itself.
+pub fn page() -> Reply {
+    Reply::page("text/html; charset=utf-8", include_str!("page/query.html"))
+}
+
+/// A part of it.
+pub fn part(name: &str, method: &Method, path: &str) -> Reply {
+    match name {
+        "query.js" => Reply::page("text/javascript; charset=utf-8", include_str!("page/query.js")),
+        "query.css" => Reply::page("text/css; charset=utf-8", include_str!("page/query.css")),
+        _ => Reply::no_such_path(method, path),
+    }
+}

@@ -1,0 +1,254 @@
+//! What is sent back: status, headers, body.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
+    HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, Response, StatusCode};
+use qontract_bundle::json::JavaScript;
+
+use crate::answers::Answered;
+use crate::compress::{Coding, LEAST};
+
+/// Text, as the established server calls it.
+pub const TEXT: &str = "text/html; charset=utf-8";
+/// JSON.
+pub const JSON: &str = "application/json; charset=utf-8";
+
+/// Larger bodies are compressed and tagged beside everything else.
+const LARGE: usize = 64 << 10;
+/// How much of a body is handed to a connection at a time.
+const PIECE: usize = 128 << 10;
+
+/// An answer to a request, before it is known in which form the client wants it.
+pub struct Reply {
+    status: StatusCode,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Option<Arc<Answered>>,
+}
+
+impl Reply {
+    /// A status without a body.
+    pub fn empty(status: StatusCode) -> Self {
+        Self { status, headers: Vec::new(), body: None }
+    }
+
+    /// A body of a media type.
+    pub fn new(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self::answered(media_type, Arc::new(Answered::new(status.as_u16(), body)))
+    }
+
+    /// A text.
+    pub fn text(status: StatusCode, text: impl Into<String>) -> Self {
+        Self::new(status, TEXT, text.into())
+    }
+
+    /// An answer that may have been given before.
+    pub fn answered(media_type: &'static str, answered: Arc<Answered>) -> Self {
+        let status = StatusCode::from_u16(answered.status).expect("a status of HTTP");
+        Self { status, headers: Vec::new(), body: Some(answered) }.header(CONTENT_TYPE, media_type)
+    }
+
+    /// An error of a request that is no GraphQL.
+    pub fn graphql_error(status: StatusCode, code: &str, message: &str) -> Self {
+        let mut body = b"{\"errors\":[{\"message\":".to_vec();
+        JavaScript(&mut body).str(message);
+        body.extend_from_slice(b",\"extensions\":{\"code\":");
+        JavaScript(&mut body).str(code);
+        body.extend_from_slice(b"}}]}\n");
+        Self::new(status, JSON, body)
+    }
+
+    /// A page that tells nothing but an error.
+    pub fn error_page(status: StatusCode, message: &str) -> Self {
+        let message = escape(message);
+        let body = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Error</title>\n</head>\n<body>\n<pre>{message}</pre>\n</body>\n</html>\n"
+        );
+        Self::new(status, TEXT, body)
+            .header(CONTENT_SECURITY_POLICY, "default-src 'none'")
+            .header(X_CONTENT_TYPE_OPTIONS, "nosniff")
+    }
+
+    /// There is nothing at that path.
+    pub fn no_such_path(method: &Method, path: &str) -> Self {
+        Self::error_page(StatusCode::NOT_FOUND, &format!("Cannot {method} {path}"))
+    }
+
+    /// A page for browsers, or a part of one. Scripts and styles come from here and from nowhere else.
+    pub fn page(media_type: &'static str, body: &'static str) -> Self {
+        const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                              img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+        Self::new(StatusCode::OK, media_type, body)
+            .header(CONTENT_SECURITY_POLICY, POLICY)
+            .header(X_CONTENT_TYPE_OPTIONS, "nosniff")
+            .header(CACHE_CONTROL, "no-cache")
+    }
+
+    /// It may work later.
+    pub fn later(message: impl Into<String>) -> Self {
+        Self::text(StatusCode::SERVICE_UNAVAILABLE, message).header(RETRY_AFTER, "1")
+    }
+
+    /// Elsewhere.
+    pub fn found(location: &'static str) -> Self {
+        let body = format!("Found. Redirecting to {location}");
+        Self::new(StatusCode::FOUND, "text/plain; charset=utf-8", body).header(LOCATION, location)
+    }
+
+    /// Not with this method.
+    #[must_use]
+    pub fn allowing(self, methods: &'static str) -> Self {
+        self.header(ALLOW, methods)
+    }
+
+    /// It needs a token.
+    pub fn unauthorized() -> Self {
+        Self::text(StatusCode::UNAUTHORIZED, "Unauthorized").header(WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// With one more header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.push((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The response to whoever sent these headers.
+    pub async fn respond(self, method: &Method, asked: &HeaderMap, in_flight: &InFlight) -> Response<Sent> {
+        let Self { status, headers, body } = self;
+        let mut response = Response::new(Sent::default());
+        *response.status_mut() = status;
+        for (name, value) in headers {
+            response.headers_mut().insert(name, value);
+        }
+        let Some(answered) = body else { return response };
+        let text = |name| asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let coding = match text(hyper::header::ACCEPT_ENCODING) {
+            Some(accepted) if answered.body.len() >= LEAST => Coding::of(accepted),
+            _ => Coding::Identity,
+        };
+        let answered = if answered.body.len() > LARGE {
+            let prepared = tokio::task::spawn_blocking(move || {
+                answered.tag();
+                answered.encoded(coding);
+                answered
+            });
+            match prepared.await {
+                Ok(answered) => answered,
+                Err(_) => {
+                    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                    return response;
+                }
+            }
+        } else {
+            answered
+        };
+        let tag = answered.tag();
+        let tag_value = HeaderValue::from_str(tag.as_str()).expect("a tag is plain");
+        response.headers_mut().insert(ETAG, tag_value);
+        if answered.body.len() >= LEAST {
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        let may_be_known = status.is_success() && (method == Method::GET || method == Method::HEAD);
+        if may_be_known && text(IF_NONE_MATCH).is_some_and(|known| tag.is_named(known)) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response.headers_mut().remove(CONTENT_TYPE);
+            return response;
+        }
+        if let Some(word) = coding.as_str() {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(word));
+        }
+        let bytes = answered.encoded(coding);
+        *response.body_mut() = Sent { flight: Some(in_flight.begin(bytes.len())), bytes };
+        response
+    }
+}
+
+/// The text without what a page would take for its own.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// How many bytes are on their way to clients.
+#[derive(Clone, Debug, Default)]
+pub struct InFlight(Arc<AtomicUsize>);
+
+impl InFlight {
+    /// How many there are.
+    pub fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self, bytes: usize) -> Flight {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Flight { all: self.clone(), bytes }
+    }
+}
+
+/// Bytes that are on their way until this is dropped.
+struct Flight {
+    all: InFlight,
+    bytes: usize,
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A body, handed out in pieces so that it is known when it is gone.
+#[derive(Default)]
+pub struct Sent {
+    bytes: Bytes,
+    flight: Option<Flight>,
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.bytes.is_empty() {
+            self.flight = None;
+            return Poll::Ready(None);
+        }
+        let length = self.bytes.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.bytes.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.len() as u64)
+    }
+}

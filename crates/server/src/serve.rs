@@ -1,0 +1,349 @@
+//! From the socket to the reply: listens, holds connections to their limits, finds who answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::AUTHORIZATION;
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use qontract_bundle::json::JavaScript;
+use qontract_bundle::Bundle;
+use qontract_graphql::Engine;
+use qontract_telemetry::served::{Held, Request as Label, ServerMetrics};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::answers::Answers;
+use crate::bundles::{Bundles, Missing, chain, now};
+use crate::connection::{Connection, Connections, Patient};
+use crate::persisted::Persisted;
+use crate::reply::{InFlight, JSON, Reply, Sent};
+use crate::route::{Route, Which};
+use crate::token::Token;
+use crate::turns::Turns;
+use crate::{diff, graphql, lease, page};
+
+/// What a server allows.
+#[derive(Clone)]
+pub struct Settings {
+    /// What `Authorization` must be; without one, anybody may ask.
+    pub token: Option<Token>,
+    /// Bytes of answers that are remembered.
+    pub answers: usize,
+    /// Bytes of answers that may be on their way.
+    pub in_flight: usize,
+    /// Connections.
+    pub connections: usize,
+    /// How many large answers are made at a time.
+    pub at_a_time: usize,
+    /// How many of them wait.
+    pub waiting: usize,
+    /// How long one of them may take.
+    pub query_time: Duration,
+    /// Bytes of a request's body.
+    pub body: usize,
+    /// How long a client may take to send the head of a request, or to send nothing at all.
+    pub head_time: Duration,
+    /// How long a client may take to send the body.
+    pub body_time: Duration,
+    /// How long a client may read nothing.
+    pub patience: Duration,
+    /// How long requests have to end when the server does.
+    pub wind_down: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            token: None,
+            answers: 64 << 20,
+            in_flight: 1 << 30,
+            connections: 1024,
+            at_a_time: std::thread::available_parallelism().map_or(2, usize::from),
+            waiting: 64,
+            query_time: Duration::from_mins(1),
+            body: 1 << 20,
+            head_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(30),
+            patience: Duration::from_secs(30),
+            wind_down: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub settings: Settings,
+    pub bundles: Arc<Bundles>,
+    pub answers: Answers,
+    pub persisted: Persisted,
+    pub turns: Turns,
+    pub in_flight: InFlight,
+    pub metrics: Arc<ServerMetrics>,
+    connections: Arc<Connections>,
+    /// Numbers that nobody can guess.
+    new_id: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Shared {
+    pub fn new_id(&self) -> u64 {
+        (self.new_id)()
+    }
+}
+
+/// A server that is not yet listening.
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// A server of these bundles. `new_id` gives the names of leases.
+    pub fn new(
+        settings: Settings,
+        bundles: Arc<Bundles>,
+        metrics: Arc<ServerMetrics>,
+        new_id: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        let shared = Shared {
+            answers: Answers::new(settings.answers),
+            persisted: Persisted::default(),
+            turns: Turns::new(settings.at_a_time, settings.waiting),
+            in_flight: InFlight::default(),
+            connections: Arc::new(Connections::new(settings.connections)),
+            new_id: Box::new(new_id),
+            settings,
+            bundles,
+            metrics,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Answers until `stop`; then what is under way may end.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let graceful = GracefulShutdown::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let (stream, peer) = tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok(accepted) => accepted,
+                    // Too many open files, or a client that was gone before it was there: it gets better, or not at once.
+                    Err(_) => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                },
+                () = &mut stop => break,
+            };
+            self.connect(stream, peer, &graceful);
+        }
+        drop(listener);
+        // What has not ended by then ends with the process.
+        let _ = tokio::time::timeout(self.shared.settings.wind_down, graceful.shutdown()).await;
+    }
+
+    fn connect(&self, stream: TcpStream, _peer: SocketAddr, graceful: &GracefulShutdown) {
+        let shared = Arc::clone(&self.shared);
+        // Everybody is busy: whoever comes now is not heard at all, which clients try again.
+        let Some(open) = shared.connections.open() else { return };
+        // An answer is written as a whole: there is nothing to wait for.
+        let _ = stream.set_nodelay(true);
+        let stream = TokioIo::new(Patient::new(stream, shared.settings.patience));
+        let connection = Arc::clone(&open.connection);
+        let service = service_fn({
+            let shared = Arc::clone(&shared);
+            move |request| respond(Arc::clone(&shared), Arc::clone(&connection), request)
+        });
+        let serving = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(shared.settings.head_time)
+            .max_buf_size(256 << 10)
+            .serve_connection(stream, service);
+        let serving = graceful.watch(serving);
+        tokio::spawn(async move {
+            tokio::select! {
+                // A connection that breaks is the client's affair.
+                _ = serving => {}
+                () = open.connection.must_close() => {}
+            }
+        });
+    }
+}
+
+async fn respond(
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Sent>, std::convert::Infallible> {
+    let _busy = shared.connections.begin(&connection);
+    let begun = Instant::now();
+    let (parts, body) = request.into_parts();
+    let route = Route::of(parts.uri.path());
+    let reply = answer(&shared, &route, &parts, body).await;
+    let label = Label {
+        status_code: match reply.status().as_u16() / 100 {
+            1 => "1xx",
+            2 => "2xx",
+            3 => "3xx",
+            4 => "4xx",
+            _ => "5xx",
+        },
+        method: match parts.method.as_str() {
+            "GET" => "GET",
+            "POST" => "POST",
+            "HEAD" => "HEAD",
+            "PUT" => "PUT",
+            "DELETE" => "DELETE",
+            "OPTIONS" => "OPTIONS",
+            "PATCH" => "PATCH",
+            _ => "other",
+        },
+        path: route.label(),
+    };
+    let response = reply.respond(&parts.method, &parts.headers, &shared.in_flight).await;
+    shared.metrics.answered(&label, begun.elapsed().as_secs_f64());
+    Ok(response)
+}
+
+/// Who may ask, and who answers.
+async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -> Reply {
+    let (method, path) = (&parts.method, parts.uri.path());
+    let is_read = method == Method::GET || method == Method::HEAD;
+    // What tells nothing about the data needs no token.
+    match route {
+        Route::Health if is_read => return Reply::empty(StatusCode::OK),
+        Route::Root if is_read => return Reply::found("/graphql"),
+        Route::Page(name) if is_read => return page::part(name, method, path),
+        Route::Graphql(Which::Latest) if graphql::wants_page(parts) => return page::page(),
+        _ => {}
+    }
+    if let Some(token) = &shared.settings.token
+        && !parts.headers.get(AUTHORIZATION).is_some_and(|shown| token.is(shown.as_bytes()))
+    {
+        return Reply::unauthorized();
+    }
+    match route {
+        Route::Metrics => metrics(shared),
+        Route::Sha if is_read => of_bundle(shared, &Which::Latest, |bundle| {
+            Reply::text(StatusCode::OK, bundle.sha().to_string())
+        })
+        .await,
+        Route::Commit(which) if is_read => {
+            of_bundle(shared, which, |bundle| Reply::text(StatusCode::OK, bundle.stamp().commit.clone())).await
+        }
+        Route::CommitInfo(which) if is_read => of_bundle(shared, which, commit_info).await,
+        Route::Held if is_read => held(shared),
+        Route::Reload if method == Method::POST => reload(shared).await,
+        Route::Diff { base, head, file } if is_read => diff::answer(shared, base, head, file.as_ref()).await,
+        Route::Graphql(which) => {
+            let engine = match find(shared, which).await {
+                Ok(engine) => engine,
+                Err(Missing::Unknown) => return Reply::no_such_path(method, path),
+                Err(Missing::Later(why)) => return Reply::later(why),
+            };
+            shared.bundles.shelf().asked(engine.bundle().sha(), now());
+            match read(shared, body).await {
+                Ok(body) => graphql::answer(shared, &engine, parts, &body).await,
+                Err(reply) => reply,
+            }
+        }
+        Route::Lease(name) => match read(shared, body).await {
+            Ok(body) => lease::answer(shared, method, name, &body).await,
+            Err(reply) => reply,
+        },
+        _ => Reply::no_such_path(method, path),
+    }
+}
+
+/// The body of a request, within its limits.
+async fn read(shared: &Shared, body: Incoming) -> Result<Bytes, Reply> {
+    let reading = Limited::new(body, shared.settings.body).collect();
+    match tokio::time::timeout(shared.settings.body_time, reading).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Reply::error_page(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large"))
+        }
+        Ok(Err(_)) => Err(Reply::error_page(StatusCode::BAD_REQUEST, "Bad Request")),
+        Err(_) => Err(Reply::error_page(StatusCode::REQUEST_TIMEOUT, "Request Timeout")),
+    }
+}
+
+pub(crate) async fn find(shared: &Shared, which: &Which) -> Result<Arc<Engine>, Missing> {
+    let found = shared.bundles.find(which).await;
+    match (which, found) {
+        (Which::Latest, Err(Missing::Unknown)) => Err(Missing::Later("No loaded data.".to_owned())),
+        (_, found) => found,
+    }
+}
+
+/// What a bundle tells about itself.
+async fn of_bundle(shared: &Shared, which: &Which, tell: impl FnOnce(&Bundle) -> Reply) -> Reply {
+    match find(shared, which).await {
+        Ok(engine) => tell(engine.bundle()),
+        Err(missing) => not_found(which, missing),
+    }
+}
+
+pub(crate) fn not_found(which: &Which, missing: Missing) -> Reply {
+    match (which, missing) {
+        (_, Missing::Later(why)) => Reply::later(why),
+        (Which::Named(name), Missing::Unknown) => {
+            Reply::text(StatusCode::NOT_FOUND, format!("Bundle {name} not found"))
+        }
+        (Which::Latest, Missing::Unknown) => Reply::later("No loaded data."),
+    }
+}
+
+fn commit_info(bundle: &Bundle) -> Reply {
+    let stamp = bundle.stamp();
+    let mut body = b"{\"commit\":".to_vec();
+    JavaScript(&mut body).str(&stamp.commit);
+    body.extend_from_slice(b",\"timestamp\":");
+    JavaScript(&mut body).str(&stamp.timestamp);
+    body.push(b'}');
+    Reply::new(StatusCode::OK, JSON, body)
+}
+
+/// What is held, in the words that clients know.
+fn held(shared: &Shared) -> Reply {
+    let entries = shared.bundles.shelf().entries();
+    let each = |one: &dyn Fn(&crate::shelf::Entry) -> String| entries.iter().map(one).collect::<Vec<_>>().join(",");
+    let cached = each(&|entry| format!("{{\"sha\":\"{}\",\"expiration\":{}}}", entry.sha, entry.expires));
+    let shas = each(&|entry| format!("\"{}\"", entry.sha));
+    let text = format!(
+        "{{\"bundleCache\":[{cached}],\"bundles\":[{shas}],\"routerStack\":{},\"searchableFields\":[{shas}]}}",
+        entries.len()
+    );
+    Reply::text(StatusCode::OK, text)
+}
+
+fn metrics(shared: &Shared) -> Reply {
+    let (bundles, leases, latest) = {
+        let shelf = shared.bundles.shelf();
+        (shelf.entries().len(), shelf.leases(now()), shelf.latest().cloned())
+    };
+    let held =
+        Held { bundles, leases, connections: shared.connections.count(), answer_bytes: shared.answers.bytes() };
+    let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let text = match latest {
+        Some(latest) => shared.metrics.print(held, latest.index().schemas()),
+        None => shared.metrics.print(held, []),
+    };
+    Reply::new(StatusCode::OK, media_type, text)
+}
+
+async fn reload(shared: &Shared) -> Reply {
+    match shared.bundles.reload().await {
+        Ok(_) => Reply::empty(StatusCode::OK),
+        Err(error) => {
+            let text = format!("error parsing bundle, not replacing: {}", chain(&error));
+            Reply::text(StatusCode::SERVICE_UNAVAILABLE, text)
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The bundles that are held: which is the latest, how long each one stays, who has asked that it stays. Pure: the time
+//! comes in as an argument, in milliseconds since 1970.
+//!
+//! **Invariant:** a bundle that was asked within its time, that has a lease, or that is the latest, is held.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use qontract_bundle::Sha256;
+use qontract_graphql::Engine;
+
+/// How many leases there are at most.
+pub const MOST_LEASES: usize = 256;
+/// How long a lease is at most, in seconds.
+pub const LONGEST_LEASE: u64 = 3600;
+
+/// The bundles.
+pub struct Shelf {
+    held: BTreeMap<Sha256, Held>,
+    latest: Option<Sha256>,
+    leases: BTreeMap<u64, Lease>,
+    /// How long a bundle stays after it was asked, in milliseconds.
+    ttl: u64,
+    /// How many bundles from the store there are at most.
+    most_fetched: usize,
+}
+
+struct Held {
+    engine: Arc<Engine>,
+    expires: u64,
+    is_fetched: bool,
+}
+
+/// Somebody asked that a bundle stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Which one.
+    pub sha: Sha256,
+    /// Until when, in milliseconds since 1970.
+    pub expires: u64,
+}
+
+/// What is held, as `/cache` tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The bundle.
+    pub sha: Sha256,
+    /// Until when it stays at least.
+    pub expires: u64,
+}
+
+/// Why something is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// Nothing may be dropped to make room.
+    Bundles,
+    /// There are too many leases.
+    Leases,
+}
+
+impl Shelf {
+    /// An empty one.
+    pub fn new(ttl: u64, most_fetched: usize) -> Self {
+        Self { held: BTreeMap::new(), latest: None, leases: BTreeMap::new(), ttl, most_fetched }
+    }
+
+    /// The latest bundle.
+    pub fn latest(&self) -> Option<&Arc<Engine>> {
+        self.get(self.latest?)
+    }
+
+    /// A bundle, if it is held. Its time does not begin anew.
+    pub fn get(&self, sha: Sha256) -> Option<&Arc<Engine>> {
+        self.held.get(&sha).map(|held| &held.engine)
+    }
+
+    /// Somebody asks a bundle: its time begins anew.
+    pub fn asked(&mut self, sha: Sha256, now: u64) {
+        let expires = now + self.ttl;
+        if let Some(held) = self.held.get_mut(&sha) {
+            held.expires = expires;
+        }
+    }
+
+    /// Makes a bundle that is held the latest; whether it is held.
+    pub fn make_latest(&mut self, sha: Sha256, now: u64) -> bool {
+        let Some(held) = self.held.get_mut(&sha) else { return false };
+        held.is_fetched = false;
+        self.asked(sha, now);
+        self.latest = Some(sha);
+        true
+    }
+
+    /// Takes in the bundle that is the latest from now on. What gave way is handed back: it takes time to drop it.
+    pub fn put_latest(&mut self, engine: Arc<Engine>, now: u64) -> Vec<Arc<Engine>> {
+        let dropped = self.sweep(now);
+        let sha = engine.bundle().sha();
+        self.held.insert(sha, Held { engine, expires: now + self.ttl, is_fetched: false });
+        self.latest = Some(sha);
+        dropped
+    }
+
+    /// Takes in a bundle that is not the latest. What gave way is handed back.
+    pub fn put_fetched(&mut self, engine: Arc<Engine>, now: u64) -> Result<Vec<Arc<Engine>>, Full> {
+        let dropped = self.sweep(now);
+        if self.held.values().filter(|held| held.is_fetched).count() >= self.most_fetched {
+            return Err(Full::Bundles);
+        }
+        let sha = engine.bundle().sha();
+        self.held.insert(sha, Held { engine, expires: now + self.ttl, is_fetched: true });
+        Ok(dropped)
+    }
+
+    /// Whether there is room for one more from the store, now or once what is over is dropped.
+    pub fn has_room(&self, now: u64) -> bool {
+        let stays = |(sha, held): &(&Sha256, &Held)| held.is_fetched && !self.is_over(**sha, held, now);
+        self.held.iter().filter(stays).count() < self.most_fetched
+    }
+
+    /// What is held: first what was loaded, in the order of the shas.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.held.iter().map(|(sha, held)| Entry { sha: *sha, expires: held.expires }).collect()
+    }
+
+    /// How many leases there are.
+    pub fn leases(&self, now: u64) -> usize {
+        self.leases.values().filter(|lease| lease.expires > now).count()
+    }
+
+    /// Keeps a bundle that is held for some seconds; until when.
+    pub fn lease(&mut self, id: u64, sha: Sha256, seconds: u64, now: u64) -> Result<Lease, Full> {
+        self.leases.retain(|_, lease| lease.expires > now);
+        if self.leases.len() >= MOST_LEASES {
+            return Err(Full::Leases);
+        }
+        let lease = Lease { sha, expires: until(seconds, now) };
+        self.leases.insert(id, lease.clone());
+        Ok(lease)
+    }
+
+    /// Makes a lease that has not ended last for some more seconds from now.
+    pub fn renew(&mut self, id: u64, seconds: u64, now: u64) -> Option<Lease> {
+        let lease = self.leases.get_mut(&id).filter(|lease| lease.expires > now)?;
+        lease.expires = until(seconds, now);
+        Some(lease.clone())
+    }
+
+    /// Ends a lease; whether there was one.
+    pub fn release(&mut self, id: u64, now: u64) -> bool {
+        self.leases.remove(&id).is_some_and(|lease| lease.expires > now)
+    }
+
+    fn is_over(&self, sha: Sha256, held: &Held, now: u64) -> bool {
+        let is_leased = || self.leases.values().any(|lease| lease.sha == sha && lease.expires > now);
+        held.expires <= now && self.latest != Some(sha) && !is_leased()
+    }
+
+    fn sweep(&mut self, now: u64) -> Vec<Arc<Engine>> {
+        self.leases.retain(|_, lease| lease.expires > now);
+        let over: Vec<Sha256> = self
+            .held
+            .iter()
+            .filter(|(sha, held)| self.is_over(**sha, held, now))
+            .map(|(sha, _)| *sha)
+            .collect();
+        over.into_iter().filter_map(|sha| self.held.remove(&sha)).map(|held| held.engine).collect()
+    }
+}
+
+fn until(seconds: u64, now: u64) -> u64 {
+    now + seconds.min(LONGEST_LEASE) * 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_bundle::{Pool, load};
+
+    use super::*;
+
+    /// A bundle that differs from others by its commit.
+    fn engine(commit: &str) -> Arc<Engine> {
+        let text = format!(
+            r#"{{"git_commit": "{commit}", "git_commit_timestamp": "1", "schemas": {{}}, "resources": {{}}, "data": {{}},
+            "graphql": [{{"name": "Query", "fields": [{{"name": "x", "type": "string"}}]}}]}}"#
+        );
+        Arc::new(Engine::new(Arc::new(load(text.as_bytes(), &Pool::default()).unwrap())).unwrap())
+    }
+
+    fn commits(engines: &[Arc<Engine>]) -> Vec<&str> {
+        engines.iter().map(|engine| engine.bundle().stamp().commit.as_str()).collect()
+    }
+
+    fn sha(engine: &Arc<Engine>) -> Sha256 {
+        engine.bundle().sha()
+    }
+
+    #[test]
+    fn what_nobody_asks_for_goes_when_another_one_comes() {
+        let (mut shelf, [a, b, c]) = (Shelf::new(100, 8), ["a", "b", "c"].map(engine));
+        assert!(shelf.latest().is_none());
+        assert!(shelf.put_latest(Arc::clone(&a), 0).is_empty());
+        // The one that was the latest until then stays, however old it is.
+        assert!(shelf.put_latest(Arc::clone(&b), 1000).is_empty());
+        assert!(shelf.get(sha(&a)).is_some());
+        assert_eq!(commits(&shelf.put_latest(Arc::clone(&c), 1001)), ["a"]);
+        assert_eq!(shelf.latest().map(sha), Some(sha(&c)));
+        assert!(shelf.get(sha(&b)).is_some());
+    }
+
+    #[test]
+    fn who_asks_keeps_a_bundle() {
+        let (mut shelf, [a, b, c]) = (Shelf::new(100, 8), ["a", "b", "c"].map(engine));
+        shelf.put_latest(Arc::clone(&a), 0);
+        shelf.put_latest(b, 50);
+        shelf.asked(sha(&a), 90);
+        assert_eq!(shelf.entries().iter().find(|entry| entry.sha == sha(&a)).unwrap().expires, 190);
+        assert!(shelf.put_latest(c, 149).is_empty());
+        assert!(shelf.get(sha(&a)).is_some());
+    }
+
+    #[test]
+    fn a_roll_back_makes_the_old_one_the_latest() {
+        let (mut shelf, [a, b]) = (Shelf::new(100, 8), ["a", "b"].map(engine));
+        assert!(!shelf.make_latest(sha(&a), 0));
+        shelf.put_latest(Arc::clone(&a), 0);
+        shelf.put_latest(b, 1);
+        assert!(shelf.make_latest(sha(&a), 2));
+        assert_eq!(shelf.latest().map(sha), Some(sha(&a)));
+    }
+
+    #[test]
+    fn a_lease_keeps_a_bundle_until_it_ends() {
+        let (mut shelf, [a, b, c, d]) = (Shelf::new(100, 8), ["a", "b", "c", "d"].map(engine));
+        shelf.put_latest(Arc::clone(&a), 0);
+        let lease = shelf.lease(7, sha(&a), 10, 0).unwrap();
+        assert_eq!(lease, Lease { sha: sha(&a), expires: 10_000 });
+        shelf.put_latest(b, 0);
+        assert!(commits(&shelf.put_latest(c, 9_999)).contains(&"b") && shelf.get(sha(&a)).is_some());
+        assert_eq!(shelf.renew(7, LONGEST_LEASE * 2, 9_999).unwrap().expires, 9_999 + LONGEST_LEASE * 1000);
+        assert!(shelf.release(7, 9_999) && !shelf.release(7, 9_999));
+        assert_eq!(shelf.renew(7, 1, 9_999), None);
+        assert!(commits(&shelf.put_latest(d, 20_000)).contains(&"a"));
+    }
+
+    #[test]
+    fn leases_are_bounded_and_those_that_ended_give_way() {
+        let (mut shelf, a) = (Shelf::new(100, 8), engine("a"));
+        for id in 0..MOST_LEASES as u64 {
+            shelf.lease(id, sha(&a), 10, 0).unwrap();
+        }
+        assert_eq!(shelf.lease(1000, sha(&a), 10, 0), Err(Full::Leases));
+        assert!(shelf.lease(1000, sha(&a), 10, 10_000).is_ok());
+        assert_eq!(shelf.leases(10_000), 1);
+    }
+
+    #[test]
+    fn bundles_from_the_store_are_bounded() {
+        let (mut shelf, [a, b, c]) = (Shelf::new(100, 1), ["a", "b", "c"].map(engine));
+        shelf.put_latest(a, 0);
+        assert!(shelf.put_fetched(Arc::clone(&b), 0).unwrap().is_empty());
+        assert!(!shelf.has_room(99));
+        assert_eq!(shelf.put_fetched(Arc::clone(&c), 99).err(), Some(Full::Bundles));
+        assert!(shelf.has_room(100));
+        assert_eq!(commits(&shelf.put_fetched(c, 100).unwrap()), ["b"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Who may ask.
+
+use sha2::{Digest as _, Sha256};
+
+/// The value that `Authorization` must have. Only its digest is kept, so comparing takes the same time whatever is shown.
+#[derive(Clone)]
+pub struct Token {
+    digests: [[u8; 32]; 2],
+}
+
+impl Token {
+    /// The token: the complete value of the header, or what stands behind `Bearer` in it.
+    pub fn new(text: &str) -> Self {
+        Self { digests: [digest(text.as_bytes()), digest(format!("Bearer {text}").as_bytes())] }
+    }
+
+    /// Whether this value is the right one.
+    pub fn is(&self, shown: &[u8]) -> bool {
+        let shown = digest(shown);
+        let differs = |digest: &[u8; 32]| digest.iter().zip(&shown).fold(0, |all, (a, b)| all | (a ^ b));
+        self.digests.iter().map(differs).filter(|differs| *differs == 0).count() > 0
+    }
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Token;
+
+    #[test]
+    fn only_the_token_is_the_token() {
+        let token = Token::new("abc");
+        for (shown, is) in [("abc", true), ("Bearer abc", true), ("bearer abc", false), ("ab", false), ("", false), ("abcd", false)] {
+            assert_eq!(token.is(shown.as_bytes()), is, "{shown}");
+        }
+        assert!(Token::new("Basic eHg6eXk=").is(b"Basic eHg6eXk="));
+    }
+}
