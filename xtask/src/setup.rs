@@ -6,8 +6,8 @@
 
 mod apt;
 mod cargo_tool;
-mod graphql_js;
 mod kubernetes;
+mod npm;
 mod promtool;
 mod provision;
 mod python;
@@ -15,8 +15,8 @@ mod rusty_vault;
 mod steps;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
-pub use graphql_js::GraphqlJs;
 pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
+pub use npm::{APOLLO, GRAPHQL_JS};
 pub use promtool::Promtool;
 pub use provision::Provision;
 pub use python::Python;
