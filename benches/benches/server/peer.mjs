@@ -50,7 +50,8 @@ for (const path of paths) {
 
 const app = express();
 app.use((request, _, next) => {
-  if (request.path === '/graphql') request.url = `/graphqlsha/${latest}${request.url.slice('/graphql'.length)}`;
+  const [parameters] = /\?.*/.exec(request.url) ?? [''];
+  if (request.path === '/graphql') request.url = `/graphqlsha/${latest}${parameters}`;
   next();
 });
 app.use(express.json());
