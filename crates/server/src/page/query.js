@@ -1,0 +1,428 @@
+// The query page: what is typed is sent, what comes back is shown. Every text of the server is put in as text.
+
+const LARGEST_SHOWN = 2 * 1024 * 1024;
+const INTROSPECTION = `{
+  __schema {
+    queryType { name }
+    types {
+      kind
+      name
+      description
+      fields(includeDeprecated: true) { name description args { name type { ...T } } type { ...T } }
+      inputFields { name type { ...T } }
+      enumValues(includeDeprecated: true) { name }
+      possibleTypes { name }
+    }
+  }
+}
+fragment T on __Type { kind name ofType { kind name ofType { kind name ofType { kind name } } } }`;
+
+const of = (id) => document.getElementById(id);
+const editor = of('query');
+const variables = of('variables');
+const bundle = of('bundle');
+
+/** A new element with text or children in it. */
+function element(name, properties, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+function link(text, click) {
+  const button = element('button', { type: 'button', className: 'link code' }, text);
+  button.addEventListener('click', click);
+  return button;
+}
+
+// Talking to the server.
+
+let token = '';
+let waiting = []; // what is to be done again once there is a token
+
+class Unauthorized extends Error {}
+
+/** Asks the server; whoever is refused for want of a token is asked again later. */
+async function ask(path, again, options = {}) {
+  const headers = { ...options.headers };
+  if (token) headers.Authorization = token;
+  const response = await fetch(path, { ...options, headers, credentials: 'same-origin' });
+  if (response.status === 401) {
+    if (!waiting.includes(again)) waiting.push(again);
+    of('ask-token').hidden = false;
+    of('token').focus();
+    throw new Unauthorized('the server wants a token');
+  }
+  return response;
+}
+
+of('ask-token').addEventListener('submit', (event) => {
+  event.preventDefault();
+  token = of('token').value;
+  of('token').value = '';
+  of('ask-token').hidden = true;
+  const refused = waiting;
+  waiting = [];
+  refused.forEach((again) => again());
+});
+
+const target = () => (bundle.value ? `/graphqlsha/${bundle.value}` : '/graphql');
+
+function post(query, given, again, signal) {
+  return ask(target(), again, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+    body: JSON.stringify({ query, variables: given }),
+    signal,
+  });
+}
+
+// Which bundle.
+
+function addBundle(sha) {
+  const known = [...bundle.options].find((option) => option.value === sha);
+  if (known) return known;
+  const option = element('option', { value: sha }, sha.slice(0, 12));
+  bundle.append(option);
+  return option;
+}
+
+async function listBundles() {
+  try {
+    const response = await ask('/cache', listBundles);
+    if (!response.ok) return;
+    for (const sha of JSON.parse(await response.text()).bundles) {
+      const option = addBundle(sha);
+      const info = await ask(`/git-commit-info/${sha}`, listBundles);
+      if (!info.ok) continue;
+      const { commit, timestamp } = await info.json();
+      const when = Number(timestamp) ? `, ${new Date(timestamp * 1000).toISOString().slice(0, 16).replace('T', ' ')}` : '';
+      option.textContent = `${sha.slice(0, 12)} (commit ${String(commit).slice(0, 12)}${when})`;
+    }
+  } catch {
+    // the latest is there without a list
+  }
+}
+
+// Running a query.
+
+let running = null;
+let saved = null;
+
+function say(state, text) {
+  of('status').textContent = text;
+  of('status').dataset.state = state;
+}
+
+/** The variables; throws where they are no object of JSON. */
+function readVariables() {
+  const text = variables.value.trim();
+  if (!text) return undefined;
+  const value = JSON.parse(text);
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error('an object is wanted');
+  return value;
+}
+
+function checkVariables() {
+  let complaint = '';
+  try {
+    readVariables();
+  } catch (error) {
+    complaint = `These are no variables in JSON: ${error.message}`;
+  }
+  of('variables-error').textContent = complaint;
+  variables.setAttribute('aria-invalid', complaint !== '');
+  return !complaint;
+}
+
+async function run() {
+  if (!checkVariables()) {
+    say('failed', 'not sent');
+    variables.focus();
+    return;
+  }
+  running?.abort();
+  const mine = new AbortController();
+  running = mine;
+  of('cancel').disabled = false;
+  say('running', 'running …');
+  const start = performance.now();
+  try {
+    const response = await post(editor.value, readVariables(), run, mine.signal);
+    const body = await response.blob();
+    const text = await body.text();
+    if (running !== mine) return;
+    const time = Math.round(performance.now() - start);
+    const errors = show(body, text);
+    const told = [response.status, `${time} ms`, size(body.size)];
+    if (errors) told.push(`errors: ${errors}`);
+    say(response.ok && !errors ? 'done' : 'failed', told.join(' · '));
+  } catch (error) {
+    if (running !== mine) return;
+    if (!(error instanceof Unauthorized)) show(new Blob(), '');
+    say('failed', error.name === 'AbortError' ? 'cancelled' : error.message);
+  }
+  running = null;
+  of('cancel').disabled = true;
+}
+
+function size(bytes) {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** Breaks and indents JSON without reading its values: numbers and the order of keys stay as they are. */
+function indented(text) {
+  let out = '';
+  let depth = 0;
+  const line = () => `\n${'  '.repeat(depth)}`;
+  for (const [token] of text.matchAll(/"[^"\\]*(?:\\[^][^"\\]*)*"?|[{[]\s*[}\]]|[{}[\],:]|[^\s{}[\],:"]+/g)) {
+    if (token === '{' || token === '[') {
+      depth += 1;
+      out += token + line();
+    } else if (token === '}' || token === ']') {
+      depth = Math.max(depth - 1, 0);
+      out += line() + token;
+    } else if (token === ',') out += token + line();
+    else out += token === ':' ? ': ' : token;
+  }
+  return out;
+}
+
+/** Shows an answer; how many errors are in it. */
+function show(body, text) {
+  let answer = null;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    // shown as it is
+  }
+  const part = text.slice(0, LARGEST_SHOWN);
+  of('result').textContent = answer === null ? part : indented(part);
+  of('cut').textContent = part.length < text.length ? `Only the first ${size(LARGEST_SHOWN)} are shown.` : '';
+  if (saved) URL.revokeObjectURL(saved);
+  saved = body.size ? URL.createObjectURL(body) : null;
+  of('save').hidden = !saved;
+  if (saved) of('save').href = saved;
+  const errors = Array.isArray(answer?.errors) ? answer.errors : [];
+  of('errors').hidden = errors.length === 0;
+  of('errors').replaceChildren(...errors.map(shownError));
+  return errors.length;
+}
+
+function shownError({ message, locations, path }) {
+  const item = element('li', {}, path ? `${path.join('.')}: ` : '');
+  if (!locations?.length) {
+    item.append(String(message));
+    return item;
+  }
+  const [{ line, column }] = locations;
+  item.append(link(`${line}:${column} ${message}`, () => moveTo(line, column)));
+  return item;
+}
+
+function moveTo(line, column) {
+  const lines = editor.value.split('\n');
+  const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
+  const place = Math.min(before + column - 1, editor.value.length);
+  editor.focus();
+  editor.setSelectionRange(place, place);
+}
+
+// Typing.
+
+let leaving = false; // Esc was pressed: the next Tab moves on
+
+/** Puts text where the selection is, such that it can be undone. */
+function insert(text) {
+  editor.focus();
+  if (!document.execCommand('insertText', false, text)) {
+    editor.setRangeText(text, editor.selectionStart, editor.selectionEnd, 'end');
+    typed();
+  }
+}
+
+/** Indents the selected lines, or takes indentation away. */
+function shift(outwards) {
+  const { value, selectionStart, selectionEnd } = editor;
+  const start = value.lastIndexOf('\n', selectionStart - 1) + 1;
+  const alone = selectionStart === selectionEnd;
+  if (!outwards && alone) {
+    insert('  ');
+    return;
+  }
+  const lines = value.slice(start, selectionEnd);
+  const shifted = outwards ? lines.replace(/^ {1,2}/gm, '') : lines.replace(/^/gm, '  ');
+  if (shifted === lines) return;
+  editor.setSelectionRange(start, selectionEnd);
+  insert(shifted);
+  const end = start + shifted.length;
+  editor.setSelectionRange(alone ? end : start, end);
+}
+
+function pressed(event) {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    run();
+    return;
+  }
+  if (event.target !== editor || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === 'Tab' && !leaving) {
+    event.preventDefault();
+    shift(event.shiftKey);
+  } else if (event.key === 'Enter') {
+    event.preventDefault();
+    const before = editor.value.slice(0, editor.selectionStart);
+    const [indentation] = /^ */.exec(before.slice(before.lastIndexOf('\n') + 1));
+    insert(`\n${indentation}${/[{(]\s*$/.test(before) ? '  ' : ''}`);
+  }
+  if (event.key !== 'Shift') leaving = event.key === 'Escape';
+}
+
+// The address holds what is typed, in its fragment, and which bundle is asked.
+
+let writing = 0;
+
+function typed() {
+  checkVariables();
+  clearTimeout(writing);
+  writing = setTimeout(writeAddress, 300);
+}
+
+function writeAddress() {
+  const kept = new URLSearchParams();
+  if (editor.value) kept.set('query', editor.value);
+  if (variables.value.trim()) kept.set('variables', variables.value);
+  try {
+    history.replaceState(null, '', kept.size ? `${target()}#${kept}` : target());
+  } catch {
+    // too long for an address
+  }
+}
+
+function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  editor.value = given.get('query') ?? editor.value;
+  variables.value = given.get('variables') ?? variables.value;
+  const [, sha] = /^\/graphqlsha\/([0-9a-f]+)/.exec(location.pathname) ?? [];
+  bundle.value = sha ? addBundle(sha).value : '';
+  checkVariables();
+  if (given.get('run') === '1') run();
+}
+
+// The schema.
+
+let types = new Map();
+let known = null; // the target whose schema is shown
+let trail = [];
+
+async function browse() {
+  of('browse').setAttribute('aria-expanded', !of('schema').hidden);
+  if (of('schema').hidden || known === target()) return;
+  const from = target();
+  of('schema-state').textContent = 'loading …';
+  try {
+    const response = await post(INTROSPECTION, undefined, browse);
+    const { data, errors } = await response.json();
+    if (!data) throw new Error(errors?.[0]?.message ?? `the server answers ${response.status}`);
+    types = new Map(data.__schema.types.map((type) => [type.name, type]));
+    types.query = types.get(data.__schema.queryType.name);
+    known = from;
+    of('schema-state').textContent = '';
+    list();
+  } catch (error) {
+    of('schema-state').textContent = `No schema: ${error.message}`;
+  }
+}
+
+function list() {
+  trail = [];
+  of('type').hidden = true;
+  of('lists').hidden = false;
+  const wanted = of('filter').value.trim().toLowerCase();
+  const matches = ({ name }) => name.toLowerCase().includes(wanted);
+  const roots = (types.query?.fields ?? []).filter(matches);
+  const others = [...types.values()].filter((type) => type !== types.query && !type.name.startsWith('__') && matches(type));
+  others.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const rootLink = (field) => link(field.name, () => insertSkeleton(field));
+  of('roots').replaceChildren(...roots.map((field) => element('li', {}, rootLink(field), ': ', typeLink(field.type))));
+  of('types').replaceChildren(...others.map((type) => element('li', {}, typeLink(type))));
+  if (known) of('schema-state').textContent = `fields: ${roots.length}, types: ${others.length}`;
+}
+
+const core = (type) => (type.ofType ? core(type.ofType) : type);
+
+function written(type) {
+  if (type.kind === 'NON_NULL') return `${written(type.ofType)}!`;
+  return type.kind === 'LIST' ? `[${written(type.ofType)}]` : type.name;
+}
+
+function typeLink(type) {
+  const { name } = core(type);
+  return link(written(type), () => open(name));
+}
+
+function open(name) {
+  trail.push(name);
+  const type = types.get(name);
+  const members = type.fields ?? type.inputFields ?? type.enumValues ?? [];
+  of('type-name').textContent = name;
+  of('type-kind').textContent = [type.kind.toLowerCase().replace('_', ' '), type.description].filter(Boolean).join(': ');
+  const made = members.map((member) => shownMember(member));
+  for (const one of type.possibleTypes ?? []) made.push(element('li', {}, '… on ', link(one.name, () => open(one.name))));
+  of('members').replaceChildren(...made);
+  of('type').hidden = false;
+  of('lists').hidden = true;
+  of('type-name').focus();
+}
+
+function shownMember({ name, args = [], type, description }) {
+  const item = element('li', { className: 'code', title: description ?? '' }, name);
+  args.forEach((argument, index) => item.append(index ? ', ' : '(', `${argument.name}: `, typeLink(argument.type)));
+  if (args.length) item.append(')');
+  if (type) item.append(': ', typeLink(type));
+  return item;
+}
+
+/** A selection of what can be selected without saying more. */
+function insertSkeleton({ name, type }) {
+  const fields = types.get(core(type).name).fields ?? [];
+  const isLeaf = (field) => ['SCALAR', 'ENUM'].includes(core(field.type).kind) && !field.args.some((one) => one.type.kind === 'NON_NULL');
+  const leaves = fields.filter(isLeaf).slice(0, 12).map((field) => field.name);
+  const inner = leaves.length ? leaves : ['__typename'];
+  const selection = fields.length ? ` {\n    ${inner.join('\n    ')}\n  }` : '';
+  if (editor.value.trim()) {
+    const last = editor.value.lastIndexOf('}');
+    if (editor.selectionStart > last) editor.setSelectionRange(last, last); // within the operation, not after it
+    insert(`  ${name}${selection}\n`);
+  } else {
+    editor.select();
+    insert(`{\n  ${name}${selection}\n}\n`);
+  }
+}
+
+// Beginning.
+
+document.addEventListener('keydown', pressed);
+editor.addEventListener('input', typed);
+variables.addEventListener('input', typed);
+of('run').addEventListener('click', run);
+of('cancel').addEventListener('click', () => running?.abort());
+of('browse').addEventListener('click', () => {
+  of('schema').hidden = !of('schema').hidden;
+  browse();
+});
+of('filter').addEventListener('input', list);
+of('back').addEventListener('click', () => {
+  trail.pop();
+  const before = trail.pop();
+  if (before) open(before);
+  else list();
+});
+bundle.addEventListener('change', () => {
+  writeAddress();
+  browse();
+});
+addEventListener('hashchange', readAddress);
+readAddress();
+listBundles();
