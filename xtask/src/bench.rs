@@ -12,8 +12,12 @@ pub fn run(house: &House, arguments: &BenchArgs) -> Result<()> {
     house.cargo("build --release --package qontract").run()?;
     let mut bench = house.cargo("bench --package qontract-benches");
     if runs("graphql") {
-        setup::run(&house.cache, &[&setup::GraphqlJs])?;
+        setup::run(&house.cache, &[&setup::GRAPHQL_JS])?;
         bench = bench.env("QONTRACT_GRAPHQL_JS", house.cache.path("graphql-js"));
+    }
+    if runs("server") {
+        setup::run(&house.cache, &[&setup::APOLLO])?;
+        bench = bench.env("QONTRACT_APOLLO", house.cache.path("apollo"));
     }
     if runs("kubernetes") {
         setup::run(&house.cache, &[&setup::Kubernetes])?;

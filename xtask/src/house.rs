@@ -44,7 +44,8 @@ impl House {
         let line = line
             .env("QONTRACT_PYTHON", self.cache.python())
             .env("QONTRACT_RVAULT", self.cache.rusty_vault())
-            .env("QONTRACT_PROMTOOL", self.cache.promtool());
+            .env("QONTRACT_PROMTOOL", self.cache.promtool())
+            .env("QONTRACT_CHROMIUM", self.cache.chromium());
         if self.on_ci && env::var_os("CARGO_TARGET_DIR").is_none() {
             line.env("CARGO_TARGET_DIR", self.cache.path("target"))
         } else {
@@ -81,6 +82,13 @@ impl Cache {
         named.map_or_else(|| self.path("promtool/bin/promtool"), PathBuf::from)
     }
 
+    /// The browser: the one that `QONTRACT_CHROMIUM` names, else the machine's own, else the cache's.
+    pub fn chromium(&self) -> PathBuf {
+        let named = env::var_os("QONTRACT_CHROMIUM").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let found = || on_path(&["chromium-headless-shell", "chromium"]);
+        named.or_else(found).unwrap_or_else(|| self.path("chromium/unpacked/chromium"))
+    }
+
     /// A cargo command with the cached tools within reach, after those of the machine.
     pub fn cargo(&self, words: &str) -> CommandLine {
         let mut path = env::var_os("PATH").unwrap_or_default();
@@ -88,6 +96,13 @@ impl Cache {
         path.push(self.path("tools/bin"));
         CommandLine::new(&format!("cargo {words}")).env("PATH", path)
     }
+}
+
+/// The first of these programs that lies in a folder of `PATH`.
+fn on_path(names: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    names.iter().find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()))
 }
 
 fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> {

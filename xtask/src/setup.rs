@@ -6,8 +6,9 @@
 
 mod apt;
 mod cargo_tool;
-mod graphql_js;
+mod chromium;
 mod kubernetes;
+mod npm;
 mod promtool;
 mod provision;
 mod python;
@@ -15,8 +16,9 @@ mod rusty_vault;
 mod steps;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
-pub use graphql_js::GraphqlJs;
+pub use chromium::Chromium;
 pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
+pub use npm::{APOLLO, GRAPHQL_JS};
 pub use promtool::Promtool;
 pub use provision::Provision;
 pub use python::Python;
@@ -28,7 +30,8 @@ use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
 /// Everything that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 6] = [&Python, &NEXTEST, &Promtool, &RustyVault, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 7] =
+    [&Python, &NEXTEST, &Promtool, &Chromium, &RustyVault, &Kubernetes, &DENY];
 
 /// Provides what is missing of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {

@@ -41,8 +41,21 @@ impl<'a> Apt<'a> {
         let folder = self.folder.join("packages");
         let what = format!("fetching {}", packages.join(", "));
         self.steps.run(&what, &self.get("download", &folder).args(packages.iter().copied()))?;
+        self.unpack_files(&folder, root)
+    }
+
+    /// Fetches a package with all that it needs and this machine does not have, and unpacks them as [`Self::unpack`].
+    pub fn unpack_with_dependencies(&self, package: &str, root: &Path) -> Result<()> {
+        let line = self.get("install --yes --download-only --no-install-recommends", &self.folder);
+        // nothing of the system is changed, so that nothing of it has to be locked, which takes root
+        let line = line.args(["-o", "Debug::NoLocking=1", package]);
+        self.steps.run(&format!("fetching {package} and what it needs"), &line)?;
+        self.unpack_files(&self.folder.join("cache/archives"), root)
+    }
+
+    fn unpack_files(&self, folder: &Path, root: &Path) -> Result<()> {
         fs::create_dir_all(root)?;
-        for file in files(&folder, "deb")? {
+        for file in files(folder, "deb")? {
             let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let line = CommandLine::new("dpkg -x").args([&file, root]);
             self.steps.run(&format!("unpacking {name}"), &line)?;

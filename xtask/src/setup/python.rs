@@ -1,5 +1,5 @@
 //! A Python environment with the packages that serve as oracles: what they say about YAML, JSON Schema and templates is the
-//! truth that our own answers are compared with; with a real client of Vault, and with a server of S3.
+//! truth that our own answers are compared with; with real clients of Vault and of a GraphQL server, and with a server of S3.
 
 use super::Provision;
 use crate::command::CommandLine;
@@ -10,13 +10,14 @@ use std::path::Path;
 
 /// The oracles, and `setuptools` because jsonschema 3.2 still imports `pkg_resources`. moto's own extra `server` wants a newer
 /// jsonschema for what we do not start; Flask is what its S3 is served by.
-const REQUIREMENTS: [&str; 10] = [
+const REQUIREMENTS: [&str; 11] = [
     "PyYAML==6.0.3",
     "jsonschema==3.2.0",
     "setuptools<81",
     "Jinja2==3.1.6",
     "jsonpath-ng==1.7.0",
     "hvac==2.4.0",
+    "gql[requests]==4.4.0",
     "moto[s3]==5.2.5",
     "flask==3.1.3",
     "flask-cors==6.0.5",

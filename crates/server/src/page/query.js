@@ -152,9 +152,11 @@ async function run() {
     const body = await response.blob();
     const text = await body.text();
     if (running !== mine) return;
-    show(body, text);
     const time = Math.round(performance.now() - start);
-    say(response.ok ? 'done' : 'failed', `${response.status} · ${time} ms · ${size(body.size)}`);
+    const errors = show(body, text);
+    const told = [response.status, `${time} ms`, size(body.size)];
+    if (errors) told.push(`errors: ${errors}`);
+    say(response.ok && !errors ? 'done' : 'failed', told.join(' · '));
   } catch (error) {
     if (running !== mine) return;
     if (!(error instanceof Unauthorized)) show(new Blob(), '');
@@ -174,7 +176,7 @@ function indented(text) {
   let out = '';
   let depth = 0;
   const line = () => `\n${'  '.repeat(depth)}`;
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"?|[{[]\s*[}\]]|[{}[\],:]|[^\s{}[\],:"]+/g)) {
+  for (const [token] of text.matchAll(/"[^"\\]*(?:\\[^][^"\\]*)*"?|[{[]\s*[}\]]|[{}[\],:]|[^\s{}[\],:"]+/g)) {
     if (token === '{' || token === '[') {
       depth += 1;
       out += token + line();
@@ -187,6 +189,7 @@ function indented(text) {
   return out;
 }
 
+/** Shows an answer; how many errors are in it. */
 function show(body, text) {
   let answer = null;
   try {
@@ -204,6 +207,7 @@ function show(body, text) {
   const errors = Array.isArray(answer?.errors) ? answer.errors : [];
   of('errors').hidden = errors.length === 0;
   of('errors').replaceChildren(...errors.map(shownError));
+  return errors.length;
 }
 
 function shownError({ message, locations, path }) {
@@ -242,14 +246,18 @@ function insert(text) {
 function shift(outwards) {
   const { value, selectionStart, selectionEnd } = editor;
   const start = value.lastIndexOf('\n', selectionStart - 1) + 1;
-  if (!outwards && selectionStart === selectionEnd) return insert('  ');
+  const alone = selectionStart === selectionEnd;
+  if (!outwards && alone) {
+    insert('  ');
+    return;
+  }
   const lines = value.slice(start, selectionEnd);
   const shifted = outwards ? lines.replace(/^ {1,2}/gm, '') : lines.replace(/^/gm, '  ');
-  if (shifted === lines) return undefined;
+  if (shifted === lines) return;
   editor.setSelectionRange(start, selectionEnd);
   insert(shifted);
-  const moved = Math.max(start, selectionStart + (outwards ? -2 : 2));
-  return editor.setSelectionRange(selectionStart === selectionEnd ? moved : start, selectionStart === selectionEnd ? moved : start + shifted.length);
+  const end = start + shifted.length;
+  editor.setSelectionRange(alone ? end : start, end);
 }
 
 function pressed(event) {
@@ -271,35 +279,33 @@ function pressed(event) {
   if (event.key !== 'Shift') leaving = event.key === 'Escape';
 }
 
-// The fragment of the URL holds what is typed.
+// The address holds what is typed, in its fragment, and which bundle is asked.
 
 let writing = 0;
 
 function typed() {
   checkVariables();
   clearTimeout(writing);
-  writing = setTimeout(writeFragment, 300);
+  writing = setTimeout(writeAddress, 300);
 }
 
-function writeFragment() {
+function writeAddress() {
   const kept = new URLSearchParams();
   if (editor.value) kept.set('query', editor.value);
   if (variables.value.trim()) kept.set('variables', variables.value);
-  if (bundle.value) kept.set('bundle', bundle.value);
   try {
-    history.replaceState(null, '', kept.size ? `#${kept}` : location.pathname);
+    history.replaceState(null, '', kept.size ? `${target()}#${kept}` : target());
   } catch {
     // too long for an address
   }
 }
 
-function readFragment() {
+function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   editor.value = given.get('query') ?? editor.value;
   variables.value = given.get('variables') ?? variables.value;
-  const [, named] = /^\/graphqlsha\/([0-9a-f]+)/.exec(location.pathname) ?? [];
-  const sha = given.get('bundle') ?? named;
-  if (sha && /^[0-9a-f]+$/.test(sha)) bundle.value = addBundle(sha).value;
+  const [, sha] = /^\/graphqlsha\/([0-9a-f]+)/.exec(location.pathname) ?? [];
+  bundle.value = sha ? addBundle(sha).value : '';
   checkVariables();
   if (given.get('run') === '1') run();
 }
@@ -322,7 +328,6 @@ async function browse() {
     types = new Map(data.__schema.types.map((type) => [type.name, type]));
     types.query = types.get(data.__schema.queryType.name);
     known = from;
-    trail = [];
     of('schema-state').textContent = '';
     list();
   } catch (error) {
@@ -331,6 +336,7 @@ async function browse() {
 }
 
 function list() {
+  trail = [];
   of('type').hidden = true;
   of('lists').hidden = false;
   const wanted = of('filter').value.trim().toLowerCase();
@@ -338,9 +344,10 @@ function list() {
   const roots = (types.query?.fields ?? []).filter(matches);
   const others = [...types.values()].filter((type) => type !== types.query && !type.name.startsWith('__') && matches(type));
   others.sort((a, b) => (a.name < b.name ? -1 : 1));
-  of('roots').replaceChildren(...roots.map((field) => element('li', {}, link(field.name, () => insertSkeleton(field)), ': ', typeLink(field.type))));
+  const rootLink = (field) => link(field.name, () => insertSkeleton(field));
+  of('roots').replaceChildren(...roots.map((field) => element('li', {}, rootLink(field), ': ', typeLink(field.type))));
   of('types').replaceChildren(...others.map((type) => element('li', {}, typeLink(type))));
-  if (known) of('schema-state').textContent = `${roots.length} fields, ${others.length} types`;
+  if (known) of('schema-state').textContent = `fields: ${roots.length}, types: ${others.length}`;
 }
 
 const core = (type) => (type.ofType ? core(type.ofType) : type);
@@ -385,7 +392,9 @@ function insertSkeleton({ name, type }) {
   const inner = leaves.length ? leaves : ['__typename'];
   const selection = fields.length ? ` {\n    ${inner.join('\n    ')}\n  }` : '';
   if (editor.value.trim()) {
-    insert(`${name}${selection}\n`);
+    const last = editor.value.lastIndexOf('}');
+    if (editor.selectionStart > last) editor.setSelectionRange(last, last); // within the operation, not after it
+    insert(`  ${name}${selection}\n`);
   } else {
     editor.select();
     insert(`{\n  ${name}${selection}\n}\n`);
@@ -411,9 +420,9 @@ of('back').addEventListener('click', () => {
   else list();
 });
 bundle.addEventListener('change', () => {
-  writeFragment();
+  writeAddress();
   browse();
 });
-addEventListener('hashchange', readFragment);
-readFragment();
+addEventListener('hashchange', readAddress);
+readAddress();
 listBundles();
