@@ -68,7 +68,8 @@ fn absent(name: &str) -> Reply {
 
 /// The number of a lease: sixteen digits.
 fn id(name: &str) -> Option<u64> {
-    (name.len() == 16).then(|| u64::from_str_radix(name, 16).ok()).flatten()
+    let is_number = name.len() == 16 && name.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_number.then(|| u64::from_str_radix(name, 16).ok()).flatten()
 }
 
 /// How long the body asks for.

@@ -1,0 +1,104 @@
+//! Raw requests, and what Express and Apollo Server answered to them (see `http/README.md`).
+
+mod support;
+
+use qontract_testkit::vectors;
+use serde_json::Value;
+use support::{Answer, Running, Setup};
+
+/// Headers that clients of the established server can tell: the others are of its machinery.
+const TOLD: [&str; 7] = [
+    "content-type",
+    "cache-control",
+    "allow",
+    "location",
+    "etag",
+    "x-content-type-options",
+    "content-security-policy",
+];
+
+/// What is answered otherwise, and why. By the name of the record, or by what it begins with and a `*`.
+const OTHERWISE: &[(&str, &str)] = &[];
+
+fn bytes(request: &Value) -> Vec<u8> {
+    let text = |key: &str| request[key].as_str().unwrap_or_default();
+    let pad = "x".repeat(usize::try_from(request["pad"].as_u64().unwrap_or_default()).unwrap());
+    let padded = |text: &str| text.replace("PAD", &pad);
+    let version = request["version"].as_str().unwrap_or("HTTP/1.1");
+    let mut head = format!("{} {} {version}\r\n", text("method"), padded(text("target")));
+    if request["host"] != Value::Bool(false) {
+        head.push_str("Host: 127.0.0.1\r\n");
+    }
+    let mut chunked = false;
+    for header in request["headers"].as_array().unwrap() {
+        let (name, value) = (header[0].as_str().unwrap(), header[1].as_str().unwrap());
+        chunked |= name.eq_ignore_ascii_case("transfer-encoding");
+        head.push_str(&format!("{name}: {}\r\n", padded(value)));
+    }
+    let body = match request["body_base64"].as_str() {
+        Some(encoded) => decode(encoded),
+        None => padded(text("body")).into_bytes(),
+    };
+    let has_body = !request["body"].is_null() || !request["body_base64"].is_null();
+    if chunked {
+        let mut bytes = format!("{head}\r\n{:x}\r\n", body.len()).into_bytes();
+        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(b"\r\n0\r\n\r\n");
+        return bytes;
+    }
+    if has_body {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    [head.as_bytes(), b"\r\n", &body].concat()
+}
+
+fn decode(encoded: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(encoded).unwrap()
+}
+
+/// What differs between what was recorded and what came.
+fn differences(recorded: &Value, answer: &Answer) -> Vec<String> {
+    let mut differences = Vec::new();
+    let mut compare = |what: &str, recorded: Option<String>, came: Option<String>| {
+        if recorded != came {
+            differences.push(format!("{what}: recorded {recorded:?}, came {came:?}"));
+        }
+    };
+    let status = recorded["status"].as_u64().unwrap();
+    compare("status", Some(status.to_string()), Some(answer.status.to_string()));
+    for name in TOLD {
+        let known = recorded["headers"][name].as_str().map(str::to_owned);
+        compare(name, known, answer.header(name).map(str::to_owned));
+    }
+    if let Some(body) = recorded["body"].as_str() {
+        compare("body", Some(body.to_owned()), Some(String::from_utf8_lossy(&answer.body).into_owned()));
+    }
+    differences
+}
+
+#[test]
+fn requests_are_answered_as_they_were_recorded() {
+    let [older, newer] = ["bundle2.json", "bundle.json"].map(|name| std::fs::read(vectors().join(name)).unwrap());
+    let server = Running::start(Setup::default(), &[&older, &newer]);
+    let records: Vec<Value> = serde_json::from_str(include_str!("http/recorded.json")).unwrap();
+    assert!(records.len() > 300);
+    let (mut wrong, mut unused) = (Vec::new(), OTHERWISE.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    for record in &records {
+        let (name, request) = (record["name"].as_str().unwrap(), &record["request"]);
+        let answer = server.send(request["method"].as_str().unwrap(), &bytes(request));
+        let is_it = |known: &str| match known.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == known,
+        };
+        let expected = OTHERWISE.iter().find(|(known, _)| is_it(known));
+        let differences = differences(&record["answer"], &answer);
+        match (expected, differences.is_empty()) {
+            (None, false) => wrong.push(format!("{name} ({}):\n  {}", request["target"], differences.join("\n  "))),
+            (Some((known, _)), false) => unused.retain(|name| name != known),
+            (_, true) => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), records.len(), wrong.join("\n"));
+    assert!(unused.is_empty(), "answered as recorded after all: {unused:?}");
+}

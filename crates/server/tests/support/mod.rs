@@ -1,0 +1,223 @@
+//! A server of a test's own, and a client that sends what it is told to.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_bundle::Pool;
+use qontract_server::{Bundles, Content, Origin, OriginError, Server, Settings, Shelf, Store, Told};
+use qontract_telemetry::served::ServerMetrics;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// A bundle in memory, which a test can change.
+#[derive(Clone, Default)]
+pub struct Memory(pub Arc<Mutex<Vec<u8>>>);
+
+impl Memory {
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(Arc::new(Mutex::new(bytes.to_vec())))
+    }
+
+    pub fn set(&self, bytes: &[u8]) {
+        *self.0.lock().unwrap() = bytes.to_vec();
+    }
+}
+
+impl Origin for Memory {
+    fn name(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
+        async { Ok(Content::Bytes(self.0.lock().unwrap().clone())) }.boxed()
+    }
+}
+
+/// How a server is set up.
+pub struct Setup {
+    pub settings: Settings,
+    /// In milliseconds.
+    pub ttl: u64,
+    pub store: Option<Store>,
+    pub most_fetched: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { settings: Settings::default(), ttl: 60_000, store: None, most_fetched: 8 }
+    }
+}
+
+/// A running server; dropped, it is gone.
+pub struct Running {
+    pub address: SocketAddr,
+    pub source: Memory,
+    pub told: Arc<Mutex<Vec<Told>>>,
+    pub bundles: Arc<Bundles>,
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// A server that has loaded these bundles, the last one as the latest.
+    pub fn start(setup: Setup, bundles: &[&[u8]]) -> Self {
+        let source = Memory::default();
+        let told = Arc::<Mutex<Vec<Told>>>::default();
+        let listener = {
+            let told = Arc::clone(&told);
+            Arc::new(move |one| told.lock().unwrap().push(one))
+        };
+        let shelf = Shelf::new(setup.ttl, setup.most_fetched);
+        let held = Arc::new(Bundles::new(shelf, Some(Arc::new(source.clone())), setup.store, listener));
+        let ids = AtomicU64::new(1);
+        let new_id = move || ids.fetch_add(1, Ordering::Relaxed);
+        let server = Server::new(setup.settings, Arc::clone(&held), Arc::<ServerMetrics>::default(), new_id);
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let handle = runtime.handle().clone();
+        for bundle in bundles {
+            source.set(bundle);
+            runtime.block_on(held.reload()).unwrap();
+        }
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                server.serve(listener, async { drop(stopped.await) }).await;
+            });
+            runtime.shutdown_background();
+        });
+        Self { address, source, told, bundles: held, handle, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    /// Asks it to end without waiting.
+    pub fn ask_to_stop(&mut self) {
+        drop(self.stop.take());
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    /// Sends bytes on a connection of their own; the answer.
+    pub fn send(&self, method: &str, bytes: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        stream.write_all(bytes).unwrap();
+        Answer::read(&mut stream, method)
+    }
+
+    pub fn request(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.send(method, &request(method, target, headers, body))
+    }
+
+    pub fn get(&self, target: &str) -> Answer {
+        self.request("GET", target, &[], b"")
+    }
+
+    pub fn post(&self, target: &str, body: &str) -> Answer {
+        self.request("POST", target, &[("content-type", "application/json")], body.as_bytes())
+    }
+
+    pub fn query(&self, target: &str, query: &str) -> Answer {
+        self.post(target, &serde_json::json!({ "query": query }).to_string())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
+
+pub fn request(method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{method} {target} HTTP/1.1\r\nhost: 127.0.0.1\r\n").into_bytes();
+    for (name, value) in headers {
+        bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    if !body.is_empty() {
+        bytes.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: BTreeMap<String, String>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Reads one answer to a request of this method.
+    pub fn read(stream: &mut TcpStream, method: &str) -> Self {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        loop {
+            while !head.ends_with(b"\r\n\r\n") {
+                assert_eq!(stream.read(&mut byte).unwrap(), 1, "{:?}", String::from_utf8_lossy(&head));
+                head.push(byte[0]);
+            }
+            if !head.starts_with(b"HTTP/1.1 100") {
+                break;
+            }
+            head.clear();
+        }
+        let head = String::from_utf8(head).unwrap();
+        let mut lines = head.lines();
+        let status: u16 = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers: BTreeMap<String, String> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        let mut body = Vec::new();
+        let has_body = method != "HEAD" && status != 304 && status != 204;
+        if let Some(length) = headers.get("content-length").filter(|_| has_body) {
+            body.resize(length.parse().unwrap(), 0);
+            stream.read_exact(&mut body).unwrap();
+        }
+        Self { status, headers, body }
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+}
+
+/// Says that nothing more is sent, and leaves.
+pub fn leave(stream: &TcpStream) {
+    stream.shutdown(Shutdown::Both).unwrap();
+}
