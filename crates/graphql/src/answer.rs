@@ -20,6 +20,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether there are errors.
     pub has_errors: bool,
+    /// `mutation` or `subscription`, if that is what was asked: data has neither.
+    pub rootless: Option<&'static str>,
     /// Where its objects come from, if asked for. Not in the body: see [`Answer::with_provenance`].
     pub provenance: Option<Provenance>,
     /// Which files were touched, if asked for.
@@ -32,16 +34,16 @@ impl Answer {
         let mut body = vec![b'{'];
         write_failures(failures, &mut body);
         finish(&[], &mut body);
-        Self { status: 400, body, has_errors: true, provenance: None, touched: None }
+        Self { status: 400, body, has_errors: true, rootless: None, provenance: None, touched: None }
     }
 
     /// The answer that is nothing but an error.
-    pub(crate) fn empty(failure: &Failure) -> Self {
+    pub(crate) fn empty(failure: &Failure, rootless: Option<&'static str>) -> Self {
         let mut body = vec![b'{'];
         write_failures(std::slice::from_ref(failure), &mut body);
         body.extend_from_slice(b"\"data\":null,");
         finish(&[], &mut body);
-        Self { status: 200, body, has_errors: true, provenance: None, touched: None }
+        Self { status: 200, body, has_errors: true, rootless, provenance: None, touched: None }
     }
 
     /// Where an answer of about `size` bytes is to be written to: its beginning is there.
@@ -63,7 +65,7 @@ impl Answer {
         body.push(b',');
         finish(&schemas, &mut body);
         let (provenance, touched) = (record.provenance, record.touched);
-        Self { status: 200, body, has_errors: !failures.is_empty(), provenance, touched }
+        Self { status: 200, body, has_errors: !failures.is_empty(), rootless: None, provenance, touched }
     }
 
     /// The body with `extensions.provenance`: per object of the answer its file, the JSON pointer into it and, where

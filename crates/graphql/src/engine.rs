@@ -137,7 +137,7 @@ impl Engine {
             Ok(Planned::Query { plan, variables, cost }) => {
                 Ok(Ready { engine: self, request, plan, variables, cost })
             }
-            Ok(Planned::Nothing(failure)) => Err(Answer::empty(&failure)),
+            Ok(Planned::Nothing(failure, rootless)) => Err(Answer::empty(&failure, rootless)),
             Err(failures) => Err(Answer::refused(&failures)),
         }
     }
@@ -150,7 +150,7 @@ impl Engine {
             Planned::Query { plan, variables, .. } => {
                 Ok(crate::footprint::trace(self.schema(), &plan, &variables))
             }
-            Planned::Nothing(_) => Ok(Footprint::default()),
+            Planned::Nothing(..) => Ok(Footprint::default()),
         }
     }
 
@@ -208,7 +208,7 @@ impl Engine {
                 let message = format!("Schema is not configured to execute {word} operation.");
                 let mut failure = Failure::new(Code::Internal, message);
                 failure.locations.extend(place);
-                return Ok(Planned::Nothing(failure));
+                return Ok(Planned::Nothing(failure, Some(word)));
             }
         };
         let schema = self.schema();
@@ -216,7 +216,7 @@ impl Engine {
         let plan = match document.plan(schema, operation, &variables) {
             Ok(plan) => plan,
             Err(failure) if failure.code == Code::LimitExceeded => return Err(one(failure)),
-            Err(failure) => return Ok(Planned::Nothing(failure)),
+            Err(failure) => return Ok(Planned::Nothing(failure, None)),
         };
         let (cost, most) = (crate::cost::estimate(schema, self.view(), &plan), self.limits.cost);
         if cost > most {
@@ -238,8 +238,8 @@ pub(crate) enum Planned {
         /// About how many objects the answer has.
         cost: u64,
     },
-    /// Something whose answer is nothing but this error.
-    Nothing(Failure),
+    /// Something whose answer is nothing but this error; and what it is, if it is no query.
+    Nothing(Failure, Option<&'static str>),
 }
 
 /// A request that is understood and not yet answered.

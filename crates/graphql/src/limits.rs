@@ -20,7 +20,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            query_bytes: 100_000,
+            query_bytes: 100 << 10,
             selections: 2_000,
             depth: 40,
             aliases: 200,

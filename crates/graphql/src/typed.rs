@@ -55,7 +55,7 @@ impl Engine {
         let document = document.as_ref().as_ref().map_err(|failures| TypedError::Failed(failures.clone()))?;
         let (plan, variables) = match self.plan(document, request).map_err(TypedError::Failed)? {
             Planned::Query { plan, variables, .. } => (plan, variables),
-            Planned::Nothing(failure) => return Err(TypedError::Failed(vec![failure])),
+            Planned::Nothing(failure, _) => return Err(TypedError::Failed(vec![failure])),
         };
         let executed = self.execute(&plan, &variables, request, Tree::default());
         if !executed.failures.is_empty() {

@@ -8,7 +8,7 @@ use qontract_bundle::diff::{Change, DatafileChange, Diff, ResourceChange};
 use qontract_bundle::json::JavaScript;
 
 use crate::answers::{Answered, Key};
-use crate::reply::{JSON, Reply};
+use crate::reply::{JSON, Reply, escape};
 use crate::route::Which;
 use crate::serve::{Shared, find, not_found};
 
@@ -33,7 +33,7 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&(Stri
     }
     let made = tokio::task::spawn_blocking(move || Diff::between(&base, &head).to_json()).await;
     let Ok(made) = made else {
-        return Reply::error_page(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
+        return Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR);
     };
     let answered = Arc::new(Answered::new(200, made));
     shared.answers.insert(key, Arc::clone(&answered));
@@ -52,7 +52,7 @@ fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {
             let change = change(base.resource(path), head.resource(path));
             change.map(|change| ResourceChange { path: path.into(), change }.write(&mut json)).is_some()
         }
-        _ => return Reply::text(StatusCode::BAD_REQUEST, format!("unknown filetype {kind}")),
+        _ => return Reply::text(StatusCode::BAD_REQUEST, format!("unknown filetype {}", escape(kind))),
     };
     if is_there {
         Reply::new(StatusCode::OK, JSON, body)

@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use bytes::Bytes;
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use qontract_graphql::{Engine, Request};
+use qontract_bundle::json::JavaScript;
+use qontract_bundle::{Map, Sha256, Value};
+use qontract_graphql::{Answer, Engine, Request};
 
 use crate::answers::{Answered, Key};
 use crate::page;
 use crate::reply::Reply;
 use crate::serve::Shared;
 use crate::turns::Waiter;
-use crate::wire::{self, Asked, Form, Refusal};
+use crate::wire::{self, Asked, Form, Named, Refusal};
 
 /// Answers with more objects wait for their turn, and are made beside everything else.
 const SMALL: u64 = 2_000;
@@ -28,90 +29,170 @@ pub fn wants_page(parts: &Parts) -> bool {
 }
 
 /// Answers a request to a bundle.
-pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: &Bytes) -> Reply {
+pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: Option<&Value>) -> Reply {
     if wants_page(parts) {
         return page::page();
     }
+    let form = Form::of(header(&parts.headers, ACCEPT));
     let asked = match parts.method {
-        Method::POST => wire::read_body(header(&parts.headers, CONTENT_TYPE), body),
-        Method::GET => wire::read_parameters(parts.uri.query().unwrap_or_default()),
-        _ => return not_allowed(),
-    };
-    let reply = match asked {
-        Ok(asked) => execute(shared, engine, parts, asked).await,
-        Err(refusal) => Err(refusal),
-    };
-    match reply {
-        Ok(reply) => reply.header(CACHE_CONTROL, "no-store"),
-        Err(Refusal::Json(status, message)) => {
-            Reply::graphql_error(status, "BAD_REQUEST", &message).header(CACHE_CONTROL, "no-store")
+        Method::POST => wire::read_body(body),
+        Method::GET => {
+            let content_type = header(&parts.headers, CONTENT_TYPE);
+            wire::read_parameters(content_type, parts.uri.query().unwrap_or_default())
         }
-        Err(Refusal::Page(status)) => {
-            Reply::error_page(status, status.canonical_reason().unwrap_or_default())
+        _ => {
+            let message = "Apollo Server supports only GET/POST requests.".to_owned();
+            return refuse(Refusal::Json(StatusCode::METHOD_NOT_ALLOWED, message), form).allowing("GET, POST");
         }
+    };
+    let asked = match (asked, form) {
+        (Ok(asked), Some(form)) => return execute(shared, engine, (&parts.method, form), asked).await,
+        (Ok(_), None) => Refusal::Json(
+            StatusCode::NOT_ACCEPTABLE,
+            format!(
+                "An 'accept' header was provided for this request which does not accept {} or {}",
+                Form::Json.as_str(),
+                Form::Response.as_str()
+            ),
+        ),
+        (Err(refusal), _) => refusal,
+    };
+    refuse(asked, form)
+}
+
+/// The reply to a request that is not understood.
+pub fn refuse(refusal: Refusal, form: Option<Form>) -> Reply {
+    match refusal {
+        Refusal::Json(status, message) => Reply::graphql_error(status, form.unwrap_or(Form::Json), &message),
+        Refusal::Page(status) => Reply::status_page(status),
     }
 }
 
-fn not_allowed() -> Reply {
-    let message = "Apollo Server supports only GET/POST requests.";
-    Reply::graphql_error(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", message).allowing("GET, POST")
-}
-
-async fn execute(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, mut asked: Asked) -> Result<Reply, Refusal> {
-    if let Some(reply) = persisted(shared, &mut asked)? {
-        return Ok(reply);
-    }
-    if asked.query.is_empty() {
-        let message = "GraphQL operations must contain a non-empty `query` or a `persistedQuery` extension.";
-        return Err(Refusal::Json(StatusCode::BAD_REQUEST, message.to_owned()));
-    }
-    let Some(form) = Form::of(header(&parts.headers, ACCEPT)) else {
-        let (json, response) = (Form::Json.as_str(), Form::Response.as_str());
-        let message = format!(
-            "An 'accept' header was provided for this request which does not accept {json} or {response}"
-        );
-        return Err(Refusal::Json(StatusCode::NOT_ACCEPTABLE, message));
+async fn execute(
+    shared: &Shared,
+    engine: &Arc<Engine>,
+    (method, form): (&Method, Form),
+    asked: Asked,
+) -> Reply {
+    let sha = engine.bundle().sha();
+    let failed = |status, code, message| {
+        Reply::data_error(status, form, code, message).header(CACHE_CONTROL, "no-store")
     };
-    let reply = |answered| Ok(Reply::answered(form.as_str(), answered));
+    let Asked { query, operation, variables, persisted } = asked;
+    let (query, digest) = match named(shared, sha, query, persisted) {
+        Ok(found) => found,
+        Err(Unknown::Text) => {
+            let (code, message) = ("PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound");
+            let reply = Reply::data_error(StatusCode::OK, form, code, message);
+            return reply.header(CACHE_CONTROL, "private, no-cache, must-revalidate");
+        }
+        Err(Unknown::Wrong(message)) => return failed(StatusCode::BAD_REQUEST, "INTERNAL_SERVER_ERROR", message),
+        Err(Unknown::Nothing) => {
+            let message = "GraphQL operations must contain a non-empty `query` or a `persistedQuery` extension.";
+            return failed(StatusCode::BAD_REQUEST, "BAD_REQUEST", message);
+        }
+    };
+    let asked = Question { query, operation, variables };
     let key = (!shared.answers.is_off()).then(|| {
-        let operation = asked.operation.as_deref().map_or("", |name| name);
-        let has_operation = if asked.operation.is_some() { "1" } else { "" };
-        Key::of(engine.bundle().sha(), &[&asked.query, has_operation, operation, &asked.variables_text()])
+        let (operation, has_operation) = match &asked.operation {
+            Some(operation) => (operation.as_str(), "1"),
+            None => ("", ""),
+        };
+        // An operation that is none of ours is told differently to each method.
+        let parts = [method.as_str(), &asked.query, has_operation, operation, &asked.variables_text()];
+        Key::of(sha, &parts)
     });
-    if let Some(known) = key.and_then(|key| shared.answers.get(key)) {
-        shared.metrics.remembered(true);
-        return reply(known);
-    }
-    shared.metrics.remembered(false);
-    let answered = match small(engine, &asked) {
+    let known = key.and_then(|key| shared.answers.get(key));
+    shared.metrics.remembered(known.is_some());
+    let answered = match known {
         Some(answered) => answered,
-        None => match large(shared, engine, asked).await {
-            Ok(answered) => answered,
-            Err(later) => return Ok(later),
-        },
+        None => {
+            let text = digest.is_some().then(|| asked.query.clone());
+            let made = match small(engine, &asked) {
+                Some(answer) => answer,
+                None => match large(shared, engine, asked).await {
+                    Ok(answer) => answer,
+                    Err(later) => return later,
+                },
+            };
+            if let (Some(word), &Method::GET) = (made.rootless, method) {
+                let message = format!("GET requests only support query operations, not {word} operations");
+                return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
+            }
+            if let (Some(digest), Some(text), 200) = (digest, text, made.status) {
+                shared.persisted.insert(sha, &digest, &text);
+            }
+            let answered = Arc::new(Answered::new(made.status, made.body));
+            if let Some(key) = key {
+                shared.answers.insert(key, Arc::clone(&answered));
+            }
+            answered
+        }
     };
-    let answered = Arc::new(answered);
-    if let Some(key) = key {
-        shared.answers.insert(key, Arc::clone(&answered));
+    Reply::answered(form.as_str(), answered).header(CACHE_CONTROL, "no-store")
+}
+
+/// A text, what is asked of it, and with which values.
+struct Question {
+    query: String,
+    operation: Option<String>,
+    variables: Option<Map>,
+}
+
+impl Question {
+    /// The variables in one form, whichever form they came in.
+    fn variables_text(&self) -> String {
+        let mut text = Vec::new();
+        if let Some(variables) = &self.variables {
+            JavaScript(&mut text).map(variables, &[]);
+        }
+        String::from_utf8(text).expect("JSON is text")
     }
-    reply(answered)
+}
+
+/// Why there is no text to execute.
+enum Unknown {
+    /// We do not know the text that is named.
+    Text,
+    /// What names it is wrong.
+    Wrong(&'static str),
+    /// None is named.
+    Nothing,
+}
+
+/// The text of a request; and its digest, if the client wants to name it so from now on.
+fn named(
+    shared: &Shared,
+    sha: Sha256,
+    query: Option<String>,
+    persisted: Option<Named>,
+) -> Result<(String, Option<String>), Unknown> {
+    let digest = match persisted {
+        None => return query.filter(|query| !query.is_empty()).map(|query| (query, None)).ok_or(Unknown::Nothing),
+        Some(Named::Unknown) => return Err(Unknown::Wrong("Unsupported persisted query version")),
+        Some(Named::Digest(digest)) => digest,
+    };
+    match query {
+        None => shared.persisted.get(sha, &digest).map(|text| (text, None)).ok_or(Unknown::Text),
+        Some(query) if Sha256::of(query.as_bytes()).to_string() == digest => Ok((query, Some(digest))),
+        Some(_) => Err(Unknown::Wrong("provided sha does not match query")),
+    }
 }
 
 /// The answer, if it takes little time to make it.
-fn small(engine: &Engine, asked: &Asked) -> Option<Answered> {
+fn small(engine: &Engine, asked: &Question) -> Option<Answer> {
     if asked.query.len() > SHORT {
         return None;
     }
-    let answer = match engine.ready(request(asked)) {
-        Ok(ready) if ready.cost() > SMALL => return None,
-        Ok(ready) => ready.answer(),
-        Err(answer) => answer,
-    };
-    Some(Answered::new(answer.status, answer.body))
+    match engine.ready(request(asked)) {
+        Ok(ready) if ready.cost() > SMALL => None,
+        Ok(ready) => Some(ready.answer()),
+        Err(answer) => Some(answer),
+    }
 }
 
 /// The answer, made in its turn and beside everything else. If nobody waits for it any more, it is not finished.
-async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Asked) -> Result<Answered, Reply> {
+async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result<Answer, Reply> {
     if shared.in_flight.bytes() > shared.settings.in_flight {
         return Err(Reply::later("too many answers are on their way"));
     }
@@ -125,45 +206,23 @@ async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Asked) -> Result<An
         let cancelled = || gone.load(Ordering::Relaxed) || is_late();
         let answer = engine.answer(Request { cancelled: Some(&cancelled), ..request(&asked) });
         // What was broken off is nobody's answer.
-        if answer.has_errors && is_late() { None } else { Some(Answered::new(answer.status, answer.body)) }
+        if answer.has_errors && is_late() { None } else { Some(answer) }
     });
-    let answered = work.await;
+    let answer = work.await;
     drop(waiter);
-    match answered {
-        Ok(Some(answered)) => Ok(answered),
+    match answer {
+        Ok(Some(answer)) => Ok(answer),
         Ok(None) => Err(Reply::later("the query took too long")),
-        Err(_) => Err(Reply::error_page(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")),
+        Err(_) => Err(Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR)),
     }
 }
 
-fn request(asked: &Asked) -> Request<'_> {
+fn request(asked: &Question) -> Request<'_> {
     Request {
         query: &asked.query,
         operation: asked.operation.as_deref(),
         variables: asked.variables.as_ref(),
         ..Request::default()
-    }
-}
-
-/// Finds the text that a client names by its digest, or remembers it.
-fn persisted(shared: &Shared, asked: &mut Asked) -> Result<Option<Reply>, Refusal> {
-    let Some(digest) = asked.persisted.take() else { return Ok(None) };
-    if !asked.query.is_empty() {
-        return if shared.persisted.insert(&digest, &asked.query) {
-            Ok(None)
-        } else {
-            Err(Refusal::Json(StatusCode::BAD_REQUEST, "provided sha does not match query".to_owned()))
-        };
-    }
-    match shared.persisted.get(&digest) {
-        Some(text) => {
-            asked.query = text;
-            Ok(None)
-        }
-        None => {
-            let (code, message) = ("PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound");
-            Ok(Some(Reply::graphql_error(StatusCode::OK, code, message)))
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use qontract_bundle::Sha256;
 use serde_json::{Value, json};
 
 use crate::bundles::{Missing, now};
-use crate::reply::{JSON, Reply};
+use crate::reply::{JSON, Reply, escape};
 use crate::route::Which;
 use crate::serve::Shared;
 use crate::shelf::{LONGEST_LEASE, Lease};
@@ -45,7 +45,7 @@ pub async fn answer(shared: &Shared, method: &Method, name: &str, body: &Bytes) 
 async fn take(shared: &Shared, sha: &str, seconds: u64) -> Reply {
     let engine = match shared.bundles.find(&Which::Named(sha.to_owned())).await {
         Ok(engine) => engine,
-        Err(Missing::Unknown) => return Reply::text(StatusCode::NOT_FOUND, format!("Bundle {sha} not found")),
+        Err(Missing::Unknown) => return Reply::text(StatusCode::NOT_FOUND, format!("Bundle {} not found", escape(sha))),
         Err(Missing::Later(why)) => return Reply::later(why),
     };
     let id = shared.new_id();
@@ -63,7 +63,7 @@ fn told(status: StatusCode, id: &str, Lease { sha, expires }: &Lease) -> Reply {
 }
 
 fn absent(name: &str) -> Reply {
-    Reply::text(StatusCode::NOT_FOUND, format!("Lease {name} not found"))
+    Reply::text(StatusCode::NOT_FOUND, format!("Lease {} not found", escape(name)))
 }
 
 /// The number of a lease: sixteen digits.

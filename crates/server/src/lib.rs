@@ -4,6 +4,7 @@
 //! not at all.
 
 mod answers;
+mod body;
 mod bundles;
 mod compress;
 mod connection;

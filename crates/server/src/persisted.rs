@@ -21,33 +21,32 @@ struct Generation {
 }
 
 impl Persisted {
-    /// The text of a digest.
-    pub fn get(&self, digest: &str) -> Option<String> {
+    /// The text of a digest, if a bundle was asked it before.
+    pub fn get(&self, bundle: Sha256, digest: &str) -> Option<String> {
+        let key = format!("{bundle} {digest}");
         let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = generations[0].texts.get(digest) {
+        if let Some(text) = generations[0].texts.get(&key) {
             return Some(text.clone());
         }
-        let text = generations[1].texts.remove(digest)?;
-        put(&mut generations, digest, &text);
+        let text = generations[1].texts.remove(&key)?;
+        put(&mut generations, key, text.clone());
         Some(text)
     }
 
-    /// Remembers a text, if this is its digest.
-    pub fn insert(&self, digest: &str, text: &str) -> bool {
-        if Sha256::of(text.as_bytes()).to_string() != digest {
-            return false;
-        }
-        put(&mut self.generations.lock().unwrap_or_else(PoisonError::into_inner), digest, text);
-        true
+    /// Remembers a text that a bundle was asked, by its digest.
+    pub fn insert(&self, bundle: Sha256, digest: &str, text: &str) {
+        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        put(&mut generations, format!("{bundle} {digest}"), text.to_owned());
     }
 }
 
-fn put(generations: &mut [Generation; 2], digest: &str, text: &str) {
-    if generations[0].bytes + text.len() > MOST {
+fn put(generations: &mut [Generation; 2], key: String, text: String) {
+    let bytes = key.len() + text.len();
+    if generations[0].bytes + bytes > MOST {
         generations[1] = std::mem::take(&mut generations[0]);
     }
-    if generations[0].texts.insert(digest.to_owned(), text.to_owned()).is_none() {
-        generations[0].bytes += digest.len() + text.len();
+    if generations[0].texts.insert(key, text).is_none() {
+        generations[0].bytes += bytes;
     }
 }
 
@@ -56,22 +55,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_known_by_its_digest_and_by_no_other() {
-        let persisted = Persisted::default();
-        let digest = Sha256::of(b"{ a }").to_string();
-        assert_eq!(persisted.get(&digest), None);
-        assert!(!persisted.insert("abc", "{ a }"));
-        assert!(persisted.insert(&digest, "{ a }"));
-        assert_eq!(persisted.get(&digest).as_deref(), Some("{ a }"));
+    fn a_text_is_known_to_the_bundle_that_was_asked() {
+        let (persisted, [a, b]) = (Persisted::default(), [b"a", b"b"].map(|name| Sha256::of(name)));
+        assert_eq!(persisted.get(a, "digest"), None);
+        persisted.insert(a, "digest", "{ a }");
+        assert_eq!(persisted.get(a, "digest").as_deref(), Some("{ a }"));
+        assert_eq!((persisted.get(a, "Digest"), persisted.get(b, "digest")), (None, None));
     }
 
     #[test]
     fn texts_are_bounded() {
-        let persisted = Persisted::default();
+        let (persisted, bundle) = (Persisted::default(), Sha256::of(b"a"));
         for number in 0..100 {
-            let text = format!("{number}").repeat(100_000);
-            assert!(persisted.insert(&Sha256::of(text.as_bytes()).to_string(), &text));
+            persisted.insert(bundle, &number.to_string(), &"x".repeat(200_000));
+            assert!(persisted.get(bundle, "0").is_some());
         }
+        assert!(persisted.get(bundle, "1").is_none());
         let generations = persisted.generations.lock().unwrap();
         assert!(generations.iter().all(|generation| generation.bytes <= MOST));
     }

@@ -16,6 +16,7 @@ use qontract_bundle::json::JavaScript;
 
 use crate::answers::Answered;
 use crate::compress::{Coding, LEAST};
+use crate::wire::Form;
 
 /// Text, as the established server calls it.
 pub const TEXT: &str = "text/html; charset=utf-8";
@@ -32,12 +33,14 @@ pub struct Reply {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Option<Arc<Answered>>,
+    /// Whether it has a tag, by which clients can tell that they know it.
+    is_tagged: bool,
 }
 
 impl Reply {
     /// A status without a body.
     pub fn empty(status: StatusCode) -> Self {
-        Self { status, headers: Vec::new(), body: None }
+        Self { status, headers: Vec::new(), body: None, is_tagged: false }
     }
 
     /// A body of a media type.
@@ -53,17 +56,17 @@ impl Reply {
     /// An answer that may have been given before.
     pub fn answered(media_type: &'static str, answered: Arc<Answered>) -> Self {
         let status = StatusCode::from_u16(answered.status).expect("a status of HTTP");
-        Self { status, headers: Vec::new(), body: Some(answered) }.header(CONTENT_TYPE, media_type)
+        Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true }.header(CONTENT_TYPE, media_type)
     }
 
-    /// An error of a request that is no GraphQL.
-    pub fn graphql_error(status: StatusCode, code: &str, message: &str) -> Self {
-        let mut body = b"{\"errors\":[{\"message\":".to_vec();
-        JavaScript(&mut body).str(message);
-        body.extend_from_slice(b",\"extensions\":{\"code\":");
-        JavaScript(&mut body).str(code);
-        body.extend_from_slice(b"}}]}\n");
-        Self::new(status, JSON, body)
+    /// An error of a request that never got as far as the data.
+    pub fn graphql_error(status: StatusCode, form: Form, message: &str) -> Self {
+        Self::new(status, form.as_str(), error_body("BAD_REQUEST", message, "}\n"))
+    }
+
+    /// An error of a request to the data that cannot be executed.
+    pub fn data_error(status: StatusCode, form: Form, code: &str, message: &str) -> Self {
+        Self::new(status, form.as_str(), error_body(code, message, ",\"extensions\":{\"schemas\":[]}}\n"))
     }
 
     /// A page that tells nothing but an error.
@@ -75,10 +78,17 @@ impl Reply {
         Self::new(status, TEXT, body)
             .header(CONTENT_SECURITY_POLICY, "default-src 'none'")
             .header(X_CONTENT_TYPE_OPTIONS, "nosniff")
+            .untagged()
+    }
+
+    /// A page that tells nothing but a status.
+    pub fn status_page(status: StatusCode) -> Self {
+        Self::error_page(status, status.canonical_reason().unwrap_or_default())
     }
 
     /// There is nothing at that path.
     pub fn no_such_path(method: &Method, path: &str) -> Self {
+        let path = encode(path);
         Self::error_page(StatusCode::NOT_FOUND, &format!("Cannot {method} {path}"))
     }
 
@@ -97,10 +107,27 @@ impl Reply {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, message).header(RETRY_AFTER, "1")
     }
 
-    /// Elsewhere.
-    pub fn found(location: &'static str) -> Self {
-        let body = format!("Found. Redirecting to {location}");
-        Self::new(StatusCode::FOUND, "text/plain; charset=utf-8", body).header(LOCATION, location)
+    /// Elsewhere, told in the form that the client likes.
+    pub fn found(location: &'static str, accept: Option<&str>) -> Self {
+        let likes = |word: &str| accept.is_none_or(|accept| accept.contains(word) || accept.contains("*/*"));
+        let told = if accept.is_some_and(|accept| accept.contains("text/html")) {
+            let page = format!(
+                "<!DOCTYPE html><head><title>Found</title></head><body><p>Found. Redirecting to {location}</p></body>"
+            );
+            Self::text(StatusCode::FOUND, page)
+        } else if likes("text/plain") || likes("text/*") {
+            let text = format!("Found. Redirecting to {location}");
+            Self::new(StatusCode::FOUND, "text/plain; charset=utf-8", text)
+        } else {
+            Self::empty(StatusCode::FOUND)
+        };
+        told.untagged().header(LOCATION, location).header(VARY, "Accept")
+    }
+
+    /// Which methods there are.
+    pub fn options(methods: &'static str) -> Self {
+        let told = Self::new(StatusCode::OK, "text/plain", methods).untagged();
+        told.allowing(methods).header(X_CONTENT_TYPE_OPTIONS, "nosniff")
     }
 
     /// Not with this method.
@@ -112,6 +139,11 @@ impl Reply {
     /// It needs a token.
     pub fn unauthorized() -> Self {
         Self::text(StatusCode::UNAUTHORIZED, "Unauthorized").header(WWW_AUTHENTICATE, "Bearer")
+    }
+
+    fn untagged(mut self) -> Self {
+        self.is_tagged = false;
+        self
     }
 
     /// With one more header.
@@ -128,21 +160,31 @@ impl Reply {
 
     /// The response to whoever sent these headers.
     pub async fn respond(self, method: &Method, asked: &HeaderMap, in_flight: &InFlight) -> Response<Sent> {
-        let Self { status, headers, body } = self;
+        let Self { status, headers, body, is_tagged } = self;
         let mut response = Response::new(Sent::default());
         *response.status_mut() = status;
         for (name, value) in headers {
             response.headers_mut().insert(name, value);
         }
-        let Some(answered) = body else { return response };
         let text = |name| asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let wants_all = text(CACHE_CONTROL).is_some_and(|word| word.contains("no-cache"));
+        let may_be_known = status.is_success() && (method == Method::GET || method == Method::HEAD) && !wants_all;
+        let known = text(IF_NONE_MATCH).filter(|_| may_be_known);
+        let Some(answered) = body else {
+            if known.is_some_and(|known| known.trim() == "*") {
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+            }
+            return response;
+        };
         let coding = match text(hyper::header::ACCEPT_ENCODING) {
             Some(accepted) if answered.body.len() >= LEAST => Coding::of(accepted),
             _ => Coding::Identity,
         };
         let answered = if answered.body.len() > LARGE {
             let prepared = tokio::task::spawn_blocking(move || {
-                answered.tag();
+                if is_tagged {
+                    answered.tag();
+                }
                 answered.encoded(coding);
                 answered
             });
@@ -156,17 +198,17 @@ impl Reply {
         } else {
             answered
         };
-        let tag = answered.tag();
-        let tag_value = HeaderValue::from_str(tag.as_str()).expect("a tag is plain");
-        response.headers_mut().insert(ETAG, tag_value);
-        if answered.body.len() >= LEAST {
-            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        if is_tagged {
+            let tag = answered.tag();
+            response.headers_mut().insert(ETAG, HeaderValue::from_str(tag.as_str()).expect("a tag is plain"));
+            if known.is_some_and(|known| tag.is_named(known)) {
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+                response.headers_mut().remove(CONTENT_TYPE);
+                return response;
+            }
         }
-        let may_be_known = status.is_success() && (method == Method::GET || method == Method::HEAD);
-        if may_be_known && text(IF_NONE_MATCH).is_some_and(|known| tag.is_named(known)) {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response.headers_mut().remove(CONTENT_TYPE);
-            return response;
+        if answered.body.len() >= LEAST {
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         if let Some(word) = coding.as_str() {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(word));
@@ -177,8 +219,38 @@ impl Reply {
     }
 }
 
+/// The path with what does not belong into one in sequences of `%`.
+fn encode(path: &str) -> String {
+    let bytes = path.as_bytes();
+    let mut out = String::with_capacity(path.len());
+    for (at, byte) in bytes.iter().enumerate() {
+        // One that ends too early is left as it is.
+        let is_sequence = || {
+            let digits = &bytes[at + 1..bytes.len().min(at + 3)];
+            !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
+        };
+        match byte {
+            b'%' if is_sequence() => out.push('%'),
+            b'%' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | 0..=b' ' | 0x7f.. => out.push_str(&format!("%{byte:02X}")),
+            plain => out.push(char::from(*plain)),
+        }
+    }
+    out
+}
+
+/// An error in JSON, with what follows the list of them.
+fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
+    let mut body = b"{\"errors\":[{\"message\":".to_vec();
+    JavaScript(&mut body).str(message);
+    body.extend_from_slice(b",\"extensions\":{\"code\":");
+    JavaScript(&mut body).str(code);
+    body.extend_from_slice(b"}}]");
+    body.extend_from_slice(end.as_bytes());
+    body
+}
+
 /// The text without what a page would take for its own.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

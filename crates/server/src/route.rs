@@ -34,6 +34,8 @@ pub enum Route {
     Lease(String),
     /// A part of the query page.
     Page(String),
+    /// Something whose name cannot be read.
+    Malformed,
     /// Nothing.
     Unknown,
 }
@@ -48,38 +50,54 @@ pub enum Which {
 }
 
 impl Route {
-    /// The route of a path. Fixed words are understood in any case, and a slash at the end does not matter.
+    /// The route of a path. Fixed words are understood in any case, and a slash at the end does not matter, but for
+    /// GraphQL's.
     pub fn of(path: &str) -> Self {
-        let mut parts = path.strip_prefix('/').unwrap_or(path).split('/');
-        let Some(first) = parts.next() else { return Route::Unknown };
+        let Some(path) = path.strip_prefix('/') else { return Route::Unknown };
+        if path == "graphql" {
+            return Route::Graphql(Which::Latest);
+        }
+        let mut parts = path.split('/');
+        let first = parts.next().unwrap_or_default();
         let mut rest: Vec<&str> = parts.collect();
         if let [.., ""] = rest.as_slice() {
             rest.pop();
         }
-        let first = first.to_ascii_lowercase();
-        match (first.as_str(), rest.as_slice()) {
+        let Some(names) = rest.iter().map(|part| decode(part)).collect::<Option<Vec<String>>>() else {
+            return Route::Malformed;
+        };
+        let lowered = first.to_ascii_lowercase();
+        match (lowered.as_str(), names.as_slice()) {
             ("", []) => Route::Root,
             ("healthz", []) => Route::Health,
             ("metrics", []) => Route::Metrics,
             ("sha256", []) => Route::Sha,
             ("git-commit", []) => Route::Commit(Which::Latest),
-            ("git-commit", [sha]) => Route::Commit(Which::Named(decode(sha))),
+            ("git-commit", [sha]) => Route::Commit(Which::Named(sha.clone())),
             ("git-commit-info", []) => Route::CommitInfo(Which::Latest),
-            ("git-commit-info", [sha]) => Route::CommitInfo(Which::Named(decode(sha))),
+            ("git-commit-info", [sha]) => Route::CommitInfo(Which::Named(sha.clone())),
             ("cache", []) => Route::Held,
             ("reload", []) => Route::Reload,
-            ("diff", [base, head]) => Route::Diff { base: decode(base), head: decode(head), file: None },
+            ("diff", [base, head]) => Route::Diff { base: base.clone(), head: head.clone(), file: None },
             ("diff", [base, head, kind, path @ ..]) if !path.is_empty() => Route::Diff {
-                base: decode(base),
-                head: decode(head),
-                file: Some((decode(kind), format!("/{}", decode(&path.join("/"))))),
+                base: base.clone(),
+                head: head.clone(),
+                file: Some((kind.clone(), format!("/{}", path.join("/")))),
             },
-            ("graphql", []) => Route::Graphql(Which::Latest),
             // What comes behind a sha has never mattered.
-            ("graphqlsha", [sha, ..]) => Route::Graphql(Which::Named(decode(sha))),
-            ("leases", [name]) => Route::Lease(decode(name)),
-            ("page", [name]) => Route::Page(decode(name)),
+            ("graphqlsha", [sha, ..]) if first == "graphqlsha" => Route::Graphql(Which::Named(sha.clone())),
+            ("leases", [name]) => Route::Lease(name.clone()),
+            ("page", [name]) => Route::Page(name.clone()),
             _ => Route::Unknown,
+        }
+    }
+
+    /// The methods that it has, if it is one that is only ever read or only ever posted to.
+    pub fn methods(&self) -> Option<&'static str> {
+        match self {
+            Route::Unknown | Route::Malformed | Route::Graphql(_) | Route::Lease(_) => None,
+            Route::Reload => Some("POST"),
+            _ => Some("GET, HEAD"),
         }
     }
 
@@ -102,32 +120,40 @@ impl Route {
             Route::Graphql(Which::Named(_)) => "/graphqlsha/#sha",
             Route::Lease(_) => "/leases/#val",
             Route::Page(_) => "/page/#val",
-            Route::Unknown => "#other",
+            Route::Unknown | Route::Malformed => "#other",
         }
     }
 }
 
-/// The text with `%41` and the like as what they stand for; what is no such sequence, or no text afterwards, stays as it
-/// is.
-pub fn decode(text: &str) -> String {
-    if !text.contains('%') {
-        return text.to_owned();
-    }
+/// The text with `%41` and the like as what they stand for, if that is what they are and if it is text.
+fn decode(text: &str) -> Option<String> {
+    let mut is_good = true;
+    let bytes = bytes_of(text, |_| is_good = false);
+    if is_good { String::from_utf8(bytes).ok() } else { None }
+}
+
+/// The text with `%41` and the like as what they stand for; whatever is none stays as it is.
+pub fn decode_lossy(text: &str) -> String {
+    String::from_utf8_lossy(&bytes_of(text, |_| {})).into_owned()
+}
+
+fn bytes_of(text: &str, mut bad: impl FnMut(usize)) -> Vec<u8> {
     let (bytes, mut out, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
     while at < bytes.len() {
-        let digits = bytes.get(at + 1..at + 3).and_then(|digits| str::from_utf8(digits).ok());
-        match digits.filter(|digits| bytes[at] == b'%' && digits.bytes().all(|digit| digit.is_ascii_hexdigit())) {
-            Some(digits) => {
-                out.push(u8::from_str_radix(digits, 16).expect("two digits"));
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
+        let digits = bytes.get(at + 1..at + 3).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| str::from_utf8(digits).ok()).filter(|_| bytes[at] == b'%');
+        if let Some(digits) = digits {
+            out.push(u8::from_str_radix(digits, 16).expect("two digits"));
+            at += 3;
+            continue;
         }
+        if bytes[at] == b'%' {
+            bad(at);
+        }
+        out.push(bytes[at]);
+        at += 1;
     }
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+    out
 }
 
 #[cfg(test)]
@@ -149,6 +175,11 @@ mod tests {
             ("/graphql", Route::Graphql(Which::Latest)),
             ("/graphqlsha/abc/what/ever", Route::Graphql(named("abc"))),
             ("/graphqlsha", Route::Unknown),
+            ("/graphql/", Route::Unknown),
+            ("/GraphQL", Route::Unknown),
+            ("/GRAPHQLSHA/abc", Route::Unknown),
+            ("/git-commit/%zz", Route::Malformed),
+            ("*", Route::Unknown),
             ("/diff/a/b", Route::Diff { base: "a".to_owned(), head: "b".to_owned(), file: None }),
             ("/diff/a", Route::Unknown),
             ("/reload/x", Route::Unknown),
@@ -164,11 +195,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_stays_as_it_is() {
-        for (text, decoded) in
-            [("a%20b", "a b"), ("%zz", "%zz"), ("%", "%"), ("%4", "%4"), ("%ff", "%ff"), ("%+1", "%+1"), ("é%C3%A9", "éé")]
-        {
-            assert_eq!(decode(text), decoded);
+    fn what_cannot_be_decoded_is_told() {
+        for (text, decoded, lossy) in [
+            ("a%20b", Some("a b"), "a b"),
+            ("%zz", None, "%zz"),
+            ("%", None, "%"),
+            ("%4", None, "%4"),
+            ("%ff", None, "\u{fffd}"),
+            ("%+1", None, "%+1"),
+            ("é%C3%A9", Some("éé"), "éé"),
+        ] {
+            assert_eq!((decode(text).as_deref(), decode_lossy(text).as_str()), (decoded, lossy), "{text}");
         }
     }
 }

@@ -4,14 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper::header::AUTHORIZATION;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, EXPECT, HOST};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use qontract_bundle::json::JavaScript;
@@ -23,12 +21,13 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::answers::Answers;
 use crate::bundles::{Bundles, Missing, chain, now};
 use crate::connection::{Connection, Connections, Patient};
+use crate::graphql::header;
 use crate::persisted::Persisted;
-use crate::reply::{InFlight, JSON, Reply, Sent};
+use crate::reply::{InFlight, JSON, Reply, Sent, escape};
 use crate::route::{Route, Which};
 use crate::token::Token;
 use crate::turns::Turns;
-use crate::{diff, graphql, lease, page};
+use crate::{body, diff, graphql, lease, page, wire};
 
 /// What a server allows.
 #[derive(Clone)]
@@ -163,7 +162,7 @@ impl Server {
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(shared.settings.head_time)
-            .max_buf_size(256 << 10)
+            .max_buf_size(64 << 10)
             .serve_connection(stream, service);
         let serving = graceful.watch(serving);
         tokio::spawn(async move {
@@ -215,10 +214,13 @@ async fn respond(
 async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -> Reply {
     let (method, path) = (&parts.method, parts.uri.path());
     let is_read = method == Method::GET || method == Method::HEAD;
+    if let Some(status) = unacceptable(parts) {
+        return Reply::empty(status);
+    }
     // What tells nothing about the data needs no token.
     match route {
         Route::Health if is_read => return Reply::empty(StatusCode::OK),
-        Route::Root if is_read => return Reply::found("/graphql"),
+        Route::Root if is_read => return Reply::found("/graphql", header(&parts.headers, ACCEPT)),
         Route::Page(name) if is_read => return page::part(name, method, path),
         Route::Graphql(Which::Latest) if graphql::wants_page(parts) => return page::page(),
         _ => {}
@@ -228,6 +230,15 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
     {
         return Reply::unauthorized();
     }
+    // What says that it is JSON has to be, wherever it is sent.
+    let content_type = header(&parts.headers, CONTENT_TYPE);
+    let body = match body::read(&shared.settings, &parts.headers, body).await {
+        Ok(bytes) => match wire::json_of(content_type, &bytes) {
+            Ok(value) => (bytes, value),
+            Err(refusal) => return graphql::refuse(refusal, None),
+        },
+        Err(refusal) => return graphql::refuse(refusal, None),
+    };
     match route {
         Route::Metrics => metrics(shared),
         Route::Sha if is_read => of_bundle(shared, &Which::Latest, |bundle| {
@@ -241,37 +252,31 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
         Route::Held if is_read => held(shared),
         Route::Reload if method == Method::POST => reload(shared).await,
         Route::Diff { base, head, file } if is_read => diff::answer(shared, base, head, file.as_ref()).await,
-        Route::Graphql(which) => {
-            let engine = match find(shared, which).await {
-                Ok(engine) => engine,
-                Err(Missing::Unknown) => return Reply::no_such_path(method, path),
-                Err(Missing::Later(why)) => return Reply::later(why),
-            };
-            shared.bundles.shelf().asked(engine.bundle().sha(), now());
-            match read(shared, body).await {
-                Ok(body) => graphql::answer(shared, &engine, parts, &body).await,
-                Err(reply) => reply,
+        Route::Graphql(which) => match find(shared, which).await {
+            Ok(engine) => {
+                shared.bundles.shelf().asked(engine.bundle().sha(), now());
+                graphql::answer(shared, &engine, parts, body.1.as_ref()).await
             }
-        }
-        Route::Lease(name) => match read(shared, body).await {
-            Ok(body) => lease::answer(shared, method, name, &body).await,
-            Err(reply) => reply,
+            Err(Missing::Unknown) => Reply::no_such_path(method, path),
+            Err(Missing::Later(why)) => Reply::later(why),
         },
-        _ => Reply::no_such_path(method, path),
+        Route::Lease(name) => lease::answer(shared, method, name, &body.0).await,
+        Route::Malformed => Reply::status_page(StatusCode::BAD_REQUEST),
+        _ => match route.methods().filter(|_| method == Method::OPTIONS) {
+            Some(methods) => Reply::options(methods),
+            None => Reply::no_such_path(method, path),
+        },
     }
 }
 
-/// The body of a request, within its limits.
-async fn read(shared: &Shared, body: Incoming) -> Result<Bytes, Reply> {
-    let reading = Limited::new(body, shared.settings.body).collect();
-    match tokio::time::timeout(shared.settings.body_time, reading).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Reply::error_page(StatusCode::PAYLOAD_TOO_LARGE, "Payload Too Large"))
-        }
-        Ok(Err(_)) => Err(Reply::error_page(StatusCode::BAD_REQUEST, "Bad Request")),
-        Err(_) => Err(Reply::error_page(StatusCode::REQUEST_TIMEOUT, "Request Timeout")),
+/// What the rules of HTTP refuse, whatever is asked.
+fn unacceptable(parts: &Parts) -> Option<StatusCode> {
+    let needs_host = parts.version == Version::HTTP_11 && parts.uri.authority().is_none();
+    if needs_host && !parts.headers.contains_key(HOST) {
+        return Some(StatusCode::BAD_REQUEST);
     }
+    let expectation = header(&parts.headers, EXPECT)?;
+    (!expectation.eq_ignore_ascii_case("100-continue")).then_some(StatusCode::EXPECTATION_FAILED)
 }
 
 pub(crate) async fn find(shared: &Shared, which: &Which) -> Result<Arc<Engine>, Missing> {
@@ -294,7 +299,7 @@ pub(crate) fn not_found(which: &Which, missing: Missing) -> Reply {
     match (which, missing) {
         (_, Missing::Later(why)) => Reply::later(why),
         (Which::Named(name), Missing::Unknown) => {
-            Reply::text(StatusCode::NOT_FOUND, format!("Bundle {name} not found"))
+            Reply::text(StatusCode::NOT_FOUND, format!("Bundle {} not found", escape(name)))
         }
         (Which::Latest, Missing::Unknown) => Reply::later("No loaded data."),
     }

@@ -1,34 +1,31 @@
 //! GraphQL over HTTP: what a request asks, read as Apollo Server reads it. Pure.
 
-use bytes::Bytes;
 use hyper::StatusCode;
-use qontract_bundle::json::{Reader, write_javascript};
+use qontract_bundle::json::Reader;
 use qontract_bundle::{Keys, Map, Value};
 
-use crate::route::decode;
+use crate::route::decode_lossy;
 
 /// What is asked of a bundle.
 #[derive(Debug, Default, PartialEq)]
 pub struct Asked {
-    /// The text of the request.
-    pub query: String,
+    /// The text of the request; a client that thinks that we know it sends none.
+    pub query: Option<String>,
     /// Which of its operations is meant.
     pub operation: Option<String>,
     /// The values of its variables.
     pub variables: Option<Map>,
-    /// The SHA-256 of the text, in digits, if the client thinks that we know it.
-    pub persisted: Option<String>,
+    /// What it says about a text that we may know.
+    pub persisted: Option<Named>,
 }
 
-impl Asked {
-    /// The variables in one form, whichever form they came in.
-    pub fn variables_text(&self) -> String {
-        let mut text = Vec::new();
-        if let Some(variables) = &self.variables {
-            write_javascript(&Value::Map(variables.clone()), &mut text);
-        }
-        String::from_utf8(text).expect("JSON is text")
-    }
+/// A text by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// By its SHA-256, in digits.
+    Digest(String),
+    /// In a way that nobody knows.
+    Unknown,
 }
 
 /// A request that is not understood.
@@ -41,98 +38,123 @@ pub enum Refusal {
 }
 
 const MISSING: &str = "POST body missing, invalid Content-Type, or JSON object has no keys.";
+const NO_TEXT: &str = "GraphQL queries must be strings.";
+const PARSED: &str = "GraphQL queries must be strings. It looks like you're sending the internal graphql-js \
+    representation of a parsed query in your request instead of a request in the GraphQL query language. You can \
+    convert an AST to a string using the `print` function from `graphql`, or use a client like `apollo-client` which \
+    converts the internal representation to a string for you.";
 
 fn refused(message: impl Into<String>) -> Refusal {
     Refusal::Json(StatusCode::BAD_REQUEST, message.into())
 }
 
-/// Reads the body of a `POST`.
-pub fn read_body(content_type: Option<&str>, body: &Bytes) -> Result<Asked, Refusal> {
+/// The JSON of a body, if it says that it is some. What cannot be read is refused, whichever path it is sent to.
+pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>, Refusal> {
     let (media_type, charset) = media(content_type.unwrap_or_default());
     if !media_type.eq_ignore_ascii_case("application/json") || body.is_empty() {
-        return Err(refused(MISSING));
-    }
-    if charset.is_some_and(|charset| !charset.to_ascii_lowercase().starts_with("utf-")) {
-        return Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        return Ok(None);
     }
     let bad = || Refusal::Page(StatusCode::BAD_REQUEST);
-    let text = str::from_utf8(body).map_err(|_| bad())?;
+    let text = match charset.map(str::to_ascii_lowercase).as_deref() {
+        None | Some("utf-8") => String::from_utf8_lossy(body).into_owned(),
+        Some("utf-16" | "utf-16le") => utf16(body),
+        Some(_) => return Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     // Only objects and lists are taken, and that is seen before anything else.
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(bad());
     }
-    match Reader::new(text).whole(&mut Keys::default()).map_err(|_| bad())? {
-        Value::List(list) if list.is_empty() => Err(refused(MISSING)),
-        Value::List(_) => Err(refused("Operation batching disabled.")),
-        Value::Map(fields) if fields.is_empty() => Err(refused(MISSING)),
-        Value::Map(fields) => read_fields(&fields),
-        _ => Err(bad()),
-    }
+    Reader::new(text).whole(&mut Keys::default()).map(Some).map_err(|_| bad())
 }
 
-fn read_fields(fields: &Map) -> Result<Asked, Refusal> {
-    let text = |name: &str| match fields.get(name) {
-        Some(Value::Str(text)) => Some(text.to_string()),
-        _ => None,
+fn utf16(bytes: &[u8]) -> String {
+    let units = bytes.chunks(2).map(|pair| u16::from_le_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
+    char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// What the body of a `POST` asks.
+pub fn read_body(body: Option<&Value>) -> Result<Asked, Refusal> {
+    let fields = match body {
+        Some(Value::Map(fields)) if !fields.is_empty() => fields,
+        Some(Value::List(_)) => return Err(refused("Operation batching disabled.")),
+        _ => return Err(refused(MISSING)),
     };
-    if fields.get("variables").is_some_and(|variables| variables.as_str().is_some()) {
-        return Err(refused(
-            "`variables` in a POST body should be provided as an object, not a recursively JSON-encoded string.",
-        ));
+    for name in ["variables", "extensions"] {
+        match fields.get(name) {
+            None | Some(Value::Null | Value::Map(_)) => {}
+            Some(Value::Str(_)) => {
+                return Err(refused(format!(
+                    "`{name}` in a POST body should be provided as an object, not a recursively JSON-encoded string."
+                )));
+            }
+            Some(_) => return Err(refused(format!("`{name}` in a POST body must be an object if provided."))),
+        }
     }
-    if fields.get("extensions").is_some_and(|extensions| extensions.as_str().is_some()) {
-        return Err(refused(
-            "`extensions` in a POST body should be provided as an object, not a recursively JSON-encoded string.",
-        ));
-    }
+    let operation = match fields.get("operationName") {
+        None | Some(Value::Null) => None,
+        Some(Value::Str(name)) => Some(name.to_string()),
+        Some(_) => return Err(refused("`operationName` in a POST body must be a string if provided.")),
+    };
+    let query = match fields.get("query") {
+        None | Some(Value::Null | Value::Bool(false) | Value::Int(0)) => None,
+        Some(Value::Str(text)) => Some(text.to_string()),
+        Some(Value::Map(map)) if map.get("kind").and_then(Value::as_str) == Some("Document") => {
+            return Err(refused(PARSED));
+        }
+        Some(_) => return Err(refused(NO_TEXT)),
+    };
     let object = |name: &str| fields.get(name).and_then(Value::as_map);
-    Ok(Asked {
-        query: text("query").unwrap_or_default(),
-        operation: text("operationName"),
-        variables: object("variables").cloned(),
-        persisted: object("extensions").map(persisted).transpose()?.flatten(),
-    })
+    let persisted = object("extensions").and_then(persisted);
+    Ok(Asked { query, operation, variables: object("variables").cloned(), persisted })
 }
 
-/// Reads the parameters of a `GET`.
-pub fn read_parameters(parameters: &str) -> Result<Asked, Refusal> {
+/// What the parameters of a `GET` ask.
+pub fn read_parameters(content_type: Option<&str>, parameters: &str) -> Result<Asked, Refusal> {
+    let media_type = media(content_type.unwrap_or_default()).0;
+    if content_type.is_some() && !media_type.eq_ignore_ascii_case("application/json") {
+        let message = "GET requests may not have a content-type header other than application/json.";
+        return Err(Refusal::Json(StatusCode::UNSUPPORTED_MEDIA_TYPE, message.to_owned()));
+    }
     let (mut asked, mut extensions) = (Asked::default(), None);
     let mut seen = [false; 4];
     for pair in parameters.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decode(&name.replace('+', " "));
-        let Some(at) =
-            ["query", "operationName", "variables", "extensions"].iter().position(|known| *known == name)
-        else {
-            continue;
-        };
+        let name = decode_lossy(&name.replace('+', " "));
+        let known = ["query", "operationName", "variables", "extensions"];
+        let Some(at) = known.iter().position(|known| *known == name) else { continue };
         if std::mem::replace(&mut seen[at], true) {
             return Err(refused(format!("The '{name}' search parameter may only be specified once.")));
         }
-        let value = decode(&value.replace('+', " "));
+        let value = decode_lossy(&value.replace('+', " "));
         let object = || match Reader::new(&value).whole(&mut Keys::default()) {
             Ok(Value::Map(map)) => Ok(map),
-            Ok(_) => Err(refused(format!("The {name} search parameter contains invalid JSON."))),
+            Ok(_) => Err(refused(format!("The {name} search parameter should contain a JSON-encoded object."))),
             Err(_) => Err(refused(format!("The {name} search parameter contains invalid JSON."))),
         };
         match at {
-            0 => asked.query = value,
+            0 => asked.query = Some(value),
             1 => asked.operation = Some(value),
             2 => asked.variables = Some(object()?),
             _ => extensions = Some(object()?),
         }
     }
-    asked.persisted = extensions.as_ref().map(persisted).transpose()?.flatten();
+    asked.persisted = extensions.as_ref().and_then(persisted);
     Ok(asked)
 }
 
-/// The digest in `extensions.persistedQuery`.
-fn persisted(extensions: &Map) -> Result<Option<String>, Refusal> {
-    let Some(persisted) = extensions.get("persistedQuery").and_then(Value::as_map) else { return Ok(None) };
+/// What `extensions.persistedQuery` says.
+fn persisted(extensions: &Map) -> Option<Named> {
+    let persisted = match extensions.get("persistedQuery")? {
+        Value::Null | Value::Bool(false) | Value::Int(0) => return None,
+        Value::Str(text) if text.is_empty() => return None,
+        Value::Map(map) => map,
+        _ => return Some(Named::Unknown),
+    };
     if persisted.get("version") != Some(&Value::Int(1)) {
-        return Err(refused("Unsupported persisted query version"));
+        return Some(Named::Unknown);
     }
-    Ok(persisted.get("sha256Hash").and_then(Value::as_str).map(str::to_owned))
+    Some(Named::Digest(persisted.get("sha256Hash").and_then(Value::as_str).unwrap_or_default().to_owned()))
 }
 
 /// A media type without its parameters, and its `charset`.
@@ -166,7 +188,7 @@ impl Form {
 
     /// The form that `Accept` prefers, if it allows one.
     pub fn of(accept: Option<&str>) -> Option<Self> {
-        let Some(accept) = accept else { return Some(Form::Json) };
+        let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else { return Some(Form::Json) };
         let weight = |name: &str| preference(accept, name);
         let (json, response) = (weight("json"), weight("graphql-response+json"));
         if json <= 0.0 && response <= 0.0 {
@@ -176,11 +198,19 @@ impl Form {
     }
 }
 
-/// Whether a browser asks: it prefers pages to JSON.
+/// Whether a browser asks: it prefers pages to JSON. Of equals, what is named first counts.
 pub fn wants_page(accept: Option<&str>) -> bool {
     let Some(accept) = accept else { return false };
-    let weight = |type_: &str| accept.split(',').filter(|part| media(part).0.eq_ignore_ascii_case(type_)).map(quality).fold(0.0, f32::max);
-    weight("text/html") > 0.0 && weight("text/html") >= weight("application/json")
+    let best = |names: &[&str]| {
+        let parts = accept.split(',').enumerate();
+        let known = parts.filter(|(_, part)| names.contains(&media(part).0.to_ascii_lowercase().as_str()));
+        known.map(|(at, part)| (quality(part), at)).fold((0.0, usize::MAX), |best: (f32, usize), one| {
+            if one.0 > best.0 { one } else { best }
+        })
+    };
+    let page = best(&["text/html", "text/*"]);
+    let json = best(&["application/json", "application/graphql-response+json"]);
+    page.0 > 0.0 && (page.0 > json.0 || page.0 >= json.0 && page.1 < json.1)
 }
 
 /// How much `Accept` likes `application/<name>`: what is named most exactly counts.
@@ -211,14 +241,14 @@ mod tests {
     use super::*;
 
     fn body(text: &str) -> Result<Asked, Refusal> {
-        read_body(Some("application/json"), &Bytes::from(text.to_owned()))
+        read_body(json_of(Some("application/json"), text.as_bytes())?.as_ref())
     }
 
     #[test]
     fn a_body_tells_what_is_asked() {
         let asked = body(r#"{"query": "{ a }", "operationName": "A", "variables": {"x": [1]}}"#).unwrap();
-        assert_eq!((asked.query.as_str(), asked.operation.as_deref()), ("{ a }", Some("A")));
-        assert_eq!(asked.variables_text(), r#"{"x":[1]}"#);
+        assert_eq!((asked.query.as_deref(), asked.operation.as_deref()), (Some("{ a }"), Some("A")));
+        assert!(asked.variables.unwrap().get("x").is_some());
         assert_eq!(body(r#"{"query": "{ a }", "variables": null}"#).unwrap().variables, None);
     }
 
@@ -227,35 +257,35 @@ mod tests {
         for (text, refusal) in [
             ("", refused(MISSING)),
             ("{}", refused(MISSING)),
-            ("[]", refused(MISSING)),
-            ("[{}]", refused("Operation batching disabled.")),
+            ("[]", refused("Operation batching disabled.")),
             ("\"x\"", Refusal::Page(StatusCode::BAD_REQUEST)),
             ("{", Refusal::Page(StatusCode::BAD_REQUEST)),
+            (r#"{"query": 1}"#, refused(NO_TEXT)),
         ] {
             assert_eq!(body(text), Err(refusal), "{text}");
         }
-        assert!(matches!(body(r#"{"query": "{ a }", "variables": "{}"}"#), Err(Refusal::Json(..))));
     }
 
     #[test]
-    fn the_content_type_decides_whether_a_body_is_read() {
-        let read = |content_type| read_body(content_type, &Bytes::from(r#"{"query":"{ a }"}"#));
-        for good in ["application/json", "Application/JSON; charset=utf-8", "application/json;charset=\"UTF-8\""] {
-            assert!(read(Some(good)).is_ok(), "{good}");
-        }
-        for bad in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
-            assert_eq!(read(bad), Err(refused(MISSING)));
-        }
-        let latin = read(Some("application/json; charset=iso-8859-1"));
-        assert_eq!(latin, Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
+    fn texts_come_in_more_than_one_form() {
+        let utf16: Vec<u8> = "{\"a\":\"é\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let read = |content_type, bytes: &[u8]| json_of(Some(content_type), bytes);
+        let is_e = |value: Value| value.get("a").and_then(Value::as_str) == Some("é");
+        assert!(is_e(read("application/json; charset=utf-16le", &utf16).unwrap().unwrap()));
+        assert!(is_e(read("Application/JSON;charset=\"UTF-8\"", "\u{feff}{\"a\":\"é\"}".as_bytes()).unwrap().unwrap()));
+        assert_eq!(read("text/plain", b"{"), Ok(None));
+        let unknown = Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(read("application/json; charset=iso-8859-1", b"{}"), Err(unknown));
     }
 
     #[test]
     fn parameters_tell_what_is_asked() {
-        let asked = read_parameters("query=%7B+a+%7D&variables=%7B%22x%22%3A1%7D&other=1").unwrap();
-        assert_eq!((asked.query.as_str(), asked.variables_text().as_str()), ("{ a }", r#"{"x":1}"#));
-        assert!(read_parameters("query=a&variables=x").is_err());
-        assert!(read_parameters("query=a&query=b").is_err());
+        let asked = read_parameters(None, "query=%7B+a+%7D&variables=%7B%22x%22%3A1%7D&other=1").unwrap();
+        assert_eq!(asked.query.as_deref(), Some("{ a }"));
+        assert_eq!(asked.variables.unwrap().get("x"), Some(&Value::Int(1)));
+        assert!(read_parameters(None, "query=a&variables=x").is_err());
+        assert!(read_parameters(None, "query=a&query=b").is_err());
+        assert!(read_parameters(Some("text/plain"), "query=a").is_err());
     }
 
     #[test]
@@ -276,7 +306,7 @@ mod tests {
     #[test]
     fn browsers_get_a_page() {
         assert!(wants_page(Some("text/html,application/xhtml+xml,*/*;q=0.8")));
-        for other in [None, Some("*/*"), Some("application/json"), Some("application/json, text/html;q=0.5")] {
+        for other in [None, Some("*/*"), Some("application/json"), Some("application/json, text/html")] {
             assert!(!wants_page(other), "{other:?}");
         }
     }
