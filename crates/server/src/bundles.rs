@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use qontract_bundle::{LoadError, Pool, Sha256, load};
-use qontract_client_blobs::BlobsError;
 use qontract_graphql::{Engine, SchemaError};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
@@ -261,8 +260,7 @@ impl Bundles {
     }
 
     async fn fetch_bytes(&self, store: &Store, sha: Sha256) -> Result<Option<Arc<Engine>>, String> {
-        let told = |error: BlobsError| chain(&error);
-        let Some(bytes) = store.fetch(sha).await.map_err(told)? else { return Ok(None) };
+        let Some(bytes) = store.fetch(sha).await.map_err(|error| chain(&error))? else { return Ok(None) };
         let (is_it, bytes) =
             in_background(move || (Sha256::of(&bytes) == sha, bytes)).await.map_err(|error| chain(&error))?;
         if !is_it {

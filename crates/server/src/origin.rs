@@ -88,23 +88,36 @@ impl Origin for Stored {
     }
 }
 
-/// Bundles by their shas: the blob `<prefix><sha>.json` is the bundle of that sha.
-pub struct Store {
-    /// The store.
-    pub blobs: Arc<dyn Reader>,
-    /// What the keys begin with.
-    pub prefix: String,
+/// Bundles by their shas: what is called `<sha>.json` is the bundle of that sha.
+pub enum Store {
+    /// Files of a folder.
+    Folder(PathBuf),
+    /// Blobs.
+    Blobs {
+        /// The store.
+        blobs: Arc<dyn Reader>,
+        /// What the keys begin with.
+        prefix: String,
+    },
 }
 
 impl Store {
-    /// The key of a bundle.
-    pub fn key(&self, sha: Sha256) -> Result<Key, BlobsError> {
-        Key::new(format!("{}{sha}.json", self.prefix))
-    }
-
     /// The bytes of a bundle, if the store has it.
-    pub async fn fetch(&self, sha: Sha256) -> Result<Option<Vec<u8>>, BlobsError> {
-        let blob = self.blobs.get(&ReadPermit::for_data(), &self.key(sha)?).await?;
-        Ok(blob.map(|blob| blob.bytes))
+    pub async fn fetch(&self, sha: Sha256) -> Result<Option<Vec<u8>>, OriginError> {
+        match self {
+            Store::Folder(folder) => {
+                let path = folder.join(format!("{sha}.json"));
+                match tokio::fs::read(&path).await {
+                    Ok(bytes) => Ok(Some(bytes)),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                    Err(source) => Err(OriginError::File { path, source }),
+                }
+            }
+            Store::Blobs { blobs, prefix } => {
+                let key = Key::new(format!("{prefix}{sha}.json")).map_err(OriginError::Store)?;
+                let blob = blobs.get(&ReadPermit::for_data(), &key).await.map_err(OriginError::Store)?;
+                Ok(blob.map(|blob| blob.bytes))
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::ReadPermit;
 use qontract_bundle::Pool;
-use qontract_client_blobs::{Credentials, Directory, Key, Reader, S3, S3Settings};
+use qontract_client_blobs::{Credentials, Key, Reader, S3, S3Settings};
 use qontract_client_http::Url;
 use qontract_server::{Content, File, Origin, OriginError, Store, Stored};
 use qontract_telemetry::log::{Level, Line, Log};
@@ -32,12 +32,12 @@ pub async fn bundle(place: &str) -> anyhow::Result<Arc<dyn Origin>> {
 pub async fn store(place: &str) -> anyhow::Result<Store> {
     let Some(path) = place.strip_prefix("s3://") else {
         let folder = place.strip_prefix("fs://").unwrap_or(place);
-        return Ok(Store { blobs: Arc::new(Directory::new(folder)), prefix: String::new() });
+        return Ok(Store::Folder(PathBuf::from(folder)));
     };
     let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
     // A prefix names a folder, with or without the slash.
     let slash = if prefix.is_empty() || prefix.ends_with('/') { "" } else { "/" };
-    Ok(Store { blobs: s3(bucket).await?, prefix: format!("{prefix}{slash}") })
+    Ok(Store::Blobs { blobs: s3(bucket).await?, prefix: format!("{prefix}{slash}") })
 }
 
 fn bucket_of<'p>(place: &str, path: &'p str) -> Result<(&'p str, &'p str), UsageError> {

@@ -1,0 +1,217 @@
+//! Many bundles: loaded, rolled back, dropped, kept, fetched.
+
+mod support;
+
+use std::time::Duration;
+
+use qontract_bundle::Sha256;
+use qontract_server::{Settings, Store, Token, Told};
+use qontract_testkit::Scratch;
+use serde_json::{Value, json};
+use support::{Answer, Running, Setup, request};
+
+/// A bundle with this commit, and one app for each name.
+fn bundle(commit: &str, names: &[&str]) -> Vec<u8> {
+    let data: serde_json::Map<String, Value> = names
+        .iter()
+        .map(|name| (format!("/{name}.yml"), json!({ "$schema": "/app.yml", "name": name })))
+        .collect();
+    json!({
+        "git_commit": commit, "git_commit_timestamp": "1", "schemas": {}, "resources": {}, "data": data,
+        "graphql": [
+            { "name": "Query", "fields": [{ "name": "apps", "type": "App", "isList": true, "datafileSchema": "/app.yml" }] },
+            { "name": "App", "fields": [{ "name": "name", "type": "string" }] },
+        ],
+    })
+    .to_string()
+    .into_bytes()
+}
+
+fn sha(bytes: &[u8]) -> String {
+    Sha256::of(bytes).to_string()
+}
+
+fn commit(server: &Running) -> String {
+    server.get("/git-commit").text()
+}
+
+const NAMES: &str = "{ apps { name } }";
+
+fn names(answer: &Answer) -> String {
+    let body: Value = serde_json::from_slice(&answer.body).unwrap();
+    let apps = body["data"]["apps"].as_array().unwrap_or_else(|| panic!("{body}"));
+    apps.iter().map(|app| app["name"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_bundle_answers_under_its_sha() {
+    let [old, new] = [bundle("old", &["a"]), bundle("new", &["a", "b"])];
+    let server = Running::start(Setup::default(), &[&old, &new]);
+    assert_eq!(names(&server.query("/graphql", NAMES)), "a b");
+    assert_eq!(names(&server.query(&format!("/graphqlsha/{}", sha(&old)), NAMES)), "a");
+    assert_eq!(names(&server.query(&format!("/graphqlsha/{}", sha(&new)), NAMES)), "a b");
+    assert_eq!(server.get("/sha256").text(), sha(&new));
+    let upper = sha(&old).to_ascii_uppercase();
+    assert_eq!(server.query(&format!("/graphqlsha/{upper}"), NAMES).status, 404);
+}
+
+#[test]
+fn a_failed_reload_leaves_everything_as_it_was_and_says_why() {
+    let good = bundle("good", &["a"]);
+    let server = Running::start(Setup::default(), &[&good]);
+    let wrong_types = String::from_utf8(bundle("bad", &["a"])).unwrap().replace("\"string\"", "\"Nowhere\"");
+    for (bad, why) in [("{", "it is no bundle"), ("", "it is no bundle"), (&wrong_types, "types")] {
+        server.source.set(bad.as_bytes());
+        // Again and again: what is bad stays bad.
+        for _ in 0..2 {
+            let answer = server.post("/reload", "");
+            assert_eq!(answer.status, 503, "{bad}");
+            let text = answer.text();
+            assert!(text.starts_with("error parsing bundle, not replacing: ") && text.contains(why), "{text}");
+        }
+        assert_eq!(commit(&server), "good");
+        assert_eq!(server.get(&format!("/git-commit/{}", sha(bad.as_bytes()))).status, 404);
+    }
+    assert!(matches!(server.told.lock().unwrap().last(), Some(Told::Failed(_))));
+    let better = bundle("better", &["b"]);
+    server.source.set(&better);
+    assert_eq!(server.post("/reload", "").status, 200);
+    assert_eq!((commit(&server).as_str(), names(&server.query("/graphql", NAMES)).as_str()), ("better", "b"));
+}
+
+#[test]
+fn a_roll_back_is_followed() {
+    let [old, new] = [bundle("old", &["a"]), bundle("new", &["b"])];
+    let server = Running::start(Setup::default(), &[&old, &new]);
+    server.source.set(&old);
+    assert_eq!(server.post("/reload", "").status, 200);
+    assert_eq!((commit(&server).as_str(), server.get("/sha256").text()), ("old", sha(&old)));
+    assert_eq!(names(&server.query("/graphql", NAMES)), "a");
+    let told = server.told.lock().unwrap().clone();
+    assert_eq!(told.last(), Some(&Told::RolledBack(Sha256::of(&old))));
+    assert_eq!(server.post("/reload", "").status, 200);
+    assert_eq!(server.told.lock().unwrap().last(), Some(&Told::Same(Sha256::of(&old))));
+}
+
+#[test]
+fn what_nobody_asks_goes_with_the_next_bundle_and_get_refreshes_too() {
+    // So short that every moment is later, and so long that no moment is.
+    for (ttl, stays) in [(0, false), (3_600_000, true)] {
+        let [one, two, three] = ["one", "two", "three"].map(|commit| bundle(commit, &["a"]));
+        let server = Running::start(Setup { ttl, ..Setup::default() }, &[&one, &two]);
+        let target = format!("/graphqlsha/{}?query=%7Bapps%7Bname%7D%7D", sha(&one));
+        assert_eq!(server.get(&target).status, 200);
+        server.source.set(&three);
+        server.post("/reload", "");
+        assert_eq!(server.get(&target).status == 200, stays);
+        // The one that was the latest until then is always there.
+        assert_eq!(server.query(&format!("/graphqlsha/{}", sha(&two)), NAMES).status, 200);
+        let held: Value = serde_json::from_str(&server.get("/cache").text()).unwrap();
+        assert_eq!(held["bundles"].as_array().unwrap().len(), if stays { 3 } else { 2 });
+    }
+}
+
+#[test]
+fn asking_by_get_makes_the_time_of_a_bundle_begin_anew() {
+    let one = bundle("one", &["a"]);
+    let server = Running::start(Setup::default(), &[&one]);
+    let expires = || -> u64 {
+        let held: Value = serde_json::from_str(&server.get("/cache").text()).unwrap();
+        held["bundleCache"][0]["expiration"].as_u64().unwrap()
+    };
+    let before = expires();
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(expires(), before, "looking is not asking");
+    server.get(&format!("/graphqlsha/{}/?query=%7Bapps%7Bname%7D%7D", sha(&one)));
+    assert!(expires() > before);
+}
+
+fn store(folder: &Scratch) -> Option<Store> {
+    Some(Store::Folder(folder.path().to_owned()))
+}
+
+#[test]
+fn a_bundle_that_is_not_held_is_read_from_the_store() {
+    let (folder, [held, stored]) = (Scratch::new(), [bundle("held", &["a"]), bundle("stored", &["b", "c"])]);
+    folder.write(&format!("{}.json", sha(&stored)), &stored);
+    let setup = Setup { store: store(&folder), ..Setup::default() };
+    let server = Running::start(setup, &[&held]);
+    let target = format!("/graphqlsha/{}", sha(&stored));
+    // Many ask at the same time, and one reads.
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..16).map(|_| scope.spawn(|| names(&server.query(&target, NAMES)))).collect();
+        assert!(asking.into_iter().all(|one| one.join().unwrap() == "b c"));
+    });
+    let told = server.told.lock().unwrap().clone();
+    assert_eq!(told.iter().filter(|told| matches!(told, Told::Fetched(_))).count(), 1);
+    assert_eq!(commit(&server), "held", "it is not the latest");
+    let diff = server.get(&format!("/diff/{}/{}", sha(&held), sha(&stored)));
+    assert_eq!(diff.status, 200);
+    assert_eq!(server.query(&format!("/graphqlsha/{}", sha(b"nowhere")), NAMES).status, 404);
+}
+
+#[test]
+fn what_the_store_has_under_a_wrong_name_is_not_served() {
+    let (folder, [held, other]) = (Scratch::new(), [bundle("held", &["a"]), bundle("other", &["b"])]);
+    let name = sha(b"something else");
+    folder.write(&format!("{name}.json"), &other);
+    let server = Running::start(Setup { store: store(&folder), ..Setup::default() }, &[&held]);
+    let answer = server.query(&format!("/graphqlsha/{name}"), NAMES);
+    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
+    assert_eq!(server.query(&format!("/graphqlsha/{}", sha(&other)), NAMES).status, 404);
+}
+
+#[test]
+fn bundles_from_the_store_are_bounded() {
+    let (folder, held) = (Scratch::new(), bundle("held", &["a"]));
+    let stored = ["one", "two"].map(|commit| bundle(commit, &["b"]));
+    for bytes in &stored {
+        folder.write(&format!("{}.json", sha(bytes)), bytes);
+    }
+    let server = Running::start(Setup { store: store(&folder), most_fetched: 1, ..Setup::default() }, &[&held]);
+    let status = |bytes: &[u8]| server.query(&format!("/graphqlsha/{}", sha(bytes)), NAMES).status;
+    assert_eq!((status(&stored[0]), status(&stored[1]), status(&stored[0])), (200, 503, 200));
+}
+
+fn leased(server: &Running, method: &str, target: &str, token: &str, body: &str) -> Answer {
+    server.send(method, &request(method, target, &[("authorization", token)], body.as_bytes()))
+}
+
+#[test]
+fn a_lease_keeps_a_bundle_until_it_ends() {
+    let bundles = ["one", "two", "three", "four"].map(|commit| bundle(commit, &["a"]));
+    let settings = Settings { token: Some(Token::new("secret")), ..Settings::default() };
+    let server = Running::start(Setup { settings, ttl: 0, ..Setup::default() }, &[&bundles[0]]);
+    let one = format!("/git-commit/{}", sha(&bundles[0]));
+    let has_one = || leased(&server, "GET", &one, "secret", "").status == 200;
+    let take = |sha: &str, body: &str| leased(&server, "POST", &format!("/leases/{sha}"), "secret", body);
+    assert_eq!(take("nope", "").status, 404);
+    assert_eq!(take(&sha(&bundles[0]), r#"{"seconds": 0}"#).status, 400);
+    let lease = take(&sha(&bundles[0]), r#"{"seconds": 60}"#);
+    assert_eq!(lease.status, 201);
+    let lease: Value = serde_json::from_slice(&lease.body).unwrap();
+    assert_eq!(lease["sha"], json!(sha(&bundles[0])));
+    let lease = format!("/leases/{}", lease["lease"].as_str().unwrap());
+    for bytes in &bundles[1..3] {
+        server.source.set(bytes);
+        assert_eq!(leased(&server, "POST", "/reload", "secret", "").status, 200);
+        assert!(has_one());
+    }
+    assert_eq!(leased(&server, "PUT", &lease, "secret", "").status, 200);
+    assert_eq!(leased(&server, "DELETE", &lease, "secret", "").status, 204);
+    assert_eq!(leased(&server, "DELETE", &lease, "secret", "").status, 404);
+    assert_eq!(leased(&server, "PUT", &lease, "secret", "").status, 404);
+    server.source.set(&bundles[3]);
+    leased(&server, "POST", "/reload", "secret", "");
+    assert!(!has_one());
+}
+
+#[test]
+fn leases_need_a_token() {
+    let one = bundle("one", &["a"]);
+    let open = Running::start(Setup::default(), &[&one]);
+    assert_eq!(leased(&open, "POST", &format!("/leases/{}", sha(&one)), "any", "").status, 403);
+    let settings = Settings { token: Some(Token::new("secret")), ..Settings::default() };
+    let closed = Running::start(Setup { settings, ..Setup::default() }, &[&one]);
+    assert_eq!(leased(&closed, "POST", &format!("/leases/{}", sha(&one)), "other", "").status, 401);
+}
