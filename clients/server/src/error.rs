@@ -30,6 +30,15 @@ pub enum ServerError {
         #[source]
         source: HttpError,
     },
+    /// Asking that a bundle stays, or need not stay any longer.
+    #[error("cannot ask the data server to keep bundle `{sha}`")]
+    Lease {
+        /// Which bundle.
+        sha: Sha,
+        /// The cause.
+        #[source]
+        source: HttpError,
+    },
     /// The server does not have the bundle: it never had it, or nobody asked for it for too long.
     #[error("the data server does not have the bundle `{0}`")]
     UnknownSha(Sha),
@@ -60,9 +69,10 @@ impl ServerError {
     /// Whether the same question may well be answered later, with nobody having changed anything.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Latest(source) | Self::Commit { source, .. } | Self::Ask { source, .. } => {
-                source.is_transient()
-            }
+            Self::Latest(source)
+            | Self::Commit { source, .. }
+            | Self::Ask { source, .. }
+            | Self::Lease { source, .. } => source.is_transient(),
             Self::UnknownSha(_) | Self::Denied { .. } | Self::Query(_) | Self::Malformed { .. } => false,
         }
     }

@@ -26,5 +26,5 @@ mod sha;
 
 pub use answer::{Answer, Complaint};
 pub use error::ServerError;
-pub use server::{Address, CommitInfo, Query, Server};
+pub use server::{Address, CommitInfo, Lease, Query, Server};
 pub use sha::Sha;

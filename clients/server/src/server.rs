@@ -1,6 +1,7 @@
 //! The calls.
 
 use std::fmt;
+use std::time::Duration;
 
 use qontract_access::ReadPermit;
 use qontract_client_http::{Http, HttpError, Request, Response, SafePost, Secret, StatusCode, Url};
@@ -52,6 +53,15 @@ pub struct CommitInfo {
     pub timestamp: String,
 }
 
+/// A bundle that stays on a server because somebody asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Lease {
+    /// The name of the lease.
+    pub lease: String,
+    /// Until when, in milliseconds since 1970.
+    pub expires: u64,
+}
+
 /// A data server.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -65,12 +75,13 @@ impl Server {
     /// `token` is the complete value of `Authorization`.
     #[expect(
         clippy::disallowed_methods,
-        reason = "GraphQL queries are posted, and a data server has no mutations"
+        reason = "GraphQL queries are posted, and a data server has no mutations; a lease changes no data"
     )]
     pub fn new(http: &Http, graphql_url: Url, token: Option<Secret>) -> Self {
         let http = http
             .with_safe_post(SafePost::new(&graphql_url, graphql_url.path()))
-            .with_safe_post(SafePost::new(&graphql_url, "/graphqlsha/"));
+            .with_safe_post(SafePost::new(&graphql_url, "/graphqlsha/"))
+            .with_safe_post(SafePost::new(&graphql_url, "/leases/"));
         Self { http, url: graphql_url, token }
     }
 
@@ -124,6 +135,47 @@ impl Server {
             }
             Address::Sha(_) | Address::Latest => Answer::read(response.body),
         }
+    }
+
+    /// Asks that a bundle stays for so long, until it is released. Servers that have no leases, or no room for one more,
+    /// give none.
+    pub async fn lease(
+        &self,
+        permit: &ReadPermit,
+        sha: &Sha,
+        time: Duration,
+    ) -> Result<Option<Lease>, ServerError> {
+        let failed = |error| self.failed(error, |source| ServerError::Lease { sha: sha.clone(), source });
+        let response = self.post_lease(permit, sha.as_str(), time.as_secs().max(1)).await.map_err(failed)?;
+        if response.status != StatusCode::CREATED {
+            return Ok(None);
+        }
+        let lease: Lease = serde_json::from_slice(&response.body).map_err(|error| ServerError::Malformed {
+            what: "it does not tell which lease it is",
+            source: Some(error),
+        })?;
+        // It becomes a part of a path.
+        let is_name = lease.lease.bytes().all(|letter| letter.is_ascii_alphanumeric());
+        if !is_name || lease.lease.is_empty() {
+            return Err(ServerError::Malformed { what: "it does not tell which lease it is", source: None });
+        }
+        Ok(Some(lease))
+    }
+
+    /// Says that a bundle need not stay any longer. A lease that has ended already is fine.
+    pub async fn release(&self, permit: &ReadPermit, sha: &Sha, lease: &Lease) -> Result<(), ServerError> {
+        let failed = |error| self.failed(error, |source| ServerError::Lease { sha: sha.clone(), source });
+        self.post_lease(permit, &lease.lease, 0).await.map(|_| ()).map_err(failed)
+    }
+
+    async fn post_lease(&self, permit: &ReadPermit, name: &str, seconds: u64) -> Result<Response, HttpError> {
+        let body = format!("{{\"seconds\": {seconds}}}").into_bytes();
+        let mut request = Request::post(self.at(&format!("/leases/{name}")), "application/json", body);
+        let none = [StatusCode::NOT_FOUND, StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED];
+        for status in none.into_iter().chain([StatusCode::SERVICE_UNAVAILABLE]) {
+            request = request.also(status);
+        }
+        self.call(permit, request).await
     }
 
     async fn call(&self, permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {

@@ -195,3 +195,25 @@ async fn what_is_no_data_server_is_told() {
     let error = Run::of(&url, None).ask(&Address::Latest, TEAMS).await.unwrap_err();
     assert!(matches!(&error, ServerError::Ask { source: HttpError::Status { .. }, .. }), "{error:?}");
 }
+
+#[tokio::test]
+async fn a_bundle_stays_as_long_as_it_is_leased() {
+    let data = DataServer::with_token("Basic right");
+    let sha = Sha::parse(&data.load(&bundle("core"))).unwrap();
+    let run = Run::of(&data.url(), Some("Basic right"));
+    let permit = &run.permits.read;
+    let lease = run.server.lease(permit, &sha, Duration::from_mins(1)).await.unwrap().expect("a lease");
+    assert_eq!(data.leases(), 1);
+    run.server.release(permit, &sha, &lease).await.unwrap();
+    assert_eq!(data.leases(), 0);
+    // Again is fine.
+    run.server.release(permit, &sha, &lease).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_without_leases_gives_none() {
+    let data = DataServer::start();
+    let sha = Sha::parse(&data.load(&bundle("core"))).unwrap();
+    let run = Run::of(&data.url(), None);
+    assert_eq!(run.server.lease(&run.permits.read, &sha, Duration::from_mins(1)).await.unwrap(), None);
+}

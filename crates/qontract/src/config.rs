@@ -219,6 +219,21 @@ impl std::fmt::Debug for Store {
 }
 
 impl Config {
+    /// The server that has the data: the one that a word names by its address, or without a word, the configured one. The
+    /// token is the configured one if it is for that server, or `$QONTRACT_SERVER_TOKEN`.
+    pub fn server(&self, word: Option<&str>) -> Option<Graphql> {
+        let Some(word) = word else { return self.graphql.clone() };
+        if !word.starts_with("http://") && !word.starts_with("https://") {
+            return None;
+        }
+        let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
+        let has_path = rest.split_once('/').is_some_and(|(_, path)| !path.is_empty());
+        let server = if has_path { word.to_owned() } else { format!("{}/graphql", word.trim_end_matches('/')) };
+        let configured = self.graphql.as_ref().filter(|graphql| graphql.server == server);
+        let token = configured.and_then(|graphql| graphql.token.clone());
+        Some(Graphql { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })
+    }
+
     /// The tables that are the store of secrets where there is no other.
     pub fn tables(&self) -> toml::Table {
         self.store.0.clone()

@@ -14,31 +14,33 @@ use crate::shelf::{LONGEST_LEASE, Lease};
 /// How long a lease is if nobody says so, in seconds.
 const USUAL: u64 = 600;
 
-/// Takes, renews or ends a lease.
+/// Takes a lease on a sha; renews or ends the lease of a name.
 pub async fn answer(shared: &Shared, method: &Method, name: &str, body: &Bytes) -> Reply {
     if shared.settings.token.is_none() {
         return Reply::text(StatusCode::FORBIDDEN, "leases need a token, and this server has none");
     }
-    let Some(seconds) = seconds(body) else {
-        return Reply::text(
+    if method != Method::POST {
+        return Reply::text(StatusCode::METHOD_NOT_ALLOWED, "POST it").allowing("POST");
+    }
+    match (seconds(body), id(name)) {
+        (None, _) | (Some(0), None) => Reply::text(
             StatusCode::BAD_REQUEST,
-            format!("the body is `{{\"seconds\": N}}` with N from 1 to {LONGEST_LEASE}, or empty"),
-        );
-    };
-    match *method {
-        Method::POST => take(shared, name, seconds).await,
-        Method::PUT => match id(name).and_then(|id| shared.bundles.shelf().renew(id, seconds, now())) {
-            Some(lease) => told(StatusCode::OK, name, &lease),
-            None => absent(name),
-        },
-        Method::DELETE => {
-            if id(name).is_some_and(|id| shared.bundles.shelf().release(id, now())) {
+            format!(
+                "the body is `{{\"seconds\": N}}` with N from 1 to {LONGEST_LEASE}, or 0 to end a lease, or empty"
+            ),
+        ),
+        (Some(0), Some(id)) => {
+            if shared.bundles.shelf().release(id, now()) {
                 Reply::empty(StatusCode::NO_CONTENT)
             } else {
                 absent(name)
             }
         }
-        _ => Reply::text(StatusCode::METHOD_NOT_ALLOWED, "POST, PUT or DELETE").allowing("POST, PUT, DELETE"),
+        (Some(seconds), Some(id)) => {
+            let renewed = shared.bundles.shelf().renew(id, seconds, now());
+            renewed.map_or_else(|| absent(name), |lease| told(StatusCode::OK, name, &lease))
+        }
+        (Some(seconds), None) => take(shared, name, seconds).await,
     }
 }
 
@@ -80,7 +82,7 @@ fn seconds(body: &Bytes) -> Option<u64> {
     let body: Value = serde_json::from_slice(body).ok()?;
     match body.as_object()?.get("seconds") {
         None => Some(USUAL),
-        Some(seconds) => seconds.as_u64().filter(|seconds| (1..=LONGEST_LEASE).contains(seconds)),
+        Some(seconds) => seconds.as_u64().filter(|seconds| *seconds <= LONGEST_LEASE),
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
             ("", Some(USUAL)),
             ("{}", Some(USUAL)),
             (r#"{"seconds": 5}"#, Some(5)),
-            (r#"{"seconds": 0}"#, None),
+            (r#"{"seconds": 0}"#, Some(0)),
             (r#"{"seconds": 3601}"#, None),
             (r#"{"seconds": -1}"#, None),
             (r#"{"seconds": "5"}"#, None),

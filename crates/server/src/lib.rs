@@ -25,6 +25,6 @@ mod wire;
 
 pub use bundles::{Bundles, Listener, LoadFailure, Told, chain};
 pub use origin::{Content, File, Origin, OriginError, Store, Stored};
-pub use serve::{Settings, Server};
+pub use serve::{Heard, Hearer, Server, Settings};
 pub use shelf::Shelf;
 pub use token::Token;

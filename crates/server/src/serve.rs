@@ -56,6 +56,24 @@ pub struct Settings {
     pub patience: Duration,
     /// How long requests have to end when the server does.
     pub wind_down: Duration,
+    /// Who hears of every request that was answered.
+    pub heard: Option<Hearer>,
+}
+
+/// Hears of requests.
+pub type Hearer = Arc<dyn Fn(&Heard<'_>) + Send + Sync>;
+
+/// A request that was answered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heard<'r> {
+    /// Its method.
+    pub method: &'r str,
+    /// Its path, as it was sent; what comes behind it is nobody's business.
+    pub path: &'r str,
+    /// The status of the answer.
+    pub status: u16,
+    /// How long it took to make it.
+    pub took: Duration,
 }
 
 impl Default for Settings {
@@ -73,6 +91,7 @@ impl Default for Settings {
             body_time: Duration::from_secs(30),
             patience: Duration::from_secs(30),
             wind_down: Duration::from_secs(10),
+            heard: None,
         }
     }
 }
@@ -206,7 +225,12 @@ async fn respond(
         path: route.label(),
     };
     let response = reply.respond(&parts.method, &parts.headers, &shared.in_flight).await;
-    shared.metrics.answered(&label, begun.elapsed().as_secs_f64());
+    let took = begun.elapsed();
+    shared.metrics.answered(&label, took.as_secs_f64());
+    if let Some(heard) = &shared.settings.heard {
+        let (method, path, status) = (parts.method.as_str(), parts.uri.path(), response.status().as_u16());
+        heard(&Heard { method, path, status, took });
+    }
     Ok(response)
 }
 

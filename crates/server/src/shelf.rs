@@ -76,7 +76,7 @@ impl Shelf {
 
     /// Somebody asks a bundle: its time begins anew.
     pub fn asked(&mut self, sha: Sha256, now: u64) {
-        let expires = now + self.ttl;
+        let expires = now.saturating_add(self.ttl);
         if let Some(held) = self.held.get_mut(&sha) {
             held.expires = expires;
         }
@@ -95,7 +95,7 @@ impl Shelf {
     pub fn put_latest(&mut self, engine: Arc<Engine>, now: u64) -> Vec<Arc<Engine>> {
         let dropped = self.sweep(now);
         let sha = engine.bundle().sha();
-        self.held.insert(sha, Held { engine, expires: now + self.ttl, is_fetched: false });
+        self.held.insert(sha, Held { engine, expires: now.saturating_add(self.ttl), is_fetched: false });
         self.latest = Some(sha);
         dropped
     }
@@ -107,7 +107,7 @@ impl Shelf {
             return Err(Full::Bundles);
         }
         let sha = engine.bundle().sha();
-        self.held.insert(sha, Held { engine, expires: now + self.ttl, is_fetched: true });
+        self.held.insert(sha, Held { engine, expires: now.saturating_add(self.ttl), is_fetched: true });
         Ok(dropped)
     }
 
@@ -117,7 +117,15 @@ impl Shelf {
         self.held.iter().filter(stays).count() < self.most_fetched
     }
 
-    /// What is held: first what was loaded, in the order of the shas.
+    /// Drops a bundle that is not the latest, whoever may want it.
+    pub fn forget(&mut self, sha: Sha256) -> Option<Arc<Engine>> {
+        if self.latest == Some(sha) {
+            return None;
+        }
+        self.held.remove(&sha).map(|held| held.engine)
+    }
+
+    /// What is held, in the order of the shas.
     pub fn entries(&self) -> Vec<Entry> {
         self.held.iter().map(|(sha, held)| Entry { sha: *sha, expires: held.expires }).collect()
     }

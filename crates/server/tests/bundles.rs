@@ -197,10 +197,12 @@ fn a_lease_keeps_a_bundle_until_it_ends() {
         assert_eq!(leased(&server, "POST", "/reload", "secret", "").status, 200);
         assert!(has_one());
     }
-    assert_eq!(leased(&server, "PUT", &lease, "secret", "").status, 200);
-    assert_eq!(leased(&server, "DELETE", &lease, "secret", "").status, 204);
-    assert_eq!(leased(&server, "DELETE", &lease, "secret", "").status, 404);
-    assert_eq!(leased(&server, "PUT", &lease, "secret", "").status, 404);
+    let end = r#"{"seconds": 0}"#;
+    assert_eq!(leased(&server, "POST", &lease, "secret", "").status, 200);
+    assert_eq!(leased(&server, "POST", &lease, "secret", end).status, 204);
+    assert_eq!(leased(&server, "POST", &lease, "secret", end).status, 404);
+    assert_eq!(leased(&server, "POST", &lease, "secret", "").status, 404);
+    assert_eq!(leased(&server, "DELETE", &lease, "secret", "").status, 405);
     server.source.set(&bundles[3]);
     leased(&server, "POST", "/reload", "secret", "");
     assert!(!has_one());

@@ -1,42 +1,45 @@
 //! A data server on the loopback interface: what clients and runners are tested against. Only ever a dev-dependency.
 //!
-//! It answers as qontract-server does where a client can tell: the same paths, statuses and bodies. It lives in
-//! a thread with a runtime of its own, so that tests with and without one can use it.
+//! It is the real one, held by a test: the test loads bundles into it and asks what it was asked. It lives in a thread with
+//! a runtime of its own, so that tests with and without one can use it.
 //!
 //! **Invariant:** a bundle answers under its sha until it is forgotten, whatever is the latest.
 
-mod answers;
-
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use axum::Router;
-use qontract_bundle::{Pool, load};
-use qontract_graphql::Engine;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_bundle::{Pool, Sha256};
+use qontract_server::{Bundles, Content, Origin, OriginError, Server, Settings, Shelf, Token};
+use qontract_telemetry::served::ServerMetrics;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// A running server; dropped, it is gone.
 pub struct DataServer {
     address: SocketAddr,
-    state: Arc<State>,
+    bundles: Arc<Bundles>,
+    requests: Arc<Mutex<BTreeMap<String, usize>>>,
+    runtime: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the server has and what it was asked.
-struct State {
-    token: Option<String>,
-    bundles: Mutex<Bundles>,
-    requests: Mutex<BTreeMap<String, usize>>,
-}
+/// The bytes of a bundle.
+struct Bytes(Vec<u8>);
 
-/// The loaded bundles.
-#[derive(Default)]
-struct Bundles {
-    engines: BTreeMap<String, Arc<Engine>>,
-    latest: String,
+impl Origin for Bytes {
+    fn name(&self) -> String {
+        "a test".to_owned()
+    }
+
+    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
+        async { Ok(Content::Bytes(self.0.clone())) }.boxed()
+    }
 }
 
 impl DataServer {
@@ -47,50 +50,62 @@ impl DataServer {
 
     /// A server without bundles; requests need exactly this `Authorization`.
     pub fn with_token(token: &str) -> Self {
-        Self::serve(Some(token.to_owned()))
+        Self::serve(Some(token))
     }
 
-    fn serve(token: Option<String>) -> Self {
+    fn serve(token: Option<&str>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         listener.set_nonblocking(true).expect("a listener for the runtime");
         let address = listener.local_addr().expect("the listener's address");
-        let state = Arc::new(State { token, bundles: Mutex::default(), requests: Mutex::default() });
-        let router = Router::new().fallback(answers::answer).with_state(Arc::clone(&state));
-        let (stop, stopped) = oneshot::channel();
+        let requests = Arc::<Mutex<BTreeMap<String, usize>>>::default();
+        let heard = Arc::clone(&requests);
+        let settings = Settings {
+            token: token.map(Token::new),
+            heard: Some(Arc::new(move |one| *lock(&heard).entry(one.path.to_owned()).or_default() += 1)),
+            ..Settings::default()
+        };
+        // Nobody's time is ever over, unless it is forgotten.
+        let bundles = Arc::new(Bundles::new(Shelf::new(u64::MAX / 2, 0), None, None, Arc::new(|_| {})));
+        let ids = AtomicU64::new(1);
+        let new_id = move || ids.fetch_add(1, Ordering::Relaxed);
+        let server = Server::new(settings, Arc::clone(&bundles), Arc::<ServerMetrics>::default(), new_id);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let handle = runtime.handle().clone();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.expect("a runtime");
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
-                tokio::spawn(async { axum::serve(listener, router).await });
+                let serving = server.serve(listener, std::future::pending());
                 // Whatever comes, it is over: connections end with the runtime.
-                let _ = stopped.await;
+                tokio::select! {
+                    () = serving => {}
+                    _ = stopped => {}
+                }
             });
+            runtime.shutdown_background();
         });
-        Self { address, state, stop: Some(stop), thread: Some(thread) }
+        Self { address, bundles, requests, runtime: handle, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Loads the bytes of a bundle and makes it the latest, as a reload does; returns its sha.
     pub fn load(&self, bytes: &[u8]) -> String {
-        let bundle = load(bytes, &Pool::default()).expect("the bytes of a bundle");
-        let sha = bundle.sha().to_string();
-        let engine = Engine::new(Arc::new(bundle)).expect("a bundle with GraphQL types");
-        let mut bundles = lock(&self.state.bundles);
-        bundles.engines.insert(sha.clone(), Arc::new(engine));
-        bundles.latest.clone_from(&sha);
-        sha
+        let (bundles, origin) = (Arc::clone(&self.bundles), Bytes(bytes.to_vec()));
+        let (sender, loaded) = std::sync::mpsc::channel();
+        // On the server's own threads: a test may have a runtime or none.
+        self.runtime.spawn(async move { sender.send(bundles.load(&origin).await) });
+        loaded.recv().expect("a server").expect("the bytes of a bundle");
+        Sha256::of(bytes).to_string()
     }
 
     /// Makes a loaded bundle the latest.
     pub fn make_latest(&self, sha: &str) {
-        let mut bundles = lock(&self.state.bundles);
-        assert!(bundles.engines.contains_key(sha), "`{sha}` is not loaded");
-        sha.clone_into(&mut bundles.latest);
+        assert!(self.bundles.shelf().make_latest(parse(sha), 0), "`{sha}` is not loaded");
     }
 
     /// Drops a bundle, as the server does with those that nobody asked for a while.
     pub fn forget(&self, sha: &str) {
-        lock(&self.state.bundles).engines.remove(sha);
+        self.bundles.shelf().forget(parse(sha));
     }
 
     /// The URL that a configuration names.
@@ -100,12 +115,17 @@ impl DataServer {
 
     /// How many requests there were for a path, those without a permitted token included.
     pub fn requests(&self, path: &str) -> usize {
-        lock(&self.state.requests).get(path).copied().unwrap_or_default()
+        lock(&self.requests).get(path).copied().unwrap_or_default()
     }
 
     /// How many requests there were.
     pub fn all_requests(&self) -> usize {
-        lock(&self.state.requests).values().sum()
+        lock(&self.requests).values().sum()
+    }
+
+    /// How many leases there are.
+    pub fn leases(&self) -> usize {
+        self.bundles.shelf().leases(0)
     }
 }
 
@@ -119,7 +139,11 @@ impl Drop for DataServer {
     }
 }
 
-/// The tables are whole at any time, so a panic elsewhere does not spoil them.
+fn parse(sha: &str) -> Sha256 {
+    Sha256::parse(sha).expect("a sha")
+}
+
+/// The table is whole at any time, so a panic elsewhere does not spoil it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -152,10 +176,12 @@ mod tests {
         let commit = r#"{"commit":"c","timestamp":"1"}"#;
         assert_eq!(get(&server, "/git-commit-info").1, commit);
         assert_eq!(get(&server, &format!("/git-commit-info/{sha}")).1, commit);
+        let newer = server.load(empty.replace("\"c\"", "\"d\"").as_bytes());
+        assert_eq!(get(&server, "/sha256").1, newer);
         server.forget(&sha);
         assert_eq!(get(&server, &format!("/git-commit-info/{sha}")).1, format!("Bundle {sha} not found"));
         assert_eq!(get(&server, "/reload").0, "HTTP/1.1 404 Not Found");
-        assert_eq!((server.requests("/sha256"), server.all_requests()), (2, 6));
+        assert_eq!((server.requests("/sha256"), server.all_requests()), (3, 7));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct RunOptions {
     /// Change what is to change; this is the default
     #[arg(long, global = true)]
     pub no_dry_run: bool,
-    /// The data: a folder, a bundle file, or a Git revision; by default the server of the configuration
+    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration
     #[arg(long, value_name = "DATA", global = true)]
     pub data: Option<String>,
     /// The data before a proposed change, to run only what the change affects

@@ -103,12 +103,12 @@ impl Job<'_> {
     fn sides(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<(Arc<Side>, Option<Side>)> {
         let Self { options, config, printer, .. } = self;
         let compare = options.early_exit_compare_sha.as_deref();
-        if let (None, Some(graphql)) = (&options.data, &config.graphql) {
+        if let Some(graphql) = config.server(options.data.as_deref()) {
             if options.base.is_some() {
                 let text = "`--base` goes with `--data`; on a server, use `--early-exit-compare-sha`";
                 return Err(UsageError(text.to_owned()).into());
             }
-            let connection = Connection::new(graphql, runtime.clone())?;
+            let connection = Connection::new(&graphql, runtime.clone())?;
             let head = connection.head(options.gql_sha_url || !options.no_gql_sha_url)?;
             if options.gql_url_print || (!options.dry_run && !options.no_gql_url_print) {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));

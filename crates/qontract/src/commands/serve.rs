@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_bundle::Layout;
-use qontract_server::{Bundles, Listener, Origin, Server, Settings, Shelf, Store, Token, Told};
+use qontract_server::{Bundles, Hearer, Listener, Origin, Server, Settings, Shelf, Store, Token, Told};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
@@ -103,6 +103,7 @@ fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
 async fn serve(plan: Plan) -> anyhow::Result<Exit> {
     let Plan { first, again, store, ttl, listen, settings, followed, log } = plan;
     let ended = signals::end()?;
+    let settings = Settings { heard: Some(hearer(Arc::clone(&log))), ..settings };
     let metrics = Arc::new(ServerMetrics::default());
     let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     let listener = listener(Arc::clone(&log), Arc::clone(&metrics));
@@ -138,6 +139,15 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
         bound => bound,
     }
     .with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Says what was asked, to whoever looks for a defect.
+fn hearer(log: Arc<Log>) -> Hearer {
+    Arc::new(move |heard| {
+        let milliseconds = u64::try_from(heard.took.as_millis()).unwrap_or(u64::MAX);
+        let line = Line::new(Level::Debug, format!("{} {}", heard.method, heard.path));
+        log.write(&line.with("status", heard.status).with("milliseconds", milliseconds));
+    })
 }
 
 /// Says what happens to the bundles.

@@ -1,11 +1,13 @@
 //! A bundle on a server, pinned by its sha.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use qontract_access::ReadPermit;
 use qontract_bundle::json::write_javascript;
 use qontract_bundle::{Map, Value};
 use qontract_client_http::{Http, Secret, Settings, Url};
-use qontract_client_server::{Address, CommitInfo, Query, Server, ServerError, Sha};
+use qontract_client_server::{Address, CommitInfo, Lease, Query, Server, ServerError, Sha};
 use qontract_graphql::{Engine, Node};
 use qontract_runtime::{Answered, Ask, DataError, Places, Source};
 use serde::Deserialize;
@@ -19,6 +21,35 @@ pub struct Connection {
     server: Server,
     url: Url,
     runtime: Handle,
+    /// Whether the server can know who we are.
+    has_token: bool,
+}
+
+/// How long a bundle stays for a run, unless the run ends before: longer than any run may take.
+const LEASE: Duration = Duration::from_mins(30);
+
+/// A bundle that stays on the server until this is dropped.
+struct Kept {
+    server: Server,
+    runtime: Handle,
+    sha: Sha,
+    lease: Lease,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let (server, sha, lease) = (self.server.clone(), self.sha.clone(), self.lease.clone());
+        let release = async move {
+            let permit = ReadPermit::for_data();
+            // One that cannot be released ends by itself.
+            let _ = tokio::time::timeout(Duration::from_secs(2), server.release(&permit, &sha, &lease)).await;
+        };
+        if Handle::try_current().is_ok() {
+            self.runtime.spawn(release);
+        } else {
+            self.runtime.block_on(release);
+        }
+    }
 }
 
 impl Connection {
@@ -28,7 +59,8 @@ impl Connection {
             .map_err(|error| UsageError(format!("`graphql.server` is no address: {error}")))?;
         let http = Http::new(&ReadPermit::for_data(), Settings::default())?;
         let token = graphql.token.as_deref().map(Secret::new);
-        Ok(Self { server: Server::new(&http, url.clone(), token), url, runtime })
+        let has_token = token.is_some();
+        Ok(Self { server: Server::new(&http, url.clone(), token), url, runtime, has_token })
     }
 
     /// The sha of the latest bundle.
@@ -48,6 +80,17 @@ impl Connection {
         let sha = self.latest_sha()?;
         let address = if pinned { Address::Sha(sha.clone()) } else { Address::Latest };
         Ok(self.remote(&sha, address))
+    }
+
+    /// Asks that a bundle stays as long as we need it. It is a courtesy: without it, a bundle stays as long as it is asked.
+    fn lease(&self, sha: &Sha) -> Option<Kept> {
+        if !self.has_token {
+            return None;
+        }
+        let permit = ReadPermit::for_data();
+        let asking = self.server.lease(&permit, sha, LEASE);
+        let lease = tokio::task::block_in_place(|| self.runtime.block_on(asking)).ok()??;
+        Some(Kept { server: self.server.clone(), runtime: self.runtime.clone(), sha: sha.clone(), lease })
     }
 
     /// The bundle of a sha.
@@ -70,6 +113,7 @@ impl Connection {
                 Address::Sha(sha) => format!("{}sha/{sha}", self.url),
                 Address::Latest => self.url.to_string(),
             },
+            kept: matches!(address, Address::Sha(_)).then(|| self.lease(sha)).flatten(),
             address,
             sha: sha.to_string(),
             info,
@@ -85,6 +129,8 @@ pub struct Remote {
     endpoint: String,
     sha: String,
     info: Option<CommitInfo>,
+    #[expect(dead_code, reason = "dropped, the bundle need not stay any longer")]
+    kept: Option<Kept>,
 }
 
 impl Remote {

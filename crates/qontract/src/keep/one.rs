@@ -139,8 +139,8 @@ fn feed(
     let failed = |log: &Log, error: &anyhow::Error| {
         log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
     };
-    if let (None, Some(graphql)) = (&options.data, &config.graphql) {
-        let connection = Connection::new(graphql, runtime.clone())?;
+    if let Some(graphql) = config.server(options.data.as_deref()) {
+        let connection = Connection::new(&graphql, runtime.clone())?;
         let remote = Arc::new(Remote::new(connection, options.gql_sha_url || !options.no_gql_sha_url));
         let (looking, log) = (Arc::clone(&remote), Arc::clone(log));
         std::thread::spawn(move || {
