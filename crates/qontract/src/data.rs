@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_bundle::{Bundle, Layout, Pool, Repo};
+use qontract_diagnostics::Report;
 use qontract_graphql::Engine;
 use qontract_runtime::{Loaded, Place, Source};
 
+use crate::check;
 use crate::input::{self, Input};
 use crate::lines::Lines;
 use crate::printer::Printer;
@@ -45,6 +47,17 @@ impl Side {
         let engine = Engine::new(Arc::new(bundle.clone())).context("its types cannot be used")?;
         let source = Arc::new(Loaded::new(Arc::new(engine)));
         Ok(Self { source, input: Some(Input { bundle, repo: Some(repo) }), layout: layout.clone() })
+    }
+
+    /// Fails, and tells what is wrong, if it is of a data repo that does not validate. Whoever made a bundle file has checked it.
+    pub fn require_valid(&self, word: &str, printer: &Printer) -> anyhow::Result<()> {
+        let Some(Input { bundle, repo: Some(repo) }) = &self.input else { return Ok(()) };
+        let report = Report::new(check::bundled(repo, bundle)?);
+        if report.has_errors() {
+            printer.report(&report, repo);
+            anyhow::bail!("`{word}` does not validate: nothing is run on it");
+        }
+        Ok(())
     }
 
     /// A bundle that is asked elsewhere, and has no lines here.

@@ -123,7 +123,11 @@ impl Job<'_> {
         }
         let (layout, pool) = (Layout::default(), Pool::default());
         let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
-        let head = open(options.data.as_deref().unwrap_or("."))?;
+        let word = options.data.as_deref().unwrap_or(".");
+        let head = open(word)?;
+        if !options.no_validate {
+            head.require_valid(word, printer)?;
+        }
         let base = options.base.as_deref().map(open).transpose()?;
         Ok((Arc::new(head), base))
     }

@@ -178,9 +178,10 @@ struct Opened {
 
 impl Feed for Opened {
     fn side(&self) -> anyhow::Result<Arc<Side>> {
-        let side =
-            Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &Printer::default());
-        Ok(Arc::new(side?))
+        let printer = Printer::default();
+        let side = Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &printer)?;
+        side.require_valid(&self.word, &printer)?;
+        Ok(Arc::new(side))
     }
 
     fn news(&self) -> watch::Receiver<u64> {
