@@ -4,7 +4,7 @@ mod text;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -13,15 +13,15 @@ use qontract_bundle::{Layout, Pool};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Clock, Outcome, Place, Record, Request};
-use qontract_telemetry::log::Log;
+use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record, Request};
+use qontract_telemetry::log::{Line, Log};
 
 use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
-use crate::keep::audit::Trail;
+use crate::keep::audit::{Heard, Trail};
 use crate::keep::one::{Keeping, keep};
 use crate::keep::turn::run_name;
 use crate::printer::{Printer, is_broken_pipe};
@@ -151,7 +151,8 @@ impl Job<'_> {
             integration: integration.name.clone(),
             head: Arc::clone(head),
             runs: Arc::clone(runs),
-            heard: None,
+            heard: Arc::new(Aloud),
+            told: Once::new(),
         });
         Ok(request)
     }
@@ -182,6 +183,17 @@ impl Job<'_> {
             Err(error) => printer.note(&format!("warning: the record of the run is not kept: {error:#}")),
         }
         Ok(())
+    }
+}
+
+/// Writes of one run are told at its end; but not that they are not kept.
+struct Aloud;
+
+impl Heard for Aloud {
+    fn wrote(&self, _: &Line, _: ChangeKind, _: Option<i64>) {}
+
+    fn lost(&self, why: &str) {
+        Printer::default().note(&format!("warning: {why}"));
     }
 }
 
