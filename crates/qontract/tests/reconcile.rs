@@ -156,6 +156,25 @@ fn data_that_does_not_validate_is_not_run_on() {
 }
 
 #[test]
+fn the_trail_tells_what_is_known_not_to_be_done() {
+    let scratch = repo();
+    // Its namespace is not there, so that nothing can be made in it.
+    let words =
+        ["openshift-resources", "--cluster-name", "cliffs-stage", "--namespace-name", "catalog-stage"];
+    let output = command::qontract(scratch.path(), &reconcile(&words));
+    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stdout));
+    let trail = scratch.read("runs/trail.jsonl");
+    let lines: Vec<&str> = trail.lines().collect();
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(
+            line.contains("failed, and was not done: + create") && line.contains(r#""done":false"#),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn what_is_asked_wrongly_is_told() {
     let scratch = repo();
     check("reconcile-no-target", scratch.path(), &["reconcile", "openshift-namespaces", "--runs", "runs"]);

@@ -33,18 +33,24 @@ pub async fn resolve(
         making.push(make(read, reach, item).boxed());
     }
     let mut made = futures_util::stream::iter(making).buffered(WIDTH).enumerate();
-    let mut wants = Vec::new();
+    let (mut wants, mut nameless) = (Vec::new(), Vec::new());
     while let Some((index, made)) = made.next().await {
         let place = plot.shard.place(&format!("/items/{index}")).cloned();
         match made {
             Ok((body, is_sensitive)) => wants.push(estate.want(body, is_sensitive, place)),
             Err(fault) => {
                 let item = &plot.shard.state.items[index];
-                wants.extend(unresolved(estate, item, &fault, place.as_ref()));
+                match unresolved(estate, item, &fault, place.as_ref()) {
+                    Unknown::Object(want) => wants.push(want),
+                    Unknown::Anything(all) => nameless.extend(all),
+                }
             }
         }
     }
-    once_each(wants)
+    let mut wants = once_each(wants);
+    // Two of which nothing is known are not one.
+    wants.append(&mut nameless);
+    wants
 }
 
 async fn make(read: &Read, reach: &Reach, item: &Item) -> Result<Made, Fault> {
@@ -82,8 +88,16 @@ pub fn fault(error: &SecretsError) -> Fault {
     }
 }
 
+/// What is not known.
+enum Unknown {
+    /// An object whose name is known.
+    Object(Want<Wished>),
+    /// Whatever it might be.
+    Anything(Vec<Want<Wished>>),
+}
+
 /// What is not known: the object itself if its name is known, else whatever it might be.
-fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&Place>) -> Vec<Want<Wished>> {
+fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&Place>) -> Unknown {
     let want = |thing| Want { thing, place: place.cloned(), wanted: Wanted::Unresolved(fault.clone()) };
     let known = match item {
         Item::Object(body) | Item::Route { body, .. } => estate
@@ -95,7 +109,7 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
         Item::Template(_) | Item::Wrong(_) => None,
     };
     if let Some((kind, name)) = known {
-        return vec![want(estate.thing(&kind, name))];
+        return Unknown::Object(want(estate.thing(&kind, name)));
     }
     let what = match item {
         Item::Template(template) => &template.path,
@@ -103,9 +117,9 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
         Item::Object(_) | Item::Route { .. } | Item::Secret(_) => "something",
     };
     if estate.kinds.is_empty() {
-        return vec![want(estate.thing(&Kind::named("object"), what))];
+        return Unknown::Anything(vec![want(estate.thing(&Kind::named("object"), what))]);
     }
-    estate.kinds.iter().map(|managed| want(estate.thing(&managed.kind, what))).collect()
+    Unknown::Anything(estate.kinds.iter().map(|managed| want(estate.thing(&managed.kind, what))).collect())
 }
 
 /// An object that two entries name is wanted by neither: which of them is meant is not known.

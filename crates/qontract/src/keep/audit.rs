@@ -43,6 +43,7 @@ impl Trail {
     fn line(&self, written: &Written<'_>, change: &Change) -> Line {
         let (level, text) = match written.failed {
             None => (Level::Info, change.to_string()),
+            Some(fault) if fault.is_undone => (Level::Warning, format!("failed, and was not done: {change}")),
             Some(_) => (Level::Warning, format!("failed, and may be done in part: {change}")),
         };
         let mut line = Line::new(level, text).with("integration", self.integration.as_str());
