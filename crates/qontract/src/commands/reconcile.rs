@@ -201,12 +201,14 @@ fn began_time(began: Duration) -> SystemTime {
     UNIX_EPOCH + began
 }
 
-/// The record of a run; what only base has, has its lines there.
+/// The record of a run; what only base has, has its lines there, and what differs from base the lines that do.
 fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
     head.with_lines(|head_line| match base {
         None => Record::new(outcome, clock, head_line),
         Some(base) => base.with_lines(|base_line| {
-            let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
+            let line = |place: &Place| {
+                if head.has(place) { head_line(&head.narrowed(base, place)) } else { base_line(place) }
+            };
             Record::new(outcome, clock, &line)
         }),
     })
