@@ -26,14 +26,12 @@ struct Doors(Sandbox);
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, KubernetesError>>;
 
-impl Doors {
-    fn open<'a, T: Send + 'a>(&self, cluster: &'a Cluster, answer: Answer<'a, T>) -> Answer<'a, T> {
-        if cluster.token.as_ref().is_some_and(|token| token.path == "creds/good") {
-            return answer;
-        }
-        let error = KubernetesError::Denied { cluster: cluster.name.clone(), why: "not you".to_owned() };
-        std::future::ready(Err(error)).boxed()
+fn open<'a, T: Send + 'a>(cluster: &'a Cluster, answer: Answer<'a, T>) -> Answer<'a, T> {
+    if cluster.token.as_ref().is_some_and(|token| token.path == "creds/good") {
+        return answer;
     }
+    let error = KubernetesError::Denied { cluster: cluster.name.clone(), why: "not you".to_owned() };
+    std::future::ready(Err(error)).boxed()
 }
 
 fn nothing<'a, T: Send + 'a>() -> Answer<'a, T> {
@@ -48,7 +46,7 @@ impl Reader for Doors {
         cluster: &'a Cluster,
         kind: &'a Kind,
     ) -> Answer<'a, Served> {
-        self.open(cluster, self.0.served(permit, cluster, kind))
+        open(cluster, self.0.served(permit, cluster, kind))
     }
 
     fn list<'a>(
@@ -58,7 +56,7 @@ impl Reader for Doors {
         kind: &'a Kind,
         namespace: Option<&'a str>,
     ) -> Answer<'a, Vec<Object>> {
-        self.open(cluster, self.0.list(permit, cluster, kind, namespace))
+        open(cluster, self.0.list(permit, cluster, kind, namespace))
     }
 
     fn get<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster, _: &'a Address) -> Answer<'a, Option<Object>> {

@@ -90,7 +90,7 @@ impl Side {
             let common = parts.fold(first.len(), |common, part| {
                 part.zip(&first[..common]).take_while(|(one, other)| one == *other).count()
             });
-            Some(first[..common].iter().map(|step| format!("/{step}")).collect::<String>())
+            Some(first[..common].iter().flat_map(|step| ["/", step]).collect::<String>())
         };
         let is_part = !place.resource && !place.pointer.is_empty();
         place.below(&is_part.then(part).flatten().unwrap_or_default())

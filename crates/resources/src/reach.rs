@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use qontract_client_http::{Http, HttpError, StatusCode};
 use qontract_client_secrets::{Reader, SecretsError};
 use qontract_runtime::{Fault, Read};
@@ -103,7 +104,9 @@ impl Reach {
                 None => Ok(Answer::Failed(not_named(setting(address)))),
             }
         };
-        Told::clone(&*read.memo.once(format!("template {address} {account:?}"), ask).await)
+        // The vendor's library makes it large.
+        let ask = ask.boxed();
+        Told::clone(&*read.memo.once(format!("template {address:?} {account:?}"), ask).await)
     }
 }
 

@@ -41,7 +41,7 @@ pub async fn resolve(
             Err(fault) => {
                 let item = &plot.shard.state.items[index];
                 match unresolved(estate, item, &fault, place.as_ref()) {
-                    Unknown::Object(want) => wants.push(want),
+                    Unknown::Object(want) => wants.push(*want),
                     Unknown::Anything(all) => nameless.extend(all),
                 }
             }
@@ -91,7 +91,7 @@ pub fn fault(error: &SecretsError) -> Fault {
 /// What is not known.
 enum Unknown {
     /// An object whose name is known.
-    Object(Want<Wished>),
+    Object(Box<Want<Wished>>),
     /// Whatever it might be.
     Anything(Vec<Want<Wished>>),
 }
@@ -109,7 +109,7 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
         Item::Template(_) | Item::Wrong(_) => None,
     };
     if let Some((kind, name)) = known {
-        return Unknown::Object(want(estate.thing(&kind, name)));
+        return Unknown::Object(Box::new(want(estate.thing(&kind, name))));
     }
     let what = match item {
         Item::Template(template) => &template.path,

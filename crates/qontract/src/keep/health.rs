@@ -48,9 +48,10 @@ impl Health {
     /// Whether there are loops, every one has run once, and none is missing; or who keeps it from being so.
     fn is_ready(&self) -> Result<(), String> {
         let voices = (self.voices)();
-        let late = voices.iter().filter(|voice| voice.status().last.is_none());
-        let late: String = late.map(|voice| format!("{}: has not run yet\n", voice.integration())).collect();
-        let why = self.missing() + &late;
+        let mut why = self.missing();
+        for voice in voices.iter().filter(|voice| voice.status().last.is_none()) {
+            why.extend([voice.integration(), ": has not run yet\n"]);
+        }
         match why.is_empty() {
             true if voices.is_empty() => Err("there are no loops yet\n".to_owned()),
             true => Ok(()),
@@ -60,7 +61,7 @@ impl Health {
 
     /// A line for each integration that has no loop.
     fn missing(&self) -> String {
-        (self.unstarted)().iter().map(|name| format!("{name}: cannot be started\n")).collect()
+        (self.unstarted)().iter().flat_map(|name| [name, ": cannot be started\n"]).collect()
     }
 
     /// Answers until the process ends.
