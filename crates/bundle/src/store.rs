@@ -10,10 +10,35 @@ pub fn write(encoded: &Encoded, path: &Path) -> io::Result<()> {
     replace(path, &|out| encoded.write_to(out))
 }
 
+/// The same, for a file that nobody else may read, whoever could before.
+pub fn replace_private(
+    path: &Path,
+    content: &dyn Fn(&mut dyn io::Write) -> io::Result<()>,
+) -> io::Result<()> {
+    replace_as(path, Readers::Owner, content)
+}
+
 /// Writes a file so that `path` has either all of it or what it had before.
 ///
 /// A link stays a link: what it leads to is replaced. What is no file, such as a pipe, is written to.
 pub fn replace(path: &Path, content: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+    replace_as(path, Readers::AsBefore, content)
+}
+
+/// Who may read a file.
+#[derive(Clone, Copy)]
+enum Readers {
+    /// Whoever could before; of a new file, everybody.
+    AsBefore,
+    /// Its owner.
+    Owner,
+}
+
+fn replace_as(
+    path: &Path,
+    readers: Readers,
+    content: &dyn Fn(&mut dyn io::Write) -> io::Result<()>,
+) -> io::Result<()> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
@@ -32,11 +57,13 @@ pub fn replace(path: &Path, content: &dyn Fn(&mut dyn io::Write) -> io::Result<(
     file.as_file().sync_all()?;
     // A temporary file is private; a bundle is as public as its folder.
     #[cfg(unix)]
-    {
+    if matches!(readers, Readers::AsBefore) {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = path.metadata().map_or(0o644, |old| old.permissions().mode());
         file.as_file().set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
     }
+    #[cfg(not(unix))]
+    let _ = readers;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

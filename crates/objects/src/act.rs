@@ -80,7 +80,14 @@ impl Steward {
                 if put.awaits_kind {
                     self.await_kind(write, cluster, &draft.address.kind).await;
                 }
-                self.kubernetes.put(write.permit, cluster, MANAGER, &draft).await
+                let done = self.kubernetes.put(write.permit, cluster, MANAGER, &draft).await;
+                // To create something is one request: if that is refused, nothing was done.
+                if let (Onto::Nothing, Err(error)) = (&draft.onto, &done)
+                    && is_refusal(error)
+                {
+                    return Err(fault(error).undone());
+                }
+                done
             }
             Action::Remove(estate, address, version) => {
                 self.kubernetes.remove(write.permit, &estate.cluster, address, version).await
@@ -108,6 +115,14 @@ impl Steward {
         let draft = put.draft(jiff::Timestamp::now());
         rehearsed(self.kubernetes.rehearse(&read.permit, &put.item.estate.cluster, MANAGER, &draft).await)
     }
+}
+
+/// Whether a cluster took no part of a request.
+fn is_refusal(error: &KubernetesError) -> bool {
+    matches!(
+        error,
+        KubernetesError::Homeless { .. } | KubernetesError::Denied { .. } | KubernetesError::Invalid { .. }
+    )
 }
 
 /// What came of a write.

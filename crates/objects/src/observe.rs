@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
-use qontract_client_kubernetes::{Address, Fields, Kind, KubernetesError, Object, Version};
+use qontract_client_kubernetes::{Address, Cluster, Fields, Kind, KubernetesError, Object, Version};
 use qontract_inventory::{Live, Mark};
 use qontract_runtime::{Fault, Observed, Read, Want, Wanted, World};
 use qontract_telemetry::activity;
@@ -93,7 +93,7 @@ impl Steward {
                 Ok(_) | Err(_) => Ok(()),
             }
         };
-        let answer = read.memo.once(format!("reach {} {}", cluster.name, cluster.server), ask).await;
+        let answer = read.memo.once(format!("reach {}", known_by(cluster)), ask).await;
         Result::clone(&answer)
     }
 
@@ -157,8 +157,8 @@ impl Steward {
             return Ok(all.into_iter().filter(concerns).collect());
         }
         // Many shards may look after the objects of one cluster.
-        let (cluster, shown) = (&estate.cluster, version.unwrap_or_default());
-        let name = format!("list {} {} {} {shown}", cluster.name, cluster.server, managed.kind);
+        let shown = version.unwrap_or_default();
+        let name = format!("list {} {} {shown}", known_by(&estate.cluster), managed.kind);
         let all = read.memo.once(name, self.list_all(read, estate, kind)).await;
         let all = all.as_ref().as_ref().map_err(Fault::clone)?;
         Ok(all.iter().filter(|object| concerns(object)).cloned().collect())
@@ -210,6 +210,12 @@ impl Steward {
         }
         world.extend(workloads);
     }
+}
+
+/// What tells who is asked, and as whom: another token may be told other things.
+fn known_by(cluster: &Cluster) -> String {
+    let Cluster { name, server, token } = cluster;
+    format!("{name} {server} {token:?}")
 }
 
 fn count(estate: &Estate, managed: &Managed, state: Side, count: usize) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{Bytes, File, Names};
-use qontract_bundle::{Layout, Repo};
+use qontract_bundle::{Bundle, Layout, Repo};
 use qontract_diagnostics::Diagnostic;
 pub use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate};
@@ -26,6 +26,15 @@ pub fn rules(repo: &Repo, outcome: &Outcome, formats: Formats) -> Vec<Diagnostic
 /// The same, and what only the texts of the files tell.
 pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
     let mut findings = rules(repo, outcome, formats);
+    findings.extend(scalars(repo)?);
+    Ok(findings)
+}
+
+/// The same for a bundle that came of a data repo without an error.
+pub fn bundled(repo: &Repo, bundle: &Bundle) -> anyhow::Result<Vec<Diagnostic>> {
+    let options = Options { layout: repo.layout().clone(), ..Options::default() };
+    let mut findings = validate(bundle, &options);
+    locate(&mut findings, repo);
     findings.extend(scalars(repo)?);
     Ok(findings)
 }

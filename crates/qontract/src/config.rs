@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use qontract_client_secrets::{Login, Secret};
+use qontract_client_http::Url;
+use qontract_client_secrets::{Login, Secret, SecretRef};
+use qontract_resources::{Allowed, Limits};
 use qontract_runtime::guard::{Budget, Budgets};
 use qontract_runtime::process::Program;
 use serde::Deserialize;
@@ -37,6 +39,9 @@ pub struct Config {
     /// Where promtool is; without it, on the `PATH`.
     #[serde(default)]
     pub promtool: PromtoolTable,
+    /// What templates may reach besides secrets and the data.
+    #[serde(default)]
+    pub templates: TemplatesTable,
     /// Everything else: the store of secrets where there is no other.
     #[serde(flatten)]
     store: Store,
@@ -123,6 +128,71 @@ pub struct ClusterTable {
 pub struct PromtoolTable {
     /// Its path.
     pub path: Option<PathBuf>,
+}
+
+/// What templates may reach besides secrets and the data: what is named here, and by default nothing.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TemplatesTable {
+    /// Addresses that `url` may ask: those that end with a slash stand for all below them.
+    allow_urls: Vec<String>,
+    /// Repositories that `github` may read, as `owner/name` or `owner/*`.
+    allow_github: Vec<String>,
+    /// Where GitHub is asked.
+    github_api: String,
+    /// The secret that GitHub is shown.
+    github_token: Option<SecretTable>,
+    /// Buckets that `s3` and `s3_ls` may read, as `account/bucket`.
+    allow_s3: Vec<String>,
+    /// Another server than the vendor's.
+    s3_endpoint: Option<String>,
+    /// How long a look-up may take.
+    deadline_seconds: u64,
+    /// How many bytes it may bring.
+    largest_bytes: usize,
+}
+
+impl Default for TemplatesTable {
+    fn default() -> Self {
+        let Limits { deadline, largest } = Limits::default();
+        Self {
+            allow_urls: Vec::new(),
+            allow_github: Vec::new(),
+            github_api: "https://api.github.com".to_owned(),
+            github_token: None,
+            allow_s3: Vec::new(),
+            s3_endpoint: None,
+            deadline_seconds: deadline.as_secs(),
+            largest_bytes: largest,
+        }
+    }
+}
+
+impl TemplatesTable {
+    /// What may be reached.
+    pub fn allowed(&self) -> anyhow::Result<Allowed> {
+        let address = |setting: &str, text: &str| {
+            Url::parse(text).with_context(|| format!("`templates.{setting}` is no address"))
+        };
+        let api = address("github_api", &self.github_api)?;
+        let allowed = Allowed::new(&self.allow_urls, &self.allow_github, &self.allow_s3, api);
+        let mut allowed = allowed.map_err(|why| anyhow!(why))?;
+        let token = self.github_token.as_ref();
+        allowed.github_token = token.map(|SecretTable { path, field }| SecretRef::new(path, field));
+        allowed.s3_endpoint =
+            self.s3_endpoint.as_ref().map(|text| address("s3_endpoint", text)).transpose()?;
+        allowed.limits =
+            Limits { deadline: Duration::from_secs(self.deadline_seconds), largest: self.largest_bytes };
+        Ok(allowed)
+    }
+}
+
+/// Where a secret is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SecretTable {
+    path: String,
+    field: String,
 }
 
 /// The server that has the data.

@@ -6,10 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use qontract_bundle::{Bundle, Layout, Pool, Repo};
+use qontract_bundle::diff::fields;
+use qontract_bundle::{Bundle, Document, Layout, Pool, Repo};
+use qontract_diagnostics::Report;
 use qontract_graphql::Engine;
 use qontract_runtime::{Loaded, Place, Source};
 
+use crate::check;
 use crate::input::{self, Input};
 use crate::lines::Lines;
 use crate::printer::Printer;
@@ -47,6 +50,17 @@ impl Side {
         Ok(Self { source, input: Some(Input { bundle, repo: Some(repo) }), layout: layout.clone() })
     }
 
+    /// Fails, and tells what is wrong, if it is of a data repo that does not validate. Whoever made a bundle file has checked it.
+    pub fn require_valid(&self, word: &str, printer: &Printer) -> anyhow::Result<()> {
+        let Some(Input { bundle, repo: Some(repo) }) = &self.input else { return Ok(()) };
+        let report = Report::new(check::bundled(repo, bundle)?);
+        if report.has_errors() {
+            printer.report(&report, repo);
+            anyhow::bail!("`{word}` does not validate: nothing is run on it");
+        }
+        Ok(())
+    }
+
     /// A bundle that is asked elsewhere, and has no lines here.
     pub fn elsewhere(source: Arc<dyn Source>) -> Self {
         Self { source, input: None, layout: Layout::default() }
@@ -65,6 +79,30 @@ impl Side {
         } else {
             input.bundle.datafile(&place.path).is_some()
         }
+    }
+
+    /// The part of a place that differs from `base`, if all that differs there is in one part: of an entry the variable that was changed.
+    ///
+    /// A whole file stays what it is: much of it has nothing to do with what a place is about.
+    pub fn narrowed(&self, base: &Self, place: &Place) -> Place {
+        let part = || {
+            let (old, new) = (base.document(place)?, self.document(place)?);
+            let changes = fields(&old.value, &new.value);
+            let here = changes.iter().filter(|field| field.change.after().is_some());
+            let below = here.filter_map(|field| field.pointer.strip_prefix(&*place.pointer));
+            let mut parts = below.filter(|rest| rest.starts_with('/')).map(|rest| rest.split('/').skip(1));
+            let first: Vec<&str> = parts.next()?.collect();
+            let common = parts.fold(first.len(), |common, part| {
+                part.zip(&first[..common]).take_while(|(one, other)| one == *other).count()
+            });
+            Some(first[..common].iter().flat_map(|step| ["/", step]).collect::<String>())
+        };
+        let is_part = !place.resource && !place.pointer.is_empty();
+        place.below(&is_part.then(part).flatten().unwrap_or_default())
+    }
+
+    fn document(&self, place: &Place) -> Option<&Document> {
+        self.input.as_ref()?.bundle.datafile(&place.path).map(|document| &**document)
     }
 
     /// Turns places into `file:line`, or into files where there are no lines.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_client_kubernetes::Kubernetes;
-use qontract_client_secrets::Reader;
 use qontract_integration_openshift_clusterrolebindings as openshift_clusterrolebindings;
 use qontract_integration_openshift_limitranges as openshift_limitranges;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
@@ -21,6 +20,7 @@ use qontract_integration_openshift_vault_secrets as openshift_vault_secrets;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
 use qontract_integration_query_validator as query_validator;
 use qontract_integration_resource_template_tester as resource_template_tester;
+use qontract_resources::Reach;
 use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room, Staged};
 
@@ -60,24 +60,21 @@ pub const ALL: [Entry; 14] = [
     },
     Entry {
         about: openshift_prometheus_rules::about,
-        make: |targets| with_secrets(targets, openshift_prometheus_rules::room),
+        make: |targets| reaching(targets, openshift_prometheus_rules::room),
     },
     Entry {
         about: openshift_resourcequotas::about,
         make: |targets| on_clusters(targets, openshift_resourcequotas::room),
     },
-    Entry {
-        about: openshift_resources::about,
-        make: |targets| with_secrets(targets, openshift_resources::room),
-    },
+    Entry { about: openshift_resources::about, make: |targets| reaching(targets, openshift_resources::room) },
     Entry {
         about: openshift_rolebindings::about,
         make: |targets| on_clusters(targets, openshift_rolebindings::room),
     },
-    Entry { about: openshift_routes::about, make: |targets| with_secrets(targets, openshift_routes::room) },
+    Entry { about: openshift_routes::about, make: |targets| reaching(targets, openshift_routes::room) },
     Entry {
         about: openshift_vault_secrets::about,
-        make: |targets| with_secrets(targets, openshift_vault_secrets::room),
+        make: |targets| reaching(targets, openshift_vault_secrets::room),
     },
     Entry {
         about: prometheus_rules_tester::about,
@@ -101,12 +98,12 @@ fn on_clusters<S: Staged>(targets: &Targets, room: fn(Arc<dyn Kubernetes>) -> S)
     Ok(Room::staged(room(Arc::clone(targets.kubernetes()?))))
 }
 
-/// A room that works on clusters, and looks up secrets.
-fn with_secrets<S: Staged>(
+/// A room that works on clusters, and looks up what lies outside.
+fn reaching<S: Staged>(
     targets: &Targets,
-    room: fn(Arc<dyn Reader>, Arc<dyn Kubernetes>) -> S,
+    room: fn(Arc<Reach>, Arc<dyn Kubernetes>) -> S,
 ) -> anyhow::Result<Room> {
-    Ok(Room::staged(room(Arc::clone(targets.secrets()), Arc::clone(targets.kubernetes()?))))
+    Ok(Room::staged(room(Arc::clone(targets.reach()), Arc::clone(targets.kubernetes()?))))
 }
 
 /// What the integrations say about themselves that a command line can mean: those of the binary, and those of the process

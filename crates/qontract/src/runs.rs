@@ -38,13 +38,14 @@ pub struct Idle {
 #[derive(Debug)]
 pub struct Runs {
     folder: PathBuf,
+    longest_trail: u64,
 }
 
 impl Runs {
     /// The records in `folder`, by default below the user's state folder.
     pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
         let folder = folder.or_else(usual).context("no folder for records: set `--runs` or `HOME`")?;
-        Ok(Self { folder })
+        Ok(Self { folder, longest_trail: TRAIL })
     }
 
     /// Keeps a record; the oldest of its integration are forgotten.
@@ -53,17 +54,22 @@ impl Runs {
         self.forget_old(&record.integration)
     }
 
-    /// Adds a line to the trail of writes. One that cannot be kept is no reason not to write: the log tells it, too.
-    pub fn trail(&self, line: &str) {
+    /// Adds a line to the trail of writes. Processes do it one at a time, so that a trail is turned over once, and lines do not mix.
+    pub fn trail(&self, line: &str) -> anyhow::Result<()> {
+        let make = || format!("cannot make `{}`", self.folder.display());
+        fs::create_dir_all(&self.folder).with_context(make)?;
+        let lock = self.folder.join(".trail.lock");
+        let locking = || format!("cannot lock `{}`", lock.display());
+        let held = private().write(true).truncate(false).open(&lock).with_context(locking)?;
+        held.lock().with_context(locking)?;
         let file = self.folder.join("trail.jsonl");
-        if fs::metadata(&file).is_ok_and(|about| about.len() > TRAIL) {
-            let _ = fs::rename(&file, self.folder.join("trail.old.jsonl"));
+        let writing = || format!("cannot write `{}`", file.display());
+        if fs::metadata(&file).is_ok_and(|about| about.len() > self.longest_trail) {
+            let old = self.folder.join("trail.old.jsonl");
+            fs::rename(&file, &old).with_context(|| format!("cannot write `{}`", old.display()))?;
         }
-        let _ = fs::create_dir_all(&self.folder);
-        if let Ok(mut file) = fs::OpenOptions::new().create(true).append(true).open(file) {
-            // In one piece, so that lines of several processes do not mix.
-            let _ = file.write_all(format!("{line}\n").as_bytes());
-        }
+        let mut trail = private().append(true).open(&file).with_context(writing)?;
+        trail.write_all(format!("{line}\n").as_bytes()).with_context(writing)
     }
 
     /// Keeps the record of a run of a loop: one that had nothing to do is only counted, and the oldest are forgotten.
@@ -96,6 +102,7 @@ impl Runs {
     /// How often loops had nothing to do.
     pub fn idle(&self) -> anyhow::Result<Vec<Idle>> {
         let mut files = entries(&self.folder.join("idle"))?;
+        files.retain(|file| is_kept(file));
         files.sort();
         files.iter().map(|file| read(file)).collect()
     }
@@ -104,8 +111,7 @@ impl Runs {
     fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |file: &PathBuf| {
             let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-            file.extension().is_some_and(|ending| ending == "json")
-                && integration.is_none_or(|integration| integration_of(name) == Some(integration))
+            is_kept(file) && integration.is_none_or(|integration| integration_of(name) == Some(integration))
         };
         let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
         files.sort();
@@ -115,7 +121,7 @@ impl Runs {
     fn forget_old(&self, integration: &str) -> anyhow::Result<()> {
         let names = self.names(Some(integration))?;
         for file in &names[..names.len().saturating_sub(RECORDS)] {
-            fs::remove_file(file).with_context(|| format!("cannot remove `{}`", file.display()))?;
+            forgotten(fs::remove_file(file), file)?;
         }
         Ok(())
     }
@@ -135,7 +141,7 @@ impl Runs {
         let mut bundles = entries(&self.removals(integration))?;
         bundles.sort_by_key(|folder| fs::metadata(folder).and_then(|about| about.modified()).ok());
         for folder in bundles.iter().rev().skip(BUNDLES) {
-            fs::remove_dir_all(folder).with_context(|| format!("cannot remove `{}`", folder.display()))?;
+            forgotten(fs::remove_dir_all(folder), folder)?;
         }
         Ok(())
     }
@@ -162,7 +168,7 @@ impl Ledger for Runs {
     fn spent(&self, integration: &str, sha: &str) -> Result<Removed, String> {
         let mut spent = Removed::new();
         let files = entries(&self.bundle(integration, sha)).map_err(|error| format!("{error:#}"))?;
-        for file in files.iter().filter(|file| file.extension().is_some_and(|ending| ending == "json")) {
+        for file in files.iter().filter(|file| is_kept(file)) {
             for (shard, count) in read::<Removed>(file).map_err(|error| format!("{error:#}"))? {
                 *spent.entry(shard).or_default() += count;
             }
@@ -175,6 +181,29 @@ impl Ledger for Runs {
         let written = write(&file, removed).and_then(|()| self.forget(integration));
         written.map_err(|error| format!("{error:#}"))
     }
+}
+
+/// What is to be forgotten may be so already: by another process that keeps records here.
+fn forgotten(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.with_context(|| format!("cannot remove `{}`", path.display())),
+    }
+}
+
+/// Whether a file is one that is kept, and not one that is being written.
+fn is_kept(file: &Path) -> bool {
+    let is_hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+    !is_hidden && file.extension().is_some_and(|ending| ending == "json")
+}
+
+/// How files are made that nobody else may read: they tell what is in the world.
+fn private() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -194,7 +223,7 @@ fn write(file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
     }
-    store::replace(file, &|out| out.write_all(&text))
+    store::replace_private(file, &|out| out.write_all(&text))
         .with_context(|| format!("cannot write `{}`", file.display()))
 }
 
@@ -238,6 +267,69 @@ mod tests {
         assert_eq!(runs.spent("x", "sha"), Ok(removed(6)));
         scratch.write("removals/x/sha/two.json", "not JSON");
         assert!(runs.spent("x", "sha").is_err());
+    }
+
+    #[test]
+    fn a_trail_is_turned_over_once_whoever_writes() {
+        for round in 0..100 {
+            let scratch = qontract_testkit::Scratch::new();
+            scratch.write("trail.jsonl", "before\n".repeat(10));
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for number in 0..8 {
+                    let (start, folder) = (&start, scratch.path().to_owned());
+                    scope.spawn(move || {
+                        let runs = Runs { longest_trail: 50, ..Runs::new(Some(folder)).unwrap() };
+                        start.wait();
+                        runs.trail(&number.to_string()).unwrap();
+                    });
+                }
+            });
+            assert_eq!(scratch.read("trail.old.jsonl"), "before\n".repeat(10), "round {round}");
+            let trail = scratch.read("trail.jsonl");
+            let mut lines: Vec<&str> = trail.lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines, ["0", "1", "2", "3", "4", "5", "6", "7"], "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_trail_that_cannot_be_kept_is_an_error() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.write("trail.jsonl/in the way", "");
+        let error = Runs::new(Some(scratch.path().to_owned())).unwrap().trail("x").unwrap_err();
+        assert!(error.to_string().contains("trail.jsonl"), "{error:#}");
+    }
+
+    #[test]
+    fn what_is_being_written_is_not_read_and_what_is_gone_is_forgotten() {
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+        scratch.write("idle/.draft-x1", "{\"integ");
+        scratch.write("idle/.draft-x2.json", "{\"integ");
+        scratch.write("idle/a.json", r#"{"integration": "a", "first": 1, "last": 2, "count": 3}"#);
+        assert_eq!(runs.idle().unwrap().len(), 1);
+        assert!(forgotten(fs::remove_file(scratch.path().join("gone")), Path::new("gone")).is_ok());
+        assert!(forgotten(fs::remove_file(scratch.path().join("idle")), Path::new("idle")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_read_what_is_kept() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+        runs.trail("x").unwrap();
+        runs.spend("x", "sha", "one", &Removed::new()).unwrap();
+        // One that an older version made is closed, too.
+        let old = scratch.path().join("removals/x/sha/two.json");
+        fs::write(&old, "{}").unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
+        runs.spend("x", "sha", "two", &Removed::new()).unwrap();
+        for file in ["trail.jsonl", ".trail.lock", "removals/x/sha/one.json", "removals/x/sha/two.json"] {
+            let mode = fs::metadata(scratch.path().join(file)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
     }
 
     #[test]

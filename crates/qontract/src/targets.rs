@@ -16,15 +16,16 @@ use qontract_client_kubernetes::{
 };
 use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_secrets::{Reader, Tables, Vault, VaultSettings};
+use qontract_resources::Reach;
 
 use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
 use nowhere::Nowhere;
 
-/// The target systems of this process, where it looks up secrets, and the tools on its machine.
+/// The target systems of this process, what its templates reach, and the tools on its machine.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
-    secrets: Arc<dyn Reader>,
+    reach: Arc<Reach>,
     promtool: Promtool,
 }
 
@@ -60,21 +61,21 @@ impl Targets {
         };
         let path = std::env::var_os("PATH");
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
-        Ok(Self { kubernetes, secrets, promtool })
+        Ok(Self { kubernetes, reach: Arc::new(reach(config, secrets, mode)?), promtool })
     }
 
     /// These clusters and this promtool, with the made-up secrets of a data repo.
     #[cfg(test)]
     pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
         let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
-        Ok(Self { kubernetes: Some(kubernetes), secrets, promtool })
+        Ok(Self { kubernetes: Some(kubernetes), reach: Arc::new(Reach::secrets(secrets)), promtool })
     }
 
     /// Targets of commands that only look at data: whoever asks them gets an error.
     pub fn none() -> Self {
         let nobody = "a command that only looks at data has no use for it".to_owned();
         let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(nobody)));
-        Self { kubernetes: Some(Arc::new(Nowhere)), secrets, promtool }
+        Self { kubernetes: Some(Arc::new(Nowhere)), reach: Arc::new(Reach::secrets(secrets)), promtool }
     }
 
     /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.
@@ -82,9 +83,9 @@ impl Targets {
         &self.promtool
     }
 
-    /// Where secrets are looked up.
-    pub fn secrets(&self) -> &Arc<dyn Reader> {
-        &self.secrets
+    /// What templates reach: secrets, and what the configuration names.
+    pub fn reach(&self) -> &Arc<Reach> {
+        &self.reach
     }
 
     /// Clusters.
@@ -139,6 +140,24 @@ fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
     let server = Url::parse(&table.server).context("`vault.server` is no address")?;
     let http = Http::new(&ReadPermit::for_targets(mode), Settings::default())?;
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
+}
+
+/// What templates reach. The stack for it is made only if there is something to reach.
+fn reach(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Result<Reach> {
+    let allowed = config.templates.allowed()?;
+    if allowed.is_empty() {
+        return Ok(Reach::secrets(secrets));
+    }
+    let deadline = allowed.limits.deadline;
+    let settings = Settings {
+        deadline,
+        attempt: deadline / 2,
+        retries: 2,
+        largest_body: allowed.limits.largest,
+        ..Settings::default()
+    };
+    let http = Http::new(&ReadPermit::for_targets(mode), settings)?;
+    Ok(Reach::outside(secrets, allowed, http))
 }
 
 /// The made-up secrets of a sandbox: its own, else those that come with the data repo.

@@ -5,10 +5,11 @@ mod support {
     pub mod running;
 }
 
+use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 
 use qontract_testkit::{Scratch, example};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use support::running::{Running, get};
 
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
@@ -133,6 +134,77 @@ fn what_keeps_it_from_beginning_is_tried_again() {
     running.json("create Namespace `catalog-stage`");
     running.signal(Signal::TERM);
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
+/// How many threads a process has.
+fn threads(running: &Running) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", running.child.id())).unwrap().count()
+}
+
+#[test]
+fn nobody_is_left_behind_by_what_did_not_begin() {
+    let (scratch, taken) = (stage(), std::net::TcpListener::bind("0.0.0.0:0").unwrap());
+    let mut command = qontract(&scratch);
+    command.args(["peer", "run-integration"]).env_clear();
+    for (name, value) in [
+        ("INTEGRATION_NAME", "openshift-namespaces"),
+        ("CONFIG", "config.toml"),
+        ("PROMETHEUS_PORT", &taken.local_addr().unwrap().port().to_string()),
+        ("SLEEP_ON_ERROR", "1"),
+        ("QONTRACT_LOG_FORMAT", "json"),
+        ("INTEGRATION_EXTRA_ARGS", "--data repo --runs runs"),
+    ] {
+        command.env(name, value);
+    }
+    let mut running = Running::of(&mut command);
+    running.json("cannot begin: cannot listen on");
+    let first = threads(&running);
+    running.json("cannot begin: cannot listen on");
+    assert_eq!(threads(&running), first, "each try leaves as many threads as the one before");
+    // Nothing is listened for yet, so that it ends on the spot.
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), None);
+}
+
+#[test]
+fn what_cannot_be_started_is_not_ready_until_it_can_be() {
+    let scratch = stage();
+    let program = scratch.path().join("deps.sh");
+    let config = format!(
+        "[sandbox]\ndirectory = \"sandbox\"\n[integrations.service-dependencies]\ncommand = [\"sh\", {:?}]\n",
+        program.to_str().unwrap()
+    );
+    scratch.write("config.toml", config);
+    let mut command = qontract(&scratch);
+    let words = "up repo --every 1s --config config.toml --runs runs --listen 127.0.0.1:0 --log-format json";
+    let mut child = command
+        .args(words.split(' '))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let told = lines.by_ref().map_while(Result::ok).find(|line| line.contains("answers on")).unwrap();
+    // It says on while we ask.
+    let reading = std::thread::spawn(move || lines.map_while(Result::ok).count());
+    let (_, rest) = told.split_once("http://").unwrap();
+    let address = rest.split('/').next().unwrap().to_owned();
+    let missing = "service-dependencies: cannot be started\n";
+    qontract_testcluster::eventually("only it is missing", || {
+        let answer = get(&address, "/readyz");
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer.ends_with(&format!("\r\n\r\n{missing}")).then_some(())
+    });
+    let alive = get(&address, "/healthz");
+    assert!(alive.starts_with("HTTP/1.1 200") && alive.ends_with(&format!("ok\n{missing}")), "{alive}");
+    let script = SLOW.replace("\"slow\"", "\"service-dependencies\"");
+    scratch.write("deps.sh", script);
+    qontract_testcluster::eventually("it is started when it can be", || {
+        get(&address, "/readyz").starts_with("HTTP/1.1 200").then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    child.wait().unwrap();
+    reading.join().unwrap();
 }
 
 /// A program whose steps take as long as a file is there.

@@ -135,6 +135,46 @@ fn what_an_integration_may_not_read_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn data_that_does_not_validate_is_not_run_on() {
+    let scratch = repo();
+    let file = "data/services/catalog/namespaces/catalog-stage.yml";
+    let text = scratch.read(file).replace("name: catalog-stage\n", "name: 7\n");
+    scratch.write(file, text);
+    let words = ["openshift-namespaces", "--cluster-name", "cliffs-stage"];
+    check("reconcile-invalid", scratch.path(), &reconcile(&words));
+    scratch.commit_all("not good");
+    check(
+        "reconcile-invalid-revision",
+        scratch.path(),
+        &reconcile(&[&words[..], &["--data", "HEAD", "--dry-run"]].concat()),
+    );
+    assert!(!scratch.path().join("sandbox/clusters").exists(), "nothing was written");
+    // What it was before does not matter: the change makes it good.
+    scratch.write(file, scratch.read(file).replace("name: 7\n", "name: catalog-stage\n"));
+    let output = command::qontract(scratch.path(), &reconcile(&[&words[..], &["--base", "HEAD"]].concat()));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_trail_tells_what_is_known_not_to_be_done() {
+    let scratch = repo();
+    // Its namespace is not there, so that nothing can be made in it.
+    let words =
+        ["openshift-resources", "--cluster-name", "cliffs-stage", "--namespace-name", "catalog-stage"];
+    let output = command::qontract(scratch.path(), &reconcile(&words));
+    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stdout));
+    let trail = scratch.read("runs/trail.jsonl");
+    let lines: Vec<&str> = trail.lines().collect();
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(
+            line.contains("failed, and was not done: + create") && line.contains(r#""done":false"#),
+            "{line}"
+        );
+    }
+}
+
+#[test]
 fn what_is_asked_wrongly_is_told() {
     let scratch = repo();
     check("reconcile-no-target", scratch.path(), &["reconcile", "openshift-namespaces", "--runs", "runs"]);

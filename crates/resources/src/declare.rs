@@ -234,7 +234,13 @@ impl Work<'_> {
         about: &[(&str, Data)],
     ) -> Result<Item, Fault> {
         let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
-        let source = TemplateSource { text: content, dialect, variables, answers: BTreeMap::new() };
+        let source = TemplateSource {
+            text: content,
+            dialect,
+            variables,
+            answers: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+        };
         Ok(match render::declared(&path, source, self.data)? {
             Told::Text(text) => Item::Object(parse::object(&path, &text, false)?),
             Told::Outside(template) => Item::Template(template),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Kind, Kubernetes};
-use qontract_client_secrets::Reader;
 use qontract_objects::{Declared, Estate, Item as Wished, Keeper, Kept, Managed, Plot};
 use qontract_runtime::{About, Data, Fault, Options, Read, Want};
 
 use crate::item::Named;
+use crate::reach::Reach;
 use crate::{declare, query, resolve};
 
 /// A room over the objects that namespaces name.
@@ -56,14 +56,9 @@ impl Family {
             .rounds(3)
     }
 
-    /// The integration, which looks up secrets here and writes there.
-    pub fn room(
-        self,
-        about: About,
-        secrets: Arc<dyn Reader>,
-        kubernetes: Arc<dyn Kubernetes>,
-    ) -> Kept<Resources> {
-        Kept::new(Resources { family: self, about, secrets }, kubernetes)
+    /// The integration, which looks up here what lies outside, and writes there.
+    pub fn room(self, about: About, reach: Arc<Reach>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
+        Kept::new(Resources { family: self, about, reach }, kubernetes)
     }
 }
 
@@ -71,7 +66,7 @@ impl Family {
 pub struct Resources {
     family: Family,
     about: About,
-    secrets: Arc<dyn Reader>,
+    reach: Arc<Reach>,
 }
 
 impl Keeper for Resources {
@@ -98,6 +93,6 @@ impl Keeper for Resources {
         plot: Plot<'_, Named>,
         estate: &Arc<Estate>,
     ) -> Result<Vec<Want<Wished>>, Fault> {
-        Ok(resolve::resolve(read, &*self.secrets, plot, estate).await)
+        Ok(resolve::resolve(read, &self.reach, plot, estate).await)
     }
 }

@@ -8,6 +8,8 @@ use qontract_template::{Address, Answer, Data, Dialect};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::reach::Account;
+
 /// What is declared for a namespace.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Named {
@@ -63,6 +65,8 @@ pub struct TemplateSource {
     pub variables: Vec<(String, Data)>,
     /// What its queries were answered when it was declared. It asks no others: the declared state would not know.
     pub answers: BTreeMap<Address, Answer>,
+    /// The accounts that it looks into.
+    pub(crate) accounts: BTreeMap<String, Account>,
 }
 
 impl fmt::Debug for Template {

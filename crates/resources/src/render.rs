@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use qontract_client_secrets::{Reader, SecretsError};
 use qontract_runtime::{Data as Source, Fault, Place, Read};
 use qontract_template::{
     Address, Answer, Data, Declared, Kind, Lookups, Outcome, Rendered, Request, Strictness, render,
 };
 
 use crate::item::{Template, TemplateSource};
+use crate::reach::{self, Reach};
 use crate::variables;
 
 /// So often a template may ask for more.
@@ -64,6 +64,38 @@ fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<
     }
 }
 
+/// Look-ups, and what was asked.
+struct Recorded<L> {
+    lookups: L,
+    asked: RefCell<BTreeSet<Address>>,
+}
+
+impl<L> Recorded<L> {
+    fn new(lookups: L) -> Self {
+        Self { lookups, asked: RefCell::default() }
+    }
+}
+
+impl<L: Lookups> Lookups for Recorded<L> {
+    fn answer(&self, address: &Address) -> Answer {
+        self.asked.borrow_mut().insert(address.clone());
+        self.lookups.answer(address)
+    }
+}
+
+/// What was looked up, but for secrets: each of them is its address.
+struct WithoutSecrets<'a>(&'a BTreeMap<Address, Answer>);
+
+impl Lookups for WithoutSecrets<'_> {
+    fn answer(&self, address: &Address) -> Answer {
+        if address.is_secret() {
+            Answer::Known(Data::text(address.to_string()))
+        } else {
+            self.0.answer(address)
+        }
+    }
+}
+
 /// What a template is, as far as the data alone tells.
 pub enum Told {
     /// The text that it renders to.
@@ -78,38 +110,48 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
     match once(path, &source, &queries) {
         Ok(Outcome::Rendered(rendered)) => Ok(Told::Text(rendered.expose().to_owned())),
         Err(fault) => Err(author(&fault)),
-        Ok(Outcome::Needs(_)) => {
+        Ok(Outcome::Needs(needs)) => {
             // What it comes to depends on what lies outside, in ways that cannot be told: all that it is made of is declared. With addresses in place
             // of values, it asks the queries that it asks whatever those are.
-            let lookups = Declared(queries);
+            let lookups = Recorded::new(Declared(queries));
             match once(path, &source, &lookups) {
                 Ok(_) => {}
                 // An address is not always what a value is: a map, a number.
                 Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => {}
                 Err(fault) => return Err(author(&fault)),
             }
-            let answers = lookups.0.answers.into_inner();
+            let mut asked = lookups.asked.into_inner();
+            asked.extend(needs);
+            let accounts = reach::accounts(data, &asked)?;
+            let answers = lookups.lookups.0.answers.into_inner();
             let told = answers.iter().map(|(address, answer)| match answer {
                 Answer::Known(data) => format!("{address} {}", shown(data)),
                 Answer::Unknown | Answer::Failed(_) => address.to_string(),
             });
+            let told = told.chain(accounts.iter().map(|(name, account)| format!("{name} {account:?}")));
             let told: Vec<String> = told.collect();
             let variables = shown(&Data::Map(source.variables.clone()));
             let inputs = format!("{:?} {variables} {}", source.dialect, told.join(" "));
-            let source = TemplateSource { answers, ..source };
+            let source = TemplateSource { answers, accounts, ..source };
             Ok(Told::Outside(Template { path: path.to_owned(), text: source.text.clone(), inputs, source }))
         }
     }
 }
 
 /// Renders a template with what lies outside.
-pub async fn outside(template: &Template, read: &Read, secrets: &dyn Reader) -> Result<Rendered, Fault> {
+pub async fn outside(template: &Template, read: &Read, reach: &Reach) -> Result<Rendered, Fault> {
     let Template { path, source, .. } = template;
     let mut answers = source.answers.clone();
     for _ in 0..ROUNDS {
         match once(path, source, &answers) {
             Ok(Outcome::Rendered(rendered)) => return Ok(rendered),
-            Ok(Outcome::Needs(needs)) => look_up(needs, &mut answers, read, secrets).await?,
+            Ok(Outcome::Needs(needs)) => {
+                let knows_secrets = answers.keys().chain(&needs).any(Address::is_secret);
+                let untold = untold(template, &answers, &needs);
+                let round = Round { template, read, reach, knows_secrets, untold };
+                let more = round.look_up(needs).await.map_err(|fault| fault.at(Place::resource(path)))?;
+                answers.extend(more);
+            }
             Err(fault) => return Err(author(&fault)),
         }
     }
@@ -125,55 +167,73 @@ fn once(
     render(&Request::new(text, &source.variables), lookups)
 }
 
-async fn look_up(
-    needs: BTreeSet<Address>,
-    answers: &mut BTreeMap<Address, Answer>,
-    read: &Read,
-    secrets: &dyn Reader,
-) -> Result<(), Fault> {
-    for address in needs {
-        let answer = match &address {
-            Address::Secret { path, key, version, allow_not_found } => {
-                secret(read, secrets, (path, key, version.as_deref(), *allow_not_found)).await?
-            }
-            Address::Query { .. } => Answer::Failed(
-                "it depends on a secret whether it is asked: ask it where it is asked in any case".to_owned(),
-            ),
-            Address::Yesterday => match read.today.yesterday() {
-                Ok(date) => Answer::Known(Data::text(date.to_string())),
-                Err(_) => Answer::Failed("there is no day before today".to_owned()),
-            },
-            Address::GithubFile { .. }
-            | Address::Url { .. }
-            | Address::S3Object { .. }
-            | Address::S3List { .. } => Answer::Failed(format!(
-                "`{address}` is not looked up: templates reach secrets and the data, nothing else"
-            )),
-        };
-        answers.insert(address, answer);
+/// Of what is needed, what a template that knows no secret would not ask for: a secret may be part of such an address.
+fn untold(
+    template: &Template,
+    answers: &BTreeMap<Address, Answer>,
+    needs: &BTreeSet<Address>,
+) -> BTreeSet<Address> {
+    if !answers.keys().any(Address::is_secret) {
+        return BTreeSet::new();
     }
-    Ok(())
+    let lookups = Recorded::new(WithoutSecrets(answers));
+    // However it ends: what it asked for until then, it asked for without a secret.
+    let _ = once(&template.path, &template.source, &lookups);
+    needs.difference(&lookups.asked.into_inner()).cloned().collect()
 }
 
-/// A field of a secret. What could not be read may come right: then the template is not wrong, but not known.
-async fn secret(
-    read: &Read,
-    secrets: &dyn Reader,
-    (path, key, version, allow_not_found): (&str, &str, Option<&str>, bool),
-) -> Result<Answer, Fault> {
-    let version = match version.map(str::parse::<u64>) {
-        None => None,
-        Some(Ok(version)) => Some(version),
-        Some(Err(_)) => return Ok(Answer::Failed(format!("the version of `{path}` is no number"))),
-    };
-    let absent = |why: String| if allow_not_found { Answer::Known(Data::Null) } else { Answer::Failed(why) };
-    match secrets.read_all(&read.permit, path, version).await {
-        Ok(fields) => Ok(match fields.get(key) {
-            Some(value) => Answer::Known(Data::text(value.expose())),
-            None => absent(format!("`{path}` has no field `{key}`")),
-        }),
-        Err(error @ SecretsError::NotFound(_)) => Ok(absent(error.to_string())),
-        Err(error) => Err(crate::resolve::fault(&error)),
+/// One round of looking up what a template needs.
+struct Round<'a> {
+    template: &'a Template,
+    read: &'a Read,
+    reach: &'a Reach,
+    /// Whether the next rendering knows a secret, and tells nothing then.
+    knows_secrets: bool,
+    /// What a secret may be part of.
+    untold: BTreeSet<Address>,
+}
+
+impl Round<'_> {
+    async fn look_up(&self, needs: BTreeSet<Address>) -> Result<BTreeMap<Address, Answer>, Fault> {
+        let mut answers = BTreeMap::new();
+        for address in needs {
+            let answer = match &address {
+                Address::Secret { path, key, version, allow_not_found } => {
+                    let secret = (path.as_str(), key.as_str(), version.as_deref(), *allow_not_found);
+                    self.reach.secret(self.read, secret).await?
+                }
+                Address::Query { .. } => Answer::Failed(
+                    "it depends on a secret whether it is asked: ask it where it is asked in any case"
+                        .to_owned(),
+                ),
+                Address::Yesterday => match self.read.today.yesterday() {
+                    Ok(date) => Answer::Known(Data::text(date.to_string())),
+                    Err(_) => Answer::Failed("there is no day before today".to_owned()),
+                },
+                Address::GithubFile { .. }
+                | Address::Url { .. }
+                | Address::S3Object { .. }
+                | Address::S3List { .. } => self.outward(&address).await?,
+            };
+            answers.insert(address, answer);
+        }
+        Ok(answers)
+    }
+
+    /// What lies at an address outside, to which no secret is sent.
+    async fn outward(&self, address: &Address) -> Result<Answer, Fault> {
+        let path = &self.template.path;
+        if self.untold.contains(address) {
+            let text = format!("`{path}` asks outside for what depends on a secret: that is not sent");
+            return Err(Fault::author(text));
+        }
+        match self.reach.outward(self.read, address, &self.template.source.accounts).await? {
+            // No secret is part of it, so that it can be told here.
+            Answer::Failed(why) if self.knows_secrets => {
+                Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
+            }
+            answer => Ok(answer),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted};
 use serde_json::Value;
 
 use crate::item::{Item, Named, SecretAddress, Wrong};
+use crate::reach::Reach;
 use crate::{parse, render, route, secret};
 
 /// So many objects of a namespace are looked up at once.
@@ -23,43 +24,49 @@ type Made = (Value, bool);
 /// What is wanted in a namespace.
 pub async fn resolve(
     read: &Read,
-    secrets: &dyn Reader,
+    reach: &Reach,
     plot: Plot<'_, Named>,
     estate: &Arc<Estate>,
 ) -> Vec<Want<Wished>> {
     let mut making: Vec<BoxFuture<'_, _>> = Vec::new();
     for item in &plot.shard.state.items {
-        making.push(make(read, secrets, item).boxed());
+        making.push(make(read, reach, item).boxed());
     }
     let mut made = futures_util::stream::iter(making).buffered(WIDTH).enumerate();
-    let mut wants = Vec::new();
+    let (mut wants, mut nameless) = (Vec::new(), Vec::new());
     while let Some((index, made)) = made.next().await {
         let place = plot.shard.place(&format!("/items/{index}")).cloned();
         match made {
             Ok((body, is_sensitive)) => wants.push(estate.want(body, is_sensitive, place)),
             Err(fault) => {
                 let item = &plot.shard.state.items[index];
-                wants.extend(unresolved(estate, item, &fault, place.as_ref()));
+                match unresolved(estate, item, &fault, place.as_ref()) {
+                    Unknown::Object(want) => wants.push(*want),
+                    Unknown::Anything(all) => nameless.extend(all),
+                }
             }
         }
     }
-    once_each(wants)
+    let mut wants = once_each(wants);
+    // Two of which nothing is known are not one.
+    wants.append(&mut nameless);
+    wants
 }
 
-async fn make(read: &Read, secrets: &dyn Reader, item: &Item) -> Result<Made, Fault> {
+async fn make(read: &Read, reach: &Reach, item: &Item) -> Result<Made, Fault> {
     match item {
         Item::Object(body) => Ok((body.clone(), false)),
         Item::Template(template) => {
-            let rendered = render::outside(template, read, secrets).await?;
+            let rendered = render::outside(template, read, reach).await?;
             let body = parse::object(&template.path, rendered.expose(), rendered.is_sensitive)?;
             Ok((body, rendered.is_sensitive))
         }
         Item::Secret(address) => {
-            let fields = fields(read, secrets, address).await?;
+            let fields = fields(read, reach.store(), address).await?;
             Ok((parse::checked(&address.path, secret::object(address, &fields)?, false)?, true))
         }
         Item::Route { body, tls } => {
-            let fields = fields(read, secrets, tls).await?;
+            let fields = fields(read, reach.store(), tls).await?;
             Ok((route::with_certificate(body.clone(), &tls.path, &fields)?, true))
         }
         Item::Wrong(Wrong { fault, .. }) => Err(fault.clone()),
@@ -81,8 +88,16 @@ pub fn fault(error: &SecretsError) -> Fault {
     }
 }
 
+/// What is not known.
+enum Unknown {
+    /// An object whose name is known.
+    Object(Box<Want<Wished>>),
+    /// Whatever it might be.
+    Anything(Vec<Want<Wished>>),
+}
+
 /// What is not known: the object itself if its name is known, else whatever it might be.
-fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&Place>) -> Vec<Want<Wished>> {
+fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&Place>) -> Unknown {
     let want = |thing| Want { thing, place: place.cloned(), wanted: Wanted::Unresolved(fault.clone()) };
     let known = match item {
         Item::Object(body) | Item::Route { body, .. } => estate
@@ -94,7 +109,7 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
         Item::Template(_) | Item::Wrong(_) => None,
     };
     if let Some((kind, name)) = known {
-        return vec![want(estate.thing(&kind, name))];
+        return Unknown::Object(Box::new(want(estate.thing(&kind, name))));
     }
     let what = match item {
         Item::Template(template) => &template.path,
@@ -102,9 +117,9 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
         Item::Object(_) | Item::Route { .. } | Item::Secret(_) => "something",
     };
     if estate.kinds.is_empty() {
-        return vec![want(estate.thing(&Kind::named("object"), what))];
+        return Unknown::Anything(vec![want(estate.thing(&Kind::named("object"), what))]);
     }
-    estate.kinds.iter().map(|managed| want(estate.thing(&managed.kind, what))).collect()
+    Unknown::Anything(estate.kinds.iter().map(|managed| want(estate.thing(&managed.kind, what))).collect())
 }
 
 /// An object that two entries name is wanted by neither: which of them is meant is not known.

@@ -15,7 +15,7 @@ pub struct Written<'a> {
     pub shard: &'a ShardKey,
     /// What the step changes.
     pub changes: &'a [Change],
-    /// Why it failed, if it did: what it did before that is not known.
+    /// Why it failed, if it did: what it did before that is not known, unless the fault says that it is.
     pub failed: Option<&'a Fault>,
 }
 

@@ -37,11 +37,21 @@ pub struct Fault {
     /// Where in the data, if that is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Place>,
+    /// Whether it is known that nothing was done, where something was to be done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_undone: bool,
 }
 
 impl Fault {
     fn new(whose: Whose, text: impl Into<String>) -> Self {
-        Self { whose, text: text.into(), details: Vec::new(), hint: None, places: Vec::new() }
+        Self {
+            whose,
+            text: text.into(),
+            details: Vec::new(),
+            hint: None,
+            places: Vec::new(),
+            is_undone: false,
+        }
     }
 
     /// The author of the data has to mend it.
@@ -94,6 +104,13 @@ impl Fault {
     #[must_use]
     pub fn while_doing(mut self, what: &str) -> Self {
         self.text = format!("{what}: {}", self.text);
+        self
+    }
+
+    /// The fault of something that is known not to be done, in no part.
+    #[must_use]
+    pub fn undone(mut self) -> Self {
+        self.is_undone = true;
         self
     }
 

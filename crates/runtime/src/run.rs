@@ -8,6 +8,7 @@ mod apply;
 mod prepare;
 mod rehearse;
 mod round;
+mod unresolved;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

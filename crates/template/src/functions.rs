@@ -124,6 +124,7 @@ fn address(run: &mut Run<'_>, name: &str, args: Args) -> Outcome<Address> {
                 args.bind(name, ["account_name", "bucket_name", "path", "region_name"], 3)?;
             let region = match region {
                 None | Some(Value::None) => None,
+                Some(Value::Text(region)) if region.is_empty() => return refused("an empty region"),
                 region => Some(text(region)?),
             };
             let (account, bucket, path) = (text(account)?, text(bucket)?, text(path)?);

@@ -63,6 +63,11 @@ impl Match {
     }
 }
 
+/// Whether a dict is passed over by an index: it is empty, or has no more entries than that.
+fn is_short(length: usize, index: i128) -> bool {
+    length == 0 || i128::try_from(length).is_ok_and(|length| length <= index)
+}
+
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -287,7 +292,9 @@ impl Segment {
                     let place = usize::try_from(*index).unwrap_or(usize::MAX);
                     out.extend(items.get(place).map(|value| at.child(Step::Index(place), value.clone())));
                 }
-                Value::Dict(_) | Value::None => {}
+                Value::None => {}
+                // Shorter than the index, it is passed over; else the index is taken for a key.
+                Value::Dict(dict) if is_short(dict.items.borrow().len(), *index) => {}
                 other => return refused(format!("an index into a {} in a path", other.kind())),
             },
             Segment::Slice(bounds) => match &at.value {

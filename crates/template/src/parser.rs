@@ -17,13 +17,37 @@ pub(crate) struct Parser {
     assigned: Vec<Name>,
     /// For each macro that is being read, what its body speaks of.
     speaks_of: Vec<SpeaksOf>,
+    /// Filters and tests that there are not, in order.
+    unknown: Vec<Unknown>,
+}
+
+/// A filter or a test that there is not.
+struct Unknown {
+    line: usize,
+    what: String,
+    /// Whether it stands within a condition or one of its branches: Jinja2 misses it there only if it gets there.
+    may_be_passed: bool,
 }
 
 /// Parses all of it.
 pub(crate) fn parse(tokens: Vec<Placed>, depth: usize, strict: bool) -> Outcome<Template> {
-    let mut parser =
-        Parser { tokens, at: 0, depth: 0, limit: depth, strict, assigned: Vec::new(), speaks_of: Vec::new() };
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        depth: 0,
+        limit: depth,
+        strict,
+        assigned: Vec::new(),
+        speaks_of: Vec::new(),
+        unknown: Vec::new(),
+    };
     let body = parser.statements(&[])?;
+    let unknown = std::mem::take(&mut parser.unknown);
+    let first = unknown.iter().find(|unknown| !unknown.may_be_passed).or(unknown.first());
+    if let Some(Unknown { line, what, may_be_passed }) = first {
+        let kind = if *may_be_passed { Kind::Refused } else { Kind::Undefined };
+        return Err(Trouble::at(kind, *line, format!("there is no {what}")));
+    }
     Ok(Template { body, assigned: parser.assigned })
 }
 
@@ -111,6 +135,16 @@ impl Parser {
 
     fn refuse<T>(&self, message: impl Into<String>) -> Outcome<T> {
         Err(Trouble::at(Kind::Refused, self.line(), message))
+    }
+
+    /// A filter or a test that there is not: told once all is read.
+    fn miss(&mut self, line: usize, what: String) {
+        self.unknown.push(Unknown { line, what, may_be_passed: false });
+    }
+
+    /// What was missed since there were so many of it may be passed.
+    fn may_pass(&mut self, since: usize) {
+        self.unknown.iter_mut().skip(since).for_each(|unknown| unknown.may_be_passed = true);
     }
 
     /// Runs `parse` one level deeper.

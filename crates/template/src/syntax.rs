@@ -49,6 +49,8 @@ pub(crate) enum Target {
 #[derive(Debug)]
 pub(crate) struct Macro {
     pub name: Name,
+    /// Whether it is the body of a `call`, which has no name of its own.
+    pub is_nameless: bool,
     pub parameters: Vec<(Name, Option<Expression>)>,
     pub body: Vec<Statement>,
     /// Whether the body speaks of `caller`, `varargs`, `kwargs`.

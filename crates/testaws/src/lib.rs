@@ -35,21 +35,26 @@ impl TestAws {
 
     /// Makes a bucket.
     pub fn bucket(&self, name: &str) {
-        self.send("PUT", &format!("/{name}"));
+        self.send("PUT", &format!("/{name}"), "");
+    }
+
+    /// Puts an object into a bucket.
+    pub fn put(&self, bucket: &str, key: &str, text: &str) {
+        self.send("PUT", &format!("/{bucket}/{key}"), text);
     }
 
     /// Forgets everything.
     pub fn reset(&self) {
-        self.send("POST", "/moto-api/reset");
+        self.send("POST", "/moto-api/reset", "");
     }
 
-    /// Sends a request without a body, which must succeed.
-    fn send(&self, method: &str, path: &str) {
+    /// Sends a request, which must succeed.
+    fn send(&self, method: &str, path: &str, body: &str) {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a server that listens");
-        let host = format!("127.0.0.1:{}", self.port);
+        let (host, length) = (format!("127.0.0.1:{}", self.port), body.len());
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
         )
         .expect("a request can be sent");
         let mut answer = String::new();

@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use qontract_client_kubernetes::Kubernetes;
-use qontract_client_secrets::Reader;
 use qontract_objects::Kept;
-use qontract_resources::{Family, Resources};
+use qontract_resources::{Family, Reach, Resources};
 use qontract_runtime::About;
 
 /// What it says about itself.
@@ -15,7 +14,7 @@ pub fn about() -> About {
     Family::Secrets.about("Keeps the Secrets that namespaces name at their version of Vault")
 }
 
-/// The integration, which looks up secrets here and writes there.
-pub fn room(secrets: Arc<dyn Reader>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
-    Family::Secrets.room(about(), secrets, kubernetes)
+/// The integration, which looks up here what lies outside, and writes there.
+pub fn room(reach: Arc<Reach>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
+    Family::Secrets.room(about(), reach, kubernetes)
 }

@@ -130,7 +130,8 @@ impl Yard {
     }
 }
 
-fn source() -> Arc<Loaded> {
+/// A bundle that defines the integration, and nothing else.
+pub fn source() -> Arc<Loaded> {
     let bundle = json!({"git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {}, "data": {
             "/integration.yml": {"$schema": "/integration", "path": "/integration.yml", "name": "yard", "schemas": []}},
         "graphql": [

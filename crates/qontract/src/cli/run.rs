@@ -39,6 +39,9 @@ pub struct RunOptions {
     /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration
     #[arg(long, value_name = "DATA", global = true)]
     pub data: Option<String>,
+    /// Run on a folder or revision even if it does not validate
+    #[arg(long, global = true, conflicts_with = "every")]
+    pub no_validate: bool,
     /// The data before a proposed change, to run only what the change affects
     #[arg(long, value_name = "DATA", global = true)]
     pub base: Option<String>,

@@ -4,7 +4,7 @@ mod text;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -13,15 +13,15 @@ use qontract_bundle::{Layout, Pool};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Clock, Outcome, Place, Record, Request};
-use qontract_telemetry::log::Log;
+use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record, Request};
+use qontract_telemetry::log::{Line, Log};
 
 use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
-use crate::keep::audit::Trail;
+use crate::keep::audit::{Heard, Trail};
 use crate::keep::one::{Keeping, keep};
 use crate::keep::turn::run_name;
 use crate::printer::{Printer, is_broken_pipe};
@@ -123,7 +123,11 @@ impl Job<'_> {
         }
         let (layout, pool) = (Layout::default(), Pool::default());
         let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
-        let head = open(options.data.as_deref().unwrap_or("."))?;
+        let word = options.data.as_deref().unwrap_or(".");
+        let head = open(word)?;
+        if !options.no_validate {
+            head.require_valid(word, printer)?;
+        }
         let base = options.base.as_deref().map(open).transpose()?;
         Ok((Arc::new(head), base))
     }
@@ -147,7 +151,8 @@ impl Job<'_> {
             integration: integration.name.clone(),
             head: Arc::clone(head),
             runs: Arc::clone(runs),
-            heard: None,
+            heard: Arc::new(Aloud),
+            told: Once::new(),
         });
         Ok(request)
     }
@@ -181,16 +186,29 @@ impl Job<'_> {
     }
 }
 
+/// Writes of one run are told at its end; but not that they are not kept.
+struct Aloud;
+
+impl Heard for Aloud {
+    fn wrote(&self, _: &Line, _: ChangeKind, _: Option<i64>) {}
+
+    fn lost(&self, why: &str) {
+        Printer::default().note(&format!("warning: {why}"));
+    }
+}
+
 fn began_time(began: Duration) -> SystemTime {
     UNIX_EPOCH + began
 }
 
-/// The record of a run; what only base has, has its lines there.
+/// The record of a run; what only base has, has its lines there, and what differs from base the lines that do.
 fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
     head.with_lines(|head_line| match base {
         None => Record::new(outcome, clock, head_line),
         Some(base) => base.with_lines(|base_line| {
-            let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
+            let line = |place: &Place| {
+                if head.has(place) { head_line(&head.narrowed(base, place)) } else { base_line(place) }
+            };
             Record::new(outcome, clock, &line)
         }),
     })

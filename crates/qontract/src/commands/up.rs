@@ -77,8 +77,13 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         let (stopper, stop) = Stop::pair();
         let voices = Arc::<crew::Voices>::default();
         if let Some(address) = arguments.listen {
-            let (metrics, known) = (Arc::clone(&crew.metrics), Arc::clone(&voices));
-            let health = Health { metrics, voices: Arc::new(move || known.all()), budget: crew::QUIET };
+            let (known, missed) = (Arc::clone(&voices), Arc::clone(&voices));
+            let health = Health {
+                metrics: Arc::clone(&crew.metrics),
+                voices: Arc::new(move || known.all()),
+                unstarted: Arc::new(move || missed.unstarted()),
+                budget: crew::QUIET,
+            };
             let bound = health.serve(address).await?;
             log.write(&Line::new(
                 Level::Info,

@@ -1,7 +1,7 @@
 //! A line for every write, when it is made: what, because of which commit and which line of the data, by which run.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use qontract_runtime::audit::{Audit, Written};
@@ -15,6 +15,8 @@ use crate::runs::Runs;
 pub trait Heard: Send + Sync + 'static {
     /// Something was written, so many seconds after the commit it follows from, if that is known.
     fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>);
+    /// What was written is not kept in the trail, and why.
+    fn lost(&self, why: &str);
 }
 
 /// The trail that one run leaves.
@@ -26,7 +28,9 @@ pub struct Trail {
     /// Where the trail is kept.
     pub runs: Arc<Runs>,
     /// Who hears of it besides.
-    pub heard: Option<Arc<dyn Heard>>,
+    pub heard: Arc<dyn Heard>,
+    /// Whether it was told that the trail is not kept.
+    pub told: Once,
 }
 
 impl fmt::Debug for Trail {
@@ -39,6 +43,7 @@ impl Trail {
     fn line(&self, written: &Written<'_>, change: &Change) -> Line {
         let (level, text) = match written.failed {
             None => (Level::Info, change.to_string()),
+            Some(fault) if fault.is_undone => (Level::Warning, format!("failed, and was not done: {change}")),
             Some(_) => (Level::Warning, format!("failed, and may be done in part: {change}")),
         };
         let mut line = Line::new(level, text).with("integration", self.integration.as_str());
@@ -64,10 +69,12 @@ impl Audit for Trail {
         let now = jiff::Timestamp::from_second(seconds).unwrap_or_default();
         for change in written.changes {
             let line = self.line(written, change);
-            self.runs.trail(&line.print(Form::Json, now));
-            if let Some(heard) = &self.heard {
-                heard.wrote(&line, change.kind, since);
+            // No reason not to write: the log tells it, too.
+            if let Err(error) = self.runs.trail(&line.print(Form::Json, now)) {
+                self.told
+                    .call_once(|| self.heard.lost(&format!("the trail of writes is not kept: {error:#}")));
             }
+            self.heard.wrote(&line, change.kind, since);
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct Health {
     pub metrics: Arc<Metrics>,
     /// The loops.
     pub voices: Arc<dyn Fn() -> Vec<Arc<Voice>> + Send + Sync>,
+    /// The integrations that have no loop, as they cannot be started.
+    pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// How long nothing may be heard of a loop that runs.
     pub budget: Duration,
 }
@@ -43,10 +45,23 @@ impl Health {
         Ok(())
     }
 
-    /// Whether there are loops, and every one has run once.
-    fn is_ready(&self) -> bool {
+    /// Whether there are loops, every one has run once, and none is missing; or who keeps it from being so.
+    fn is_ready(&self) -> Result<(), String> {
         let voices = (self.voices)();
-        !voices.is_empty() && voices.iter().all(|voice| voice.status().last.is_some())
+        let mut why = self.missing();
+        for voice in voices.iter().filter(|voice| voice.status().last.is_none()) {
+            why.extend([voice.integration(), ": has not run yet\n"]);
+        }
+        match why.is_empty() {
+            true if voices.is_empty() => Err("there are no loops yet\n".to_owned()),
+            true => Ok(()),
+            false => Err(why),
+        }
+    }
+
+    /// A line for each integration that has no loop.
+    fn missing(&self) -> String {
+        (self.unstarted)().iter().flat_map(|name| [name, ": cannot be started\n"]).collect()
     }
 
     /// Answers until the process ends.
@@ -67,13 +82,17 @@ impl Health {
 
 async fn alive(State(health): State<Health>) -> (StatusCode, String) {
     match health.is_alive() {
-        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        // What cannot be started would not be started by another process either; but it is told.
+        Ok(()) => (StatusCode::OK, format!("ok\n{}", health.missing())),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
     }
 }
 
-async fn ready(State(health): State<Health>) -> (StatusCode, &'static str) {
-    if health.is_ready() { (StatusCode::OK, "ok\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "not yet\n") }
+async fn ready(State(health): State<Health>) -> (StatusCode, String) {
+    match health.is_ready() {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+    }
 }
 
 async fn metrics(State(health): State<Health>) -> ([(&'static str, &'static str); 1], String) {
@@ -102,7 +121,7 @@ mod tests {
         let voice = Arc::new(Voice::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
         let known = Arc::clone(&voice);
         let voices = Arc::new(move || vec![Arc::clone(&known)]);
-        (Health { metrics, voices, budget: Duration::from_mins(1) }, voice)
+        (Health { metrics, voices, unstarted: Arc::new(Vec::new), budget: Duration::from_mins(1) }, voice)
     }
 
     fn waits(what: &str, seconds: u64) -> Event {
@@ -137,14 +156,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_sleeps_is_alive_until_it_oversleeps_and_ready_once_it_has_run() {
         let (health, voice) = health();
-        assert!(!health.is_ready());
+        assert_eq!(health.is_ready().unwrap_err(), "a: has not run yet\n");
         voice.tell(Event::Began);
         voice.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
         voice.tell(Event::Sleeps(Duration::from_mins(10)));
-        assert!(health.is_ready());
+        assert_eq!(health.is_ready(), Ok(()));
         advance(Duration::from_secs(650)).await;
         assert_eq!(health.is_alive(), Ok(()));
         advance(Duration::from_secs(15)).await;
         assert!(health.is_alive().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_started_is_missed() {
+        let (health, voice) = health();
+        let health = Health { unstarted: Arc::new(|| vec!["b".to_owned()]), ..health };
+        voice.tell(Event::Began);
+        voice.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        assert_eq!(health.is_ready().unwrap_err(), "b: cannot be started\n");
+        assert_eq!(health.is_alive(), Ok(()));
     }
 }

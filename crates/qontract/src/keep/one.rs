@@ -74,6 +74,16 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
             Some(Arc::new(pushing))
         }
     };
+    let slot = Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?;
+    let runs = Arc::new(Runs::new(options.runs.clone())?);
+    if let Some(address) = keeping.listen {
+        let known = Arc::clone(&voice);
+        let voices = Arc::new(move || vec![Arc::clone(&known)]);
+        let health = Health { metrics, voices, unstarted: Arc::new(Vec::new), budget: QUIET };
+        let bound = runtime.block_on(health.serve(address))?;
+        keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
+    }
+    // After all that may fail and be tried again: who follows the data stays for as long as the process.
     let (feed, looked) = feed(options, &config, runtime.handle(), &keeping.log)?;
     if keeping.once && looked == Look::Bad {
         return Ok(Exit::Failure);
@@ -84,25 +94,18 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         feed: Arc::clone(&feed),
         manner: Manner {
             mode,
-            slot: Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?,
+            slot,
             budgets: config.guards.budgets(),
             validate_schemas: options.validate_schemas || !options.no_validate_schemas,
         },
-        runs: Arc::new(Runs::new(options.runs.clone())?),
+        runs,
         kept: Arc::clone(&voice) as _,
     };
     let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
     let (carrier, crowd) = (Carrier::Thread, Crowd::default());
     let looping = Loop { pace: keeping.pace, limits, carrier, crowd, once: keeping.once };
     let finish = runtime.block_on(async {
-        let (stopper, stop) = Stop::pair();
-        let known = Arc::clone(&voice);
-        if let Some(address) = keeping.listen {
-            let known = Arc::clone(&known);
-            let voices = Arc::new(move || vec![Arc::clone(&known)]);
-            let bound = Health { metrics, voices, budget: QUIET }.serve(address).await?;
-            keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
-        }
+        let ((stopper, stop), known) = (Stop::pair(), Arc::clone(&voice));
         signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
         let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
         if let Some(pushing) = pushing.clone() {
@@ -179,9 +182,10 @@ struct Opened {
 
 impl Feed for Opened {
     fn side(&self) -> anyhow::Result<Arc<Side>> {
-        let side =
-            Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &Printer::default());
-        Ok(Arc::new(side?))
+        let printer = Printer::default();
+        let side = Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &printer)?;
+        side.require_valid(&self.word, &printer)?;
+        Ok(Arc::new(side))
     }
 
     fn news(&self) -> watch::Receiver<u64> {

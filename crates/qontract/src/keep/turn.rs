@@ -1,6 +1,6 @@
 //! One run of an integration after the other.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -96,7 +96,8 @@ async fn once(
         integration: room.about().name.clone(),
         head: Arc::clone(&head),
         runs: Arc::clone(runs),
-        heard: Some(Arc::clone(kept) as Arc<dyn Heard>),
+        heard: Arc::clone(kept) as Arc<dyn Heard>,
+        told: Once::new(),
     });
     let clock = Instant::now();
     let outcome = run(room, &request).await;

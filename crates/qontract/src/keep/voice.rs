@@ -205,6 +205,10 @@ impl Heard for Voice {
             self.metrics.written(self.integration(), name, seconds as f64);
         }
     }
+
+    fn lost(&self, why: &str) {
+        self.say(Level::Error, why);
+    }
 }
 
 impl Kept for Voice {

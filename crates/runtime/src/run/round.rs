@@ -15,6 +15,7 @@ use super::Request;
 use super::affairs::Work;
 use super::apply::{self, Done, Hand};
 use super::rehearse;
+use super::unresolved::Unresolved;
 use crate::about::MOST_ROUNDS;
 use crate::contract::Read;
 use crate::data::Data;
@@ -169,7 +170,7 @@ impl Crew<'_> {
             guarded(phase, "observe", self.room.observe(read, declared, key, &wants)).await?
         };
         let _doing = activity::phase("plan", format!("plan `{key}`"));
-        let mut facts = Facts::default();
+        let (mut facts, mut unresolved) = (Facts::default(), Unresolved::default());
         let mut faults = Vec::new();
         for (scope, count) in &found.scopes {
             match count {
@@ -191,13 +192,11 @@ impl Crew<'_> {
                 Kind::Unresolved(fault) => {
                     let why = format!("it is not known what {thing} is to be");
                     facts.blocked.insert(thing.scope.clone(), why);
-                    let fault = fault.clone().while_doing(&format!("cannot tell what {thing} is to be"));
-                    // One place is told once.
-                    let place = place.clone().filter(|place| !fault.places.contains(place));
-                    faults.push(fault.at(place));
+                    unresolved.add(thing, place.as_ref(), fault);
                 }
             }
         }
+        faults.extend(unresolved.told());
         let mut plan = self.room.plan(&wants, &found);
         faults.append(&mut plan.faults);
         for group in &mut plan.groups {

@@ -173,7 +173,6 @@ fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     let [length, killwords, end, leeway] =
         args.bind("truncate", ["length", "killwords", "end", "leeway"], 0)?;
     let length = whole("truncate", length.as_ref(), 255)?;
-    let killwords = flag(run, killwords.as_ref())?;
     let end = match end {
         None => Rc::from("..."),
         Some(Value::Text(end)) => end,
@@ -201,6 +200,7 @@ fn truncate(run: &mut Run<'_>, value: &Value, args: Args) -> Outcome<Value> {
     if i128::try_from(characters.len()).unwrap_or(i128::MAX) <= length.saturating_add(leeway) {
         return Ok(value.clone());
     }
+    let killwords = flag(run, killwords.as_ref())?;
     let kept: String = characters.iter().take(usize::try_from(length - end_length).unwrap_or(0)).collect();
     let kept = match kept.rsplit_once(' ') {
         Some((before, _)) if !killwords => before.to_owned(),

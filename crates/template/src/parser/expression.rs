@@ -1,7 +1,7 @@
 //! Expressions, with Jinja2's precedence: `-2 ** 2` is 4, and a filter binds tighter than any operator.
 
 use super::Parser;
-use crate::fault::{Kind as Fault, Outcome, Trouble};
+use crate::fault::Outcome;
 use crate::lexer::Token;
 use crate::syntax::{Arguments, Call, Comparison, Expression, Kind, Name, Operator};
 use crate::{checks, filters};
@@ -22,6 +22,7 @@ impl Parser {
     }
 
     fn conditional(&mut self) -> Parsed {
+        let missed = self.unknown.len();
         let mut then = self.or()?;
         let mut height = self.depth;
         while self.is_name("if") {
@@ -33,6 +34,7 @@ impl Parser {
             let otherwise =
                 if self.skip_name("else") { Some(Box::new(self.deeper(Self::conditional)?)) } else { None };
             then = at(line, Kind::Conditional { condition, then: Box::new(then), otherwise });
+            self.may_pass(missed);
         }
         Ok(then)
     }
@@ -389,7 +391,7 @@ impl Parser {
         let line = self.line();
         let name = self.dotted_name()?;
         if !filters::exists(&name, self.strict) {
-            return Err(Trouble::at(Fault::Undefined, line, format!("there is no filter `{name}`")));
+            self.miss(line, format!("filter `{name}`"));
         }
         let arguments =
             if self.is_operator("(") { self.deeper(Self::arguments)? } else { Arguments::default() };
@@ -402,7 +404,7 @@ impl Parser {
         let negated = self.skip_name("not");
         let name = self.dotted_name()?;
         if !checks::exists(&name) {
-            return Err(Trouble::at(Fault::Undefined, line, format!("there is no test `{name}`")));
+            self.miss(line, format!("test `{name}`"));
         }
         let mut arguments = Arguments::default();
         let takes_one = match self.token() {

@@ -111,6 +111,7 @@ impl Parser {
     }
 
     fn branches(&mut self) -> Outcome<Statement> {
+        let missed = self.unknown.len();
         let mut branches = Vec::new();
         loop {
             let condition = self.tuple(false, false)?;
@@ -125,6 +126,7 @@ impl Parser {
             } else {
                 self.advance();
             }
+            self.may_pass(missed);
             return Ok(Statement::If { branches, otherwise });
         }
     }
@@ -209,7 +211,7 @@ impl Parser {
         self.assigned.push(Rc::clone(&name));
         let parameters = self.signature()?;
         let (body, speaks_of) = self.closure(|parser| parser.body_to("endmacro"))?;
-        Ok(Statement::Macro(Rc::new(Macro { name, parameters, body, speaks_of })))
+        Ok(Statement::Macro(Rc::new(Macro { name, is_nameless: false, parameters, body, speaks_of })))
     }
 
     fn signature(&mut self) -> Outcome<Vec<(Name, Option<Expression>)>> {
@@ -246,7 +248,7 @@ impl Parser {
             return Err(Trouble::at(Kind::Syntax, line, "`call` needs a call"));
         }
         let (body, speaks_of) = self.closure(|parser| parser.body_to("endcall"))?;
-        let caller = Macro { name: Name::from("caller"), parameters, body, speaks_of };
+        let caller = Macro { name: Name::from("caller"), is_nameless: true, parameters, body, speaks_of };
         Ok(Statement::CallBlock { call, caller: Rc::new(caller) })
     }
 

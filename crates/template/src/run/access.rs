@@ -63,7 +63,11 @@ impl Run<'_> {
                 tuple.items.get(usize::from(&**name == "list")).cloned()
             }
             Value::Cycler(cycler) if &**name == "current" => Some(cycler.items[cycler.at.get()].clone()),
-            Value::Macro(makro) if &**name == "name" => Some(Value::Text(Rc::clone(&makro.syntax.name))),
+            Value::Macro(makro) if &**name == "name" => Some(if makro.syntax.is_nameless {
+                Value::None
+            } else {
+                Value::Text(Rc::clone(&makro.syntax.name))
+            }),
             Value::Macro(_) | Value::Function(_) | Value::Method(_) | Value::Iter(_) | Value::Joiner(_) => {
                 return refused(format!("the attribute `{name}` of a {}", of.kind()));
             }

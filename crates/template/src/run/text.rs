@@ -86,6 +86,7 @@ impl Run<'_> {
                 }
                 out.push(')');
             }
+            Value::Macro(makro) if makro.syntax.is_nameless => out.push_str("<Macro anonymous>"),
             Value::Macro(makro) => {
                 out.push_str("<Macro ");
                 print::quoted(&makro.syntax.name, out)?;

@@ -58,12 +58,16 @@ pub struct Crew {
 
 /// Who tells about the loops, by integration.
 #[derive(Default)]
-pub struct Voices(Mutex<BTreeMap<String, Arc<Voice>>>);
+pub struct Voices {
+    loops: Mutex<BTreeMap<String, Arc<Voice>>>,
+    /// Those that could not be started.
+    unstarted: Mutex<BTreeSet<String>>,
+}
 
 impl Voices {
     /// All of them.
     pub fn all(&self) -> Vec<Arc<Voice>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Waits until what others build on has run once; but not for long.
@@ -80,12 +84,21 @@ impl Voices {
         let _ = tokio::time::timeout(GROUND, waiting).await;
     }
 
+    /// The integrations that could not be started.
+    pub fn unstarted(&self) -> Vec<String> {
+        self.unstarted.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn miss(&self, names: BTreeSet<String>) {
+        *self.unstarted.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
     fn add(&self, name: &str, voice: Arc<Voice>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), voice);
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), voice);
     }
 
     fn remove(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
 
@@ -234,17 +247,25 @@ impl Crew {
                     ending.insert(name, task);
                 }
             }
+            let mut missing = BTreeSet::new();
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     // One that cannot be started does not keep the others from it.
                     match self.start(place.key(), &voices, &fatal, ending.remove(place.key())) {
                         Ok(started) => drop(place.insert(started)),
-                        Err(error) => self.cannot_start(place.key(), &error),
+                        Err(error) => {
+                            self.cannot_start(place.key(), &error);
+                            missing.insert(place.into_key());
+                        }
                     }
                 }
             }
+            let is_complete = missing.is_empty();
+            voices.miss(missing);
             tokio::select! {
                 changed = news.changed() => changed?,
+                // What was not there may be by then: a program, a file.
+                () = tokio::time::sleep(self.every), if !is_complete => {}
                 () = stop.asked() => break,
                 () = fatal.notified() => {
                     let text = "stuck again and again: somebody else has to start it anew";

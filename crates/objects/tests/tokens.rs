@@ -1,0 +1,126 @@
+//! Who may see what is up to the token: what one was told in a round is not told to another.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod yard;
+}
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_client_kubernetes::{
+    Address, Cluster, Draft, Kind, KubernetesError, Object, Reader, Rehearsal, Restart, Sandbox, Served,
+    TokenRef, Version, Writer,
+};
+use qontract_inventory::{Callers, Owner};
+use qontract_objects::{Estate, Managed, Steward};
+use qontract_runtime::{About, Data, Memo, Observed, Read, Terms};
+use qontract_testkit::{Scratch, permits};
+use support::yard::source;
+
+/// A sandbox whose doors open to one token alone.
+struct Doors(Sandbox);
+
+type Answer<'a, T> = BoxFuture<'a, Result<T, KubernetesError>>;
+
+fn open<'a, T: Send + 'a>(cluster: &'a Cluster, answer: Answer<'a, T>) -> Answer<'a, T> {
+    if cluster.token.as_ref().is_some_and(|token| token.path == "creds/good") {
+        return answer;
+    }
+    let error = KubernetesError::Denied { cluster: cluster.name.clone(), why: "not you".to_owned() };
+    std::future::ready(Err(error)).boxed()
+}
+
+fn nothing<'a, T: Send + 'a>() -> Answer<'a, T> {
+    let error = KubernetesError::Unsupported { what: "anything else".to_owned(), by: "this test" };
+    std::future::ready(Err(error)).boxed()
+}
+
+impl Reader for Doors {
+    fn served<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+        kind: &'a Kind,
+    ) -> Answer<'a, Served> {
+        open(cluster, self.0.served(permit, cluster, kind))
+    }
+
+    fn list<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+        kind: &'a Kind,
+        namespace: Option<&'a str>,
+    ) -> Answer<'a, Vec<Object>> {
+        open(cluster, self.0.list(permit, cluster, kind, namespace))
+    }
+
+    fn get<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster, _: &'a Address) -> Answer<'a, Option<Object>> {
+        nothing()
+    }
+
+    fn rehearse<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        _: &'a Cluster,
+        _: &'a str,
+        _: &'a Draft,
+    ) -> Answer<'a, Rehearsal> {
+        nothing()
+    }
+}
+
+impl Writer for Doors {
+    fn put<'a>(&'a self, _: &'a WritePermit, _: &'a Cluster, _: &'a str, _: &'a Draft) -> Answer<'a, ()> {
+        nothing()
+    }
+
+    fn remove<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a Cluster,
+        _: &'a Address,
+        _: &'a Version,
+    ) -> Answer<'a, ()> {
+        nothing()
+    }
+
+    fn restart<'a>(&'a self, _: &'a WritePermit, _: &'a Cluster, _: &'a Restart) -> Answer<'a, ()> {
+        nothing()
+    }
+}
+
+fn estate(token: &str) -> Arc<Estate> {
+    let token = TokenRef { path: token.to_owned(), field: "token".to_owned(), version: None };
+    let cluster =
+        Cluster { name: "c1".to_owned(), server: "https://c1.example.com".to_owned(), token: Some(token) };
+    Arc::new(Estate {
+        cluster,
+        namespace: None,
+        kinds: vec![Managed::from(Kind::named("ClusterRole"))],
+        owner: Arc::new(Owner::of("openshift-resources", None).unwrap()),
+        callers: Arc::new(Callers::Unknown),
+        takes_over: false,
+    })
+}
+
+#[tokio::test]
+async fn what_one_token_was_told_is_not_told_to_another() {
+    let scratch = Scratch::new();
+    let steward = Steward::new(Arc::new(Doors(Sandbox::new(scratch.path()))));
+    for order in [["creds/good", "creds/bad"], ["creds/bad", "creds/good"]] {
+        let data = Data::new(source(), Terms::of(&About::new("yard", "Looks after objects")));
+        let today = jiff::civil::date(2026, 1, 1);
+        let read = Read { permit: permits(Mode::DryRun).read, data, memo: Memo::default(), today };
+        for token in order {
+            let world = steward.observe(&read, &estate(token), &[]).await;
+            let is_known = world.values().all(|observed| matches!(observed, Observed::Known(_)));
+            assert!(!world.is_empty());
+            assert_eq!(is_known, token == "creds/good", "{token} in {order:?}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The operator's lists. Pure.
+
+use std::time::Duration;
+
+use qontract_client_http::Url;
+use qontract_client_secrets::SecretRef;
+
+/// What templates may reach besides secrets and the data. By default, nothing.
+#[derive(Clone, Debug)]
+pub struct Allowed {
+    urls: Vec<Url>,
+    repositories: Vec<String>,
+    buckets: Vec<String>,
+    /// Where GitHub is asked.
+    pub github_api: Url,
+    /// What GitHub is shown, if anything.
+    pub github_token: Option<SecretRef>,
+    /// Another server than the vendor's, for S3.
+    pub s3_endpoint: Option<Url>,
+    /// What a look-up may cost.
+    pub limits: Limits,
+}
+
+/// What a look-up may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How long it may take, with all attempts.
+    pub deadline: Duration,
+    /// How many bytes it may bring.
+    pub largest: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { deadline: Duration::from_secs(20), largest: 4 << 20 }
+    }
+}
+
+impl Allowed {
+    /// What these lists name: the beginnings of addresses, `owner/name` of repositories (or `owner/*`), `account/bucket`.
+    pub fn new(
+        urls: &[String],
+        repositories: &[String],
+        buckets: &[String],
+        github_api: Url,
+    ) -> Result<Self, String> {
+        let urls = urls.iter().map(|text| beginning(text)).collect::<Result<_, _>>()?;
+        for (list, setting) in [(repositories, "allow_github"), (buckets, "allow_s3")] {
+            if let Some(wrong) = list.iter().find(|entry| !is_pair(entry)) {
+                return Err(format!("`templates.{setting}` has `{wrong}`, which is no pair `one/other`"));
+            }
+        }
+        Ok(Self {
+            urls,
+            repositories: repositories.to_vec(),
+            buckets: buckets.to_vec(),
+            github_api,
+            github_token: None,
+            s3_endpoint: None,
+            limits: Limits::default(),
+        })
+    }
+
+    /// Whether nothing is named.
+    pub fn is_empty(&self) -> bool {
+        self.urls.is_empty() && self.repositories.is_empty() && self.buckets.is_empty()
+    }
+
+    /// Whether an address is one that is named, or lies below one that ends with a slash.
+    pub(super) fn has_url(&self, url: &Url) -> bool {
+        // What is read as one path here may be read as another one there.
+        let path = url.path().to_ascii_lowercase();
+        let is_plain = !["%2f", "%5c", "%2e", "\\"].iter().any(|escape| path.contains(escape));
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        is_plain
+            && !has_user
+            && self.urls.iter().any(|named| {
+                let same = named.origin() == url.origin();
+                let below = named.path().ends_with('/') && url.path().starts_with(named.path());
+                same && (below || named.path() == url.path())
+            })
+    }
+
+    /// Whether a repository is named, or all of its owner's are.
+    pub(super) fn has_repository(&self, name: &str) -> bool {
+        let Some((owner, repository)) = name.split_once('/') else { return false };
+        is_pair(name) && repository != "*" && {
+            let all = format!("{owner}/*");
+            self.repositories.iter().any(|named| *named == name || *named == all)
+        }
+    }
+
+    /// Whether a bucket is named.
+    pub(super) fn has_bucket(&self, account: &str, bucket: &str) -> bool {
+        let name = format!("{account}/{bucket}");
+        is_pair(&name) && self.buckets.contains(&name)
+    }
+}
+
+/// The beginning of addresses that are named.
+fn beginning(text: &str) -> Result<Url, String> {
+    let wrong = |why: &str| format!("`templates.allow_urls` has `{text}`, which {why}");
+    let url = Url::parse(text).map_err(|_| wrong("is no address"))?;
+    if !["http", "https"].contains(&url.scheme()) || !url.has_host() {
+        return Err(wrong("is no address of the web"));
+    }
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+        return Err(wrong("has more than a host and a path"));
+    }
+    Ok(url)
+}
+
+/// Two words with a slash between them.
+fn is_pair(text: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && !word.chars().all(|one| one == '.')
+            && !word.contains(|one: char| one == '/' || one.is_whitespace() || one.is_control())
+    };
+    text.split_once('/').is_some_and(|(one, other)| is_word(one) && is_word(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Allowed;
+    use qontract_client_http::Url;
+
+    fn allowed(urls: &[&str], repositories: &[&str], buckets: &[&str]) -> Result<Allowed, String> {
+        let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let api = Url::parse("http://forge.example.com").unwrap();
+        Allowed::new(&texts(urls), &texts(repositories), &texts(buckets), api)
+    }
+
+    #[test]
+    fn an_address_is_named_or_lies_below_one_that_is() {
+        let list = ["https://docs.example.com/runbooks/", "http://h.example.com:8080/ping"];
+        let allowed = allowed(&list, &[], &[]).unwrap();
+        let check = |url: &str, expect: bool| {
+            assert_eq!(allowed.has_url(&Url::parse(url).unwrap()), expect, "{url}");
+        };
+        check("https://docs.example.com/runbooks/a?x=1#y", true);
+        check("https://DOCS.example.com:443/runbooks/", true);
+        check("http://h.example.com:8080/ping", true);
+        for other in [
+            "https://docs.example.com/runbooks",
+            "https://docs.example.com/other/",
+            "https://docs.example.com/runbooks/../other/a",
+            "https://docs.example.com/runbooks/%2e%2e/other/a",
+            "https://docs.example.com/runbooks/..%2Fother",
+            "https://docs.example.com/runbooks/..%5cother",
+            "https://docs.example.com.evil.example.org/runbooks/a",
+            "https://docs.example.com@evil.example.org/runbooks/a",
+            "https://ann@docs.example.com/runbooks/a",
+            "https://docs.example.com:444/runbooks/a",
+            "http://docs.example.com/runbooks/a",
+            "http://h.example.com:8080/ping/more",
+            "http://h.example.com:8080/pingpong",
+            "file:///runbooks/a",
+        ] {
+            check(other, false);
+        }
+    }
+
+    #[test]
+    fn a_repository_is_named_or_its_owner_is() {
+        let allowed = allowed(&[], &["shop/manifests", "platform/*"], &[]).unwrap();
+        let check = |name: &str, expect: bool| assert_eq!(allowed.has_repository(name), expect, "{name}");
+        check("shop/manifests", true);
+        check("platform/anything", true);
+        for other in [
+            "shop/other",
+            "shop/*",
+            "platform/*",
+            "platform/..",
+            "platform/a/b",
+            "shop",
+            "",
+            "/",
+            "platform/",
+        ] {
+            check(other, false);
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_named_with_its_account() {
+        let allowed = allowed(&[], &[], &["shop/images"]).unwrap();
+        assert!(allowed.has_bucket("shop", "images"));
+        assert!(!allowed.has_bucket("platform", "images"));
+        assert!(!allowed.has_bucket("shop", "other"));
+    }
+
+    #[test]
+    fn nothing_is_named_by_default() {
+        assert!(allowed(&[], &[], &[]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_entry_that_names_nothing_is_told() {
+        let check = |urls: &[&str], repositories: &[&str], expect: &str| {
+            assert_eq!(allowed(urls, repositories, &[]).unwrap_err(), expect);
+        };
+        check(&["docs"], &[], "`templates.allow_urls` has `docs`, which is no address");
+        check(&["ftp://h/x"], &[], "`templates.allow_urls` has `ftp://h/x`, which is no address of the web");
+        check(
+            &["http://h/?x"],
+            &[],
+            "`templates.allow_urls` has `http://h/?x`, which has more than a host and a path",
+        );
+        check(&[], &["shop"], "`templates.allow_github` has `shop`, which is no pair `one/other`");
+    }
+}

@@ -1,0 +1,86 @@
+//! What cannot be told, told once: something whose kind is not known may be of several.
+
+use crate::fault::Fault;
+use crate::place::Place;
+use crate::plan::Thing;
+
+/// What cannot be told, in the order in which it was found.
+#[derive(Default)]
+pub struct Unresolved<'a>(Vec<One<'a>>);
+
+struct One<'a> {
+    things: Vec<&'a Thing>,
+    place: Option<&'a Place>,
+    fault: &'a Fault,
+}
+
+impl<'a> Unresolved<'a> {
+    /// One more thing. If it has the name, the place and the fault of one before, they are one and the same.
+    pub fn add(&mut self, thing: &'a Thing, place: Option<&'a Place>, fault: &'a Fault) {
+        let same = |one: &&mut One<'a>| {
+            one.place == place
+                && one.fault == fault
+                && one.things.iter().all(|other| other.name == thing.name)
+        };
+        match self.0.iter_mut().find(same) {
+            Some(one) if one.things.contains(&thing) => {}
+            Some(one) => one.things.push(thing),
+            None => self.0.push(One { things: vec![thing], place, fault }),
+        }
+    }
+
+    /// The faults, with what cannot be told in front.
+    pub fn told(self) -> impl Iterator<Item = Fault> {
+        self.0.into_iter().map(|One { things, place, fault }| {
+            let what = match things.as_slice() {
+                [thing] => thing.to_string(),
+                several => {
+                    let kinds: Vec<&str> = several.iter().map(|thing| thing.kind.as_str()).collect();
+                    format!("`{}`, which may be a {},", several[0].name, kinds.join(" or a "))
+                }
+            };
+            let fault = fault.clone().while_doing(&format!("cannot tell what {what} is to be"));
+            // One place is told once.
+            let place = place.filter(|place| !fault.places.contains(place)).cloned();
+            fault.at(place)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Unresolved;
+    use crate::fault::Fault;
+    use crate::key::Scope;
+    use crate::place::Place;
+    use crate::plan::Thing;
+
+    fn thing(kind: &str, name: &str) -> Thing {
+        Thing { scope: Scope::new([("kind", kind)]), kind: kind.to_owned(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn what_may_be_of_several_kinds_is_told_once_for_each_place() {
+        let (service, secret, other) = (thing("Service", "x"), thing("Secret", "x"), thing("Secret", "y"));
+        let (here, there) = (Place::resource("/here"), Place::resource("/there"));
+        let fault = Fault::author("it is broken");
+        let mut unresolved = Unresolved::default();
+        for (thing, place) in
+            [(&service, &here), (&secret, &here), (&service, &there), (&secret, &there), (&other, &here)]
+        {
+            unresolved.add(thing, Some(place), &fault);
+        }
+        let told: Vec<(String, Vec<Place>)> =
+            unresolved.told().map(|fault| (fault.text, fault.places)).collect();
+        let both = "cannot tell what `x`, which may be a Service or a Secret, is to be: it is broken";
+        let alone = "cannot tell what Secret `y` (kind=Secret) is to be: it is broken";
+        assert_eq!(
+            told,
+            [
+                (both.to_owned(), vec![here.clone()]),
+                (both.to_owned(), vec![there]),
+                (alone.to_owned(), vec![here])
+            ]
+        );
+    }
+}
