@@ -1,6 +1,9 @@
 //! `serve` and `qontract-server`, as processes, with the clients that people have.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod support;
+mod support {
+    pub mod running;
+}
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use qontract_testaws::TestAws;
 use qontract_testkit::{Scratch, example, tool, vectors};
 use rustix::process::Signal;
-use support::running::{Running, get};
+use support::running::Running;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qontract");
 
@@ -26,6 +29,13 @@ fn serve(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Ru
     let line = server.until("Running at http://");
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
     (server, address)
+}
+
+/// The status and the body of what is answered.
+fn get(address: &str, path: &str) -> (u16, String) {
+    let answer = support::running::get(address, path);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 fn vector(name: &str) -> String {
@@ -52,7 +62,7 @@ fn a_data_repo_is_served_as_it_changes_and_not_as_it_breaks() {
     let repo = Scratch::copy_of(&example());
     let (mut server, address) = serve(repo.path(), &["serve", "--watch"], &[]);
     let first = get(&address, "/sha256").1;
-    let file = "data/teams/checkout.yml";
+    let file = "data/products/shop/product.yml";
     let text = repo.read(file);
     repo.write(file, format!("{text}\n# a remark\n"));
     server.until("bundle loaded: ");
@@ -69,10 +79,10 @@ fn a_data_repo_is_served_as_it_changes_and_not_as_it_breaks() {
 #[test]
 fn a_data_repo_with_errors_is_not_served() {
     let repo = Scratch::copy_of(&example());
-    repo.write("data/teams/checkout.yml", "nonsense: [");
+    repo.write("data/products/shop/product.yml", "nonsense: [");
     let output = Command::new(BINARY).current_dir(repo.path()).args(["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("data/teams/checkout.yml"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("data/products/shop/product.yml"));
 }
 
 #[test]

@@ -53,8 +53,12 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     log.write(&Line::new(Level::Info, format!("bundle {sha}")));
     let runs =
         Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    if sandbox.is_some() {
+        // Runs have threads of their own: what is left is to wait.
+        threads.worker_threads(1);
+    }
+    let runtime = threads.enable_all().build().context("cannot start threads")?;
     let crew = Crew {
         config,
         targets,
@@ -64,7 +68,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         metrics: Arc::new(Metrics::default()),
         mode,
         every: arguments.every,
-        crowd: crowd(),
+        crowd: crowd(sandbox.as_deref()),
         left_out: std::sync::Mutex::default(),
     };
     if arguments.once {
@@ -130,9 +134,10 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
 /// So long at most a run waits for others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// More runs than cores take no less time together, and each needs memory of its own.
-fn crowd() -> Crowd {
-    Crowd::new(std::thread::available_parallelism().map_or(2, usize::from), PATIENCE)
+/// Nobody waits for a folder: one run after the other takes no longer than all at once, and needs the memory of one. Real
+/// targets are waited for.
+fn crowd(sandbox: Option<&Path>) -> Crowd {
+    if sandbox.is_some() { Crowd::new(1, PATIENCE) } else { Crowd::default() }
 }
 
 /// Takes a sandbox for this process.

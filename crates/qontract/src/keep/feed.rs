@@ -15,6 +15,15 @@ use crate::data::{Connection, Side};
 use crate::input;
 use crate::keep::alarm::Alarm;
 
+/// So few files are bundled by one thread: each thread keeps memory for ever, and saves little time.
+const FEW: usize = 2_000;
+
+/// Does work that would be spread over threads on this one.
+fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+    let here = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+    Ok(here.context("cannot use this thread")?.install(work))
+}
+
 /// Where the data of loops comes from.
 pub trait Feed: Send + Sync {
     /// The data of the next run.
@@ -62,12 +71,12 @@ impl Folder {
     }
 
     /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
-    pub fn look(&self, show: &dyn Fn(&str)) -> anyhow::Result<Look> {
-        let seen = stamp(self.folders());
+    pub fn look(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
+        let (seen, files) = stamp(self.folders());
         if self.lock().seen == Some(seen) {
             return Ok(Look::Same);
         }
-        let built = self.build(show)?;
+        let built = if files < FEW { alone(|| self.build(show))?? } else { self.build(show)? };
         let mut state = self.lock();
         // What could not be looked at is looked at again.
         state.seen = Some(seen);
@@ -83,7 +92,7 @@ impl Folder {
     }
 
     /// Looks whenever a file changes, for ever.
-    pub fn watch(&self, show: &dyn Fn(&str), told: impl Fn(Look)) {
+    pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
         let alarm = Alarm::new(&self.folders());
         let mut took = Duration::ZERO;
         loop {
@@ -111,7 +120,7 @@ impl Folder {
         parts.iter().map(|part| self.repo.join(part)).collect()
     }
 
-    fn build(&self, show: &dyn Fn(&str)) -> anyhow::Result<Option<Side>> {
+    fn build(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Option<Side>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
         let mut outcome = input::make(&repo, stamp, &self.pool)?;
         let mut findings = check::everything(&repo, &outcome, check::Formats::default())?;
@@ -179,9 +188,9 @@ impl Feed for Remote {
     }
 }
 
-/// What tells whether a file below these folders changed: names, sizes and times.
-fn stamp(mut folders: Vec<PathBuf>) -> Sha256 {
-    let mut text = String::new();
+/// What tells whether a file below these folders changed: names, sizes and times; and how many files there are.
+fn stamp(mut folders: Vec<PathBuf>) -> (Sha256, usize) {
+    let (mut text, mut files) = (String::new(), 0);
     while let Some(folder) = folders.pop() {
         let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();
         entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -196,7 +205,8 @@ fn stamp(mut folders: Vec<PathBuf>) -> Sha256 {
             let time = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             let time = time.unwrap_or_default().as_nanos();
             text.push_str(&format!("{} {} {time}\n", path.display(), about.len()));
+            files += 1;
         }
     }
-    Sha256::of(text.as_bytes())
+    (Sha256::of(text.as_bytes()), files)
 }

@@ -1,8 +1,8 @@
 //! The binary as a process that goes on, and what it tells.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,15 +10,29 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A process that goes on; it ends with this.
 pub struct Running {
     pub child: Child,
-    lines: Option<BufReader<ChildStderr>>,
+    lines: Option<BufReader<Box<dyn Read + Send>>>,
 }
 
 impl Running {
     /// Starts it.
     pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = child.stderr.take().map(BufReader::new);
+        let lines = child.stderr.take().map(|told| BufReader::new(Box::new(told) as Box<dyn Read + Send>));
         Self { child, lines }
+    }
+
+    /// Starts one that tells everything on stdout.
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub fn telling_on_stdout(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = child.stdout.take().map(|told| BufReader::new(Box::new(told) as Box<dyn Read + Send>));
+        Self { child, lines }
+    }
+
+    /// Waits until it ends; how.
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub fn ended(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
     }
 
     /// Reads until a line has this; the line.
