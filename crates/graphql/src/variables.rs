@@ -8,7 +8,7 @@ use qontract_bundle::{Map, Value};
 
 use crate::failure::{Code, Failure};
 use crate::input::{Input, inspect};
-use crate::location;
+use crate::location::Lines;
 use crate::schema::{Kind, Scalar, Schema};
 
 /// Values of variables by name; a variable that was not given and has no default is not in it.
@@ -28,7 +28,7 @@ impl Variables {
         schema: &Schema,
         declared: &[Node<VariableDefinition>],
         given: Option<&Map>,
-        text: &str,
+        lines: &Lines,
     ) -> Result<Self, Vec<Failure>> {
         let mut values = HashMap::new();
         let mut failures = Vec::new();
@@ -36,7 +36,7 @@ impl Variables {
             let name = variable.name.as_str();
             let mut fail = |message: String| {
                 let mut failure = Failure::new(Code::BadUserInput, message);
-                failure.locations.extend(location::of_span(text, variable.location()));
+                failure.locations.extend(lines.of_span(variable.location()));
                 failures.push(failure);
             };
             let Some(value) = given.and_then(|given| given.get(name)) else {
