@@ -74,6 +74,7 @@ fn needed(steps: &[Step], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
     }
     if steps.contains(&Step::Tests) {
         needed.extend([&setup::Promtool as &dyn Provision, &setup::Chromium, &setup::RustyVault]);
+        needed.push(&setup::GRAPHQL_JS);
     }
     if steps.contains(&Step::Tests) && !arguments.without_kube {
         needed.push(&setup::Kubernetes);

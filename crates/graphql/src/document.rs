@@ -4,7 +4,9 @@ mod mistakes;
 mod rules;
 mod syntax;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use apollo_compiler::ast::{self, OperationType};
@@ -20,11 +22,12 @@ use crate::plan::Plan;
 use crate::schema::Schema;
 use crate::variables::Variables;
 use syntax::Fault;
+use syntax::tree::Document as Tree;
 
 /// How many plans one text may have: one per operation and per choice of its conditions.
 const MOST_PLANS: usize = 64;
 /// How deep a text may nest, whatever the limits: stacks are not endless.
-const DEEPEST: usize = 1_000;
+const DEEPEST: usize = 300;
 
 /// A checked request text.
 #[derive(Debug)]
@@ -64,10 +67,7 @@ impl Document {
             }
             Fault::TooDeep => too_deep(),
         })?;
-        let mut parser = apollo_compiler::parser::Parser::new().recursion_limit(deepest);
-        let mut document =
-            parser.parse_ast(text, "request").map_err(|error| mistakes::syntax(&lines, &error.errors))?;
-        let (selections, most) = (count_selections(&document), limits.selections);
+        let (selections, most) = (tree.selections(), limits.selections);
         if selections > most {
             let message = format!(
                 "The request has {selections} selections and directives, at most {most} are allowed."
@@ -78,7 +78,11 @@ impl Document {
         if !failures.is_empty() {
             return Err(failures);
         }
-        let rootless = take_rootless(&mut document, &lines);
+        let mut document = apollo_compiler::parser::Parser::new()
+            .recursion_limit(deepest)
+            .parse_ast(undescribed(text, &tree), "request")
+            .map_err(|error| mistakes::syntax(&lines, &error.errors))?;
+        let rootless = take_rootless(&mut document, &tree, &lines);
         let executable = document
             .to_executable_validate(schema.compiled())
             .map_err(|error| mistakes::validation(&lines, &error.errors))?;
@@ -159,13 +163,24 @@ pub fn limit(message: String) -> Failure {
     Failure::new(Code::LimitExceeded, message)
 }
 
+/// The text with blanks for descriptions: they are newer than apollo-compiler.
+fn undescribed<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
+    let mut blank = Cow::Borrowed(text);
+    for Range { start, end } in &tree.descriptions {
+        blank.to_mut().replace_range(start..end, &" ".repeat(end - start));
+    }
+    blank
+}
+
 fn too_deep() -> Vec<Failure> {
     vec![limit("The request is nested deeper than is allowed.".to_owned())]
 }
 
-/// Takes mutations and subscriptions out: a schema without a root for them has no opinion on their fields.
+/// Takes mutations and subscriptions out, with the fragments that only they use: a schema without a root for them has
+/// no opinion on their fields.
 fn take_rootless(
     document: &mut ast::Document,
+    tree: &Tree<'_>,
     lines: &Lines,
 ) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
     let mut rootless = Vec::new();
@@ -179,6 +194,13 @@ fn take_rootless(
         }
         _ => true,
     });
+    if !rootless.is_empty() {
+        let used = tree.used_by_queries();
+        document.definitions.retain(|definition| match definition {
+            ast::Definition::FragmentDefinition(fragment) => used.contains(fragment.name.as_str()),
+            _ => true,
+        });
+    }
     rootless
 }
 
@@ -198,34 +220,6 @@ fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
             Selection::FragmentSpread(_) => {}
         }
     }
-}
-
-/// Everything that is selected in the text, and every directive on it: what the time of checking it depends on.
-fn count_selections(document: &ast::Document) -> usize {
-    fn directives(list: &ast::DirectiveList) -> usize {
-        // Each repetition of a directive is compared with all the others.
-        list.len() * list.len()
-    }
-    fn count(selections: &[ast::Selection]) -> usize {
-        let each = selections.iter().map(|selection| match selection {
-            ast::Selection::Field(field) => 1 + directives(&field.directives) + count(&field.selection_set),
-            ast::Selection::FragmentSpread(spread) => 1 + directives(&spread.directives),
-            ast::Selection::InlineFragment(fragment) => {
-                1 + directives(&fragment.directives) + count(&fragment.selection_set)
-            }
-        });
-        each.sum()
-    }
-    let each = document.definitions.iter().map(|definition| match definition {
-        ast::Definition::OperationDefinition(operation) => {
-            directives(&operation.directives) + count(&operation.selection_set)
-        }
-        ast::Definition::FragmentDefinition(fragment) => {
-            directives(&fragment.directives) + count(&fragment.selection_set)
-        }
-        _ => 0,
-    });
-    each.sum()
 }
 
 /// Compares depth and aliases with their limits.

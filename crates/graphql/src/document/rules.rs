@@ -60,6 +60,7 @@ pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<
         type_arguments: &type_arguments,
         entries: Vec::new(),
         told: 0,
+        operations: document.operations().count(),
         aborted: false,
         too_deep: false,
         usages: Vec::with_capacity(document.definitions.len()),
@@ -113,6 +114,8 @@ struct Checker<'c, 't> {
     type_arguments: &'c [ArgumentDef],
     entries: Vec<Entry>,
     told: usize,
+    /// How many there are.
+    operations: usize,
     aborted: bool,
     too_deep: bool,
     /// Per definition.
@@ -121,8 +124,8 @@ struct Checker<'c, 't> {
     fragment_names: HashMap<&'t str, usize>,
     /// Fragments whose cycles were looked for.
     visited: HashSet<&'t str>,
-    /// Directives by the type of a schema that they were seen on.
-    seen_on_types: HashMap<Option<&'t str>, HashMap<&'t str, usize>>,
+    /// Directives by the type of a schema that they were seen on; the schema has no name.
+    seen_on_types: HashMap<&'t str, HashMap<&'t str, usize>>,
     introspection: introspection::State<'t>,
     overlap: Overlap<'c, 't>,
 }

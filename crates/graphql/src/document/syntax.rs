@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows a schema. A text becomes a tree that borrows from it, in one pass, or the first mistake in it.
 
+mod cursor;
 mod definitions;
 mod lexer;
 mod literals;

@@ -177,8 +177,8 @@ impl<'c, 't> Checker<'c, 't> {
     }
 
     /// Directives of a type and its extensions.
-    pub(super) fn unique_directives_of(&mut self, owner: Option<&'t str>, directives: &[Directive<'t>]) {
-        let mut seen = self.seen_on_types.remove(&owner).unwrap_or_default();
+    pub(super) fn unique_directives_of(&mut self, owner: &'t str, directives: &[Directive<'t>]) {
+        let mut seen = self.seen_on_types.remove(owner).unwrap_or_default();
         self.unique_among(&mut seen, directives);
         self.seen_on_types.insert(owner, seen);
     }

@@ -3,23 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Checker, DEEPEST, Ending, Fragments, Stop, Told};
-use crate::document::syntax::tree::{Definition, Fragment, Operation, Selection, Set, Spread};
-
-/// The spreads in a set and all sets in it: its own first, then those of the last set in it.
-fn spreads<'c, 't>(set: &'c Set<'t>) -> Vec<&'c Spread<'t>> {
-    let mut found = Vec::new();
-    let mut sets = vec![set];
-    while let Some(set) = sets.pop() {
-        for selection in &set.selections {
-            match selection {
-                Selection::Spread(spread) => found.push(spread),
-                Selection::Field(field) => sets.extend(&field.set),
-                Selection::Inline(inline) => sets.push(&inline.set),
-            }
-        }
-    }
-    found
-}
+use crate::document::syntax::tree::{Definition, Fragment, Operation, Spread};
 
 /// The spreads that lead to a fragment from another, and the place of each fragment among them.
 #[derive(Default)]
@@ -44,7 +28,7 @@ impl<'c, 't> Checker<'c, 't> {
             return;
         }
         path.begins.insert(name, path.spreads.len());
-        for spread in spreads(&fragment.set) {
+        for spread in fragment.set.spreads() {
             let next = spread.name.text;
             path.spreads.push(spread);
             if let Some(begin) = path.begins.get(next) {
@@ -96,7 +80,7 @@ impl<'c, 't> Recursion<'c, 't> {
             names.extend(found.iter().map(|spread| spread.name.text).filter(|name| seen.insert(name)));
         };
         for operation in operations {
-            add(&mut names, spreads(&operation.set));
+            add(&mut names, operation.set.spreads());
         }
         let mut key = names.clone();
         key.sort_unstable();
@@ -110,7 +94,7 @@ impl<'c, 't> Recursion<'c, 't> {
             index += 1;
             if let Some(fragment) = self.fragments.get(name).copied() {
                 fragments.push(fragment);
-                let found = spreads(&fragment.set);
+                let found = fragment.set.spreads();
                 self.spend(found.len())?;
                 add(&mut names, found);
             }
@@ -126,16 +110,13 @@ impl<'c, 't> Recursion<'c, 't> {
 
     /// Counts the usages of variables in the fragments of a list, and again for each operation that has them.
     pub(super) fn pay_for_usages(&mut self, list: usize, counts: impl Iterator<Item = usize>) -> Option<()> {
-        let total = match self.lists[list].usages {
-            Some(total) => total,
-            None => {
-                let total = counts.sum();
-                self.spend(self.lists[list].fragments.len())?;
-                self.spend(total)?;
-                self.lists[list].usages = Some(total);
-                total
-            }
-        };
+        let counted = self.lists[list].usages;
+        let total = counted.unwrap_or_else(|| counts.sum());
+        if counted.is_none() {
+            self.spend(self.lists[list].fragments.len())?;
+            self.spend(total)?;
+            self.lists[list].usages = Some(total);
+        }
         self.spend(total)
     }
 }
@@ -143,13 +124,7 @@ impl<'c, 't> Recursion<'c, 't> {
 impl Ending<'_, '_> {
     pub(super) fn unused_fragments(&mut self, told: &mut Told<'_>) -> Result<(), Stop> {
         let definitions = &self.document.definitions;
-        let operations: Vec<&Operation<'_>> = definitions
-            .iter()
-            .filter_map(|definition| match definition {
-                Definition::Operation(operation) => Some(operation),
-                _ => None,
-            })
-            .collect();
+        let operations: Vec<&Operation<'_>> = self.document.operations().collect();
         let list = self.recursion.of_operations(&operations).ok_or_else(|| told.aborted())?;
         let used: HashSet<&str> =
             self.recursion.list(list).iter().map(|fragment| fragment.name.text).collect();

@@ -78,6 +78,9 @@ impl<'c, 't> Overlap<'c, 't> {
     /// The conflicts of a set.
     pub fn within(&mut self, parent: Option<TypeId>, set: &'c Set<'t>) -> Compared<Vec<Conflict<'t>>> {
         let mut conflicts = Vec::new();
+        if all_differ(set) {
+            return Ok(conflicts);
+        }
         let own = self.collect(parent, set);
         for group in 0..self.collected[own].groups.len() {
             let (name, fields) = self.collected[own].groups[group].clone();
@@ -326,6 +329,17 @@ impl<'c, 't> Overlap<'c, 't> {
             }
         }
     }
+}
+
+/// Whether a set has only fields, each under a name of its own: then there is nothing to compare.
+fn all_differ<'t>(set: &Set<'t>) -> bool {
+    let name = |selection: &Selection<'t>| match selection {
+        Selection::Field(field) => Some(field.alias.unwrap_or(field.name)),
+        _ => None,
+    };
+    let Some(mut names) = set.selections.iter().map(name).collect::<Option<Vec<_>>>() else { return false };
+    names.sort_unstable();
+    names.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 /// A collection in the making.

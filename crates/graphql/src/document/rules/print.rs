@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::document::syntax::tree::{Literal, Value};
+use crate::document::syntax::tree::{Literal, Name, Value};
 use crate::document::syntax::{block_text, string_text};
 
 /// The value in GraphQL.
@@ -18,14 +18,10 @@ pub fn print(value: &Value<'_>) -> String {
             format!("[{}]", items.iter().map(print).collect::<Vec<_>>().join(", "))
         }
         Literal::Object(fields) => {
-            let field = |(name, value): &(_, _)| format!("{}: {}", name_of(name), print(value));
+            let field = |(name, value): &(Name<'_>, _)| format!("{}: {}", name.text, print(value));
             format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
         }
     }
-}
-
-fn name_of<'t>(name: &crate::document::syntax::tree::Name<'t>) -> &'t str {
-    name.text
 }
 
 fn print_string(text: &str) -> String {

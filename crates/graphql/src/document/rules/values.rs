@@ -89,7 +89,7 @@ impl<'c, 't> Checker<'c, 't> {
                 }
                 format!("Int cannot represent non 32-bit signed integer value: {digits}")
             }
-            (Kind::Scalar(Scalar::Json), _)
+            (Kind::Scalar(Scalar::Json) | Kind::Object | Kind::Interface(_), _)
             | (Kind::Scalar(Scalar::Float), Literal::Int(_) | Literal::Float(_))
             | (Kind::Scalar(Scalar::String), Literal::String(_) | Literal::Block(_))
             | (Kind::Scalar(Scalar::Boolean), Literal::Boolean(_)) => return,
@@ -117,7 +117,6 @@ impl<'c, 't> Checker<'c, 't> {
                     _ => format!("Enum \"{name}\" cannot represent non-enum value: {shown}.{}", hint()),
                 }
             }
-            (Kind::Object | Kind::Interface(_), _) => return,
         };
         self.report(message, [value.at]);
     }

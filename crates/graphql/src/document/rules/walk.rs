@@ -37,7 +37,7 @@ impl<'c, 't> Checker<'c, 't> {
                 Definition::Fragment(fragment) => self.fragment(fragment),
                 Definition::Schema(part) => {
                     let owner = part.is_type || part.directive.is_none();
-                    self.schema_node(&part.node, owner.then_some(part.name));
+                    self.schema_node(&part.node, owner.then(|| part.name.unwrap_or_default()));
                 }
             }
         }
@@ -46,23 +46,15 @@ impl<'c, 't> Checker<'c, 't> {
 
     fn operation(&mut self, operation: &'c Operation<'t>) {
         let Operation { at, task, name, variables, directives, set } = operation;
-        match name {
-            Some(Name { text, at }) => {
-                if let Some(first) = self.operation_names.get(text).copied() {
-                    let message = format!("There can be only one operation named \"{text}\".");
-                    self.report(message, [first, *at]);
-                } else {
-                    self.operation_names.insert(text, *at);
-                }
+        if let Some(Name { text, at }) = name {
+            if let Some(first) = self.operation_names.get(text).copied() {
+                self.report(format!("There can be only one operation named \"{text}\"."), [first, *at]);
+            } else {
+                self.operation_names.insert(text, *at);
             }
-            None => {
-                let operations = self.document.definitions.iter();
-                let operations = operations.filter(|one| matches!(one, Definition::Operation(_)));
-                if operations.count() > 1 {
-                    let message = "This anonymous operation must be the only defined operation.";
-                    self.report(message.to_owned(), [*at]);
-                }
-            }
+        } else if self.operations > 1 {
+            let message = "This anonymous operation must be the only defined operation.";
+            self.report(message.to_owned(), [*at]);
         }
         self.unique_variables(variables);
         self.unique_directives(directives);
@@ -326,7 +318,7 @@ impl<'c, 't> Checker<'c, 't> {
     }
 
     /// A part of a schema. Types share the directives of their extensions: `owner` is the type, the schema has no name.
-    fn schema_node(&mut self, node: &'c SchemaNode<'t>, owner: Option<Option<&'t str>>) {
+    fn schema_node(&mut self, node: &'c SchemaNode<'t>, owner: Option<&'t str>) {
         match owner {
             Some(owner) => self.unique_directives_of(owner, &node.directives),
             None => self.unique_directives(&node.directives),

@@ -1,7 +1,7 @@
 //! The grammar of schemas, which no request may have, but whose own mistakes come first.
 
+use super::cursor::{Parsed, Parser};
 use super::lexer::Kind;
-use super::parser::{Parsed, Parser};
 use super::tree::{Definition, DirectiveRules, Form, Name, SchemaChild, SchemaNode, SchemaPart, Type};
 
 const LOCATIONS: [&str; 20] = [

@@ -150,8 +150,8 @@ pub fn block_text(written: &str) -> String {
     let margin = |line: &str| line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     let full = |line: &&str| margin(line) < line.len();
     let common = lines.iter().skip(1).filter(|line| full(line)).map(|line| margin(line)).min();
-    let Some(first) = lines.iter().position(|line| full(&line)) else { return String::new() };
-    let last = lines.iter().rposition(|line| full(&line)).unwrap_or(first);
+    let Some(first) = lines.iter().position(&full) else { return String::new() };
+    let last = lines.iter().rposition(full).unwrap_or(first);
     let cut = |(index, line): (usize, &&'_ str)| match (index, common) {
         (0, _) => (*line).to_owned(),
         (_, None) => String::new(),

@@ -1,10 +1,69 @@
 //! The parts of a request, each with the byte where it begins.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 /// A whole text.
 #[derive(Debug)]
 pub struct Document<'t> {
     /// What it defines, in order.
     pub definitions: Vec<Definition<'t>>,
+    /// Where it describes something for people.
+    pub descriptions: Vec<Range<usize>>,
+}
+
+impl<'t> Document<'t> {
+    /// Everything that is selected, and every directive on it: what the time of checking it depends on.
+    pub fn selections(&self) -> usize {
+        let each = self.definitions.iter().map(|definition| match definition {
+            Definition::Operation(operation) => weight(&operation.directives) + operation.set.selections(),
+            Definition::Fragment(fragment) => weight(&fragment.directives) + fragment.set.selections(),
+            Definition::Schema(_) => 0,
+        });
+        each.sum()
+    }
+
+    /// The fragments that queries use.
+    pub fn used_by_queries(&self) -> HashSet<&'t str> {
+        let queries = self.operations().filter(|operation| operation.task == Task::Query);
+        let mut sets: Vec<&Set<'t>> = queries.map(|operation| &operation.set).collect();
+        let mut used = HashSet::new();
+        while let Some(set) = sets.pop() {
+            let names: Vec<_> = set.spreads().iter().map(|spread| spread.name.text).collect();
+            let new: Vec<_> = names.into_iter().filter(|name| used.insert(*name)).collect();
+            sets.extend(self.definitions.iter().filter_map(|definition| match definition {
+                Definition::Fragment(fragment) if new.contains(&fragment.name.text) => Some(&fragment.set),
+                _ => None,
+            }));
+        }
+        used
+    }
+
+    /// The operations among them.
+    pub fn operations(&self) -> impl Iterator<Item = &Operation<'t>> {
+        self.definitions.iter().filter_map(|definition| match definition {
+            Definition::Operation(operation) => Some(operation),
+            _ => None,
+        })
+    }
+}
+
+impl<'t> Set<'t> {
+    /// The spreads in it and in all sets in it: its own first, then those of the last set in it.
+    pub fn spreads(&self) -> Vec<&Spread<'t>> {
+        let mut found = Vec::new();
+        let mut sets = vec![self];
+        while let Some(set) = sets.pop() {
+            for selection in &set.selections {
+                match selection {
+                    Selection::Spread(spread) => found.push(spread),
+                    Selection::Field(field) => sets.extend(&field.set),
+                    Selection::Inline(inline) => sets.push(&inline.set),
+                }
+            }
+        }
+        found
+    }
 }
 
 /// What stands at the top of a text.
@@ -90,6 +149,24 @@ impl<'t> Type<'t> {
 pub struct Set<'t> {
     pub at: usize,
     pub selections: Vec<Selection<'t>>,
+}
+
+impl Set<'_> {
+    fn selections(&self) -> usize {
+        let each = self.selections.iter().map(|selection| match selection {
+            Selection::Field(field) => {
+                1 + weight(&field.directives) + field.set.as_ref().map_or(0, Set::selections)
+            }
+            Selection::Spread(spread) => 1 + weight(&spread.directives),
+            Selection::Inline(inline) => 1 + weight(&inline.directives) + inline.set.selections(),
+        });
+        each.sum()
+    }
+}
+
+/// Each repetition of a directive is compared with all the others.
+fn weight(directives: &[Directive<'_>]) -> usize {
+    directives.len() * directives.len()
 }
 
 #[derive(Debug)]
