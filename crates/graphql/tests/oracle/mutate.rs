@@ -231,7 +231,11 @@ fn change_name(text: &str, chance: &mut Chance) -> String {
             pieces[place] = letters.into_iter().collect();
         }
         1 => pieces.swap(place, names[chance.below(names.len())]),
-        2 => pieces[place] = pieces[names[chance.below(names.len())]].to_string(),
+        2 => {
+            let other = names[chance.below(names.len())];
+            let copied = pieces[other].clone();
+            pieces[place] = copied;
+        }
         3 => pieces[place] = format!("{} {}", pieces[place], NAMES[chance.below(NAMES.len())]),
         _ => NAMES[chance.below(NAMES.len())].clone_into(&mut pieces[place]),
     }
