@@ -4,6 +4,8 @@ mod mistakes;
 mod rules;
 mod syntax;
 
+pub use rules::enum_hint;
+
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

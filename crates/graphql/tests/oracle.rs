@@ -15,7 +15,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use oracle::mutate::{GOOD, mutate};
-use qontract_bundle::{Pool, load};
+use qontract_bundle::json::Reader;
+use qontract_bundle::{Keys, Pool, load};
 use qontract_graphql::{Engine, Limits, Request};
 use qontract_testkit::{Chance, Scratch, not_tested, vectors};
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 /// The mistakes that graphql-js finds in each request.
-fn theirs(folder: &Path, bundle: &Path, requests: &[String]) -> Vec<Value> {
+fn theirs(folder: &Path, bundle: &Path, requests: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut child = Command::new("node")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/graphql.mjs"))
         .arg(bundle)
@@ -43,7 +44,7 @@ fn theirs(folder: &Path, bundle: &Path, requests: &[String]) -> Vec<Value> {
         .expect("node runs");
     let mut stdin = child.stdin.take().unwrap();
     for request in requests {
-        writeln!(stdin, "{}", json!(request)).unwrap();
+        writeln!(stdin, "{request}").unwrap();
     }
     drop(stdin);
     let output = child.wait_with_output().unwrap();
@@ -53,13 +54,14 @@ fn theirs(folder: &Path, bundle: &Path, requests: &[String]) -> Vec<Value> {
 }
 
 /// The mistakes that we find.
-fn ours(engine: &Engine, query: &str) -> Value {
-    let Err(answer) = engine.ready(Request { query, ..Request::default() }) else { return json!([]) };
+fn ours(engine: &Engine, request: Request<'_>) -> Value {
+    let Err(answer) = engine.ready(request) else { return json!([]) };
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
     let told = |error: &Value| {
         let kind = match error["extensions"]["code"].as_str() {
             Some("GRAPHQL_PARSE_FAILED") => "syntax",
             Some("GRAPHQL_VALIDATION_FAILED") => "validation",
+            Some("BAD_USER_INPUT" | "INTERNAL_SERVER_ERROR") if request.variables.is_some() => "variables",
             // Which operation is meant, or values of variables: these come later.
             Some("OPERATION_RESOLUTION_FAILURE" | "BAD_USER_INPUT" | "INTERNAL_SERVER_ERROR") => return None,
             other => panic!("{other:?}"),
@@ -86,8 +88,9 @@ fn compare(bundle: &Value, good: &[String], seed: u64) {
     }
     let (mut syntax, mut single, mut several, mut fine) = ([0, 0], [0, 0], [0, 0], [0, 0]);
     let mut wrong = Vec::new();
-    for (request, theirs) in requests.iter().zip(theirs(&folder, &path, &requests)) {
-        let ours = ours(&engine, request);
+    let asked = requests.iter().map(|request| json!({"query": request}));
+    for (request, theirs) in requests.iter().zip(theirs(&folder, &path, asked)) {
+        let ours = ours(&engine, Request { query: request, ..Request::default() });
         let count = match theirs.as_array().unwrap().as_slice() {
             [] => &mut fine,
             [first] if first["kind"] == "syntax" => &mut syntax,
@@ -131,4 +134,50 @@ fn requests_with_many_kinds_of_mistakes_are_refused_as_graphql_js_refuses_them()
     let recorded: Vec<Value> = serde_json::from_str(include_str!("support/mistakes.json")).unwrap();
     let bad: Vec<String> = recorded.iter().map(|one| one["query"].as_str().unwrap().to_owned()).collect();
     compare(&bundle, &bad, 2);
+}
+
+#[test]
+fn values_of_variables_are_refused_as_graphql_js_refuses_them() {
+    const TYPES: &[&str] = &[
+        "String",
+        "String!",
+        "Int",
+        "Float",
+        "Boolean!",
+        "JSON",
+        "__TypeKind",
+        "[Int]",
+        "[[String!]]",
+        "[__TypeKind!]!",
+    ];
+    let values = json!([null, true, 1, 1.5, -0.0, 1e300, 2147483648_i64, 123456789012345678_u64, "", "a\"é\u{7f}", "OBJEC", "OBJECT",
+        "1", [], [1, "a", null, [true]], [["a", null], "b", [{}]], {}, {"a": {"b": {"c": [1, 2]}}, "1": [[[1]]]}]);
+    let Some(folder) = folder() else { return not_tested("graphql-js is not at hand") };
+    let bundle = vectors().join("bundle.json");
+    let engine =
+        Engine::new(Arc::new(load(&std::fs::read(&bundle).unwrap(), &Pool::default()).unwrap())).unwrap();
+    let mut requests =
+        vec![json!({"query": "query ($a: Int!, $b: [Int]) { apps_v1(filter: {a: $a, b: $b}) { name } }",
+        "variables": {"b": vec!["x"; 60]}})];
+    for type_ in TYPES {
+        let query = format!("query (\n $a: {type_}) {{ apps_v1(filter: {{a: $a}}) {{ name }} }}");
+        requests.push(json!({"query": query, "variables": {}}));
+        requests.extend(
+            values.as_array().unwrap().iter().map(|value| json!({"query": query, "variables": {"a": value}})),
+        );
+    }
+    for (request, theirs) in requests.iter().zip(theirs(&folder, &bundle, requests.iter().cloned())) {
+        // What else is wrong with a filter comes later.
+        let theirs: Value = theirs
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|error| error["message"].as_str().unwrap().contains("ariable"))
+            .cloned()
+            .collect();
+        let variables = Reader::new(&request["variables"].to_string()).whole(&mut Keys::default()).unwrap();
+        let query = request["query"].as_str().unwrap();
+        let ours = ours(&engine, Request { query, variables: variables.as_map(), ..Request::default() });
+        assert_eq!(ours, theirs, "{request}");
+    }
 }

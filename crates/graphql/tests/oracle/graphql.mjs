@@ -1,4 +1,5 @@
-// What graphql-js says to requests: one text as JSON per line → the mistakes it finds, as JSON, per line.
+// What graphql-js says to requests: one text, or text and variables, as JSON per line → the mistakes it finds, as JSON,
+// per line.
 //
 //   node graphql.mjs BUNDLE < requests
 //
@@ -15,14 +16,16 @@ const told = (kind, errors) => errors.map((error) => {
   const { message, locations } = error.toJSON();
   return { kind, message, locations: (locations ?? []).map(({ line, column }) => [line, column]) };
 });
-function mistakes(text) {
+function mistakes({ query: text, variables }) {
   let document;
   try {
     document = g.parse(text);
   } catch (error) {
     return told('syntax', [error]);
   }
-  return told('validation', g.validate(schema, document));
+  const invalid = g.validate(schema, document);
+  if (invalid.length || variables === undefined) return told('validation', invalid);
+  return told('variables', g.execute({ schema, document, variableValues: variables }).errors ?? []);
 }
 
 for (const line of readFileSync(0, 'utf8').split('\n').filter(Boolean)) {

@@ -16,6 +16,11 @@ pub fn did_you_mean(what: Option<&str>, names: &[&str]) -> String {
     format!(" Did you mean {what}{listed}?")
 }
 
+/// What value of an enum might have been meant.
+pub fn enum_hint<T>(given: &str, values: &[(Box<str>, T)]) -> String {
+    did_you_mean(Some("the enum value"), &similar(given, values.iter().map(|(name, _)| &**name)))
+}
+
 /// The names that are much like `given`, the most alike first.
 pub fn similar<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let threshold = given.encode_utf16().count() * 2 / 5 + 1;

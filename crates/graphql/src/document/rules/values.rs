@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::print::print;
-use super::suggest::{did_you_mean, similar};
+use super::suggest::enum_hint;
 use super::types::InputType;
 use super::{Checker, Usage};
 use crate::document::syntax::tree::{Literal, Name, Value, Variable};
@@ -107,10 +107,9 @@ impl<'c, 't> Checker<'c, 't> {
             }
             (Kind::Enum, literal) => {
                 let (shown, name) = (print(value), &known.name);
-                let names = || known.values.iter().map(|(name, _)| &**name);
-                let hint = || did_you_mean(Some("the enum value"), &similar(&shown, names()));
+                let hint = || enum_hint(&shown, &known.values);
                 match literal {
-                    Literal::Enum(given) if names().any(|name| name == *given) => return,
+                    Literal::Enum(given) if known.values.iter().any(|(name, _)| &**name == *given) => return,
                     Literal::Enum(_) => {
                         format!("Value \"{shown}\" does not exist in \"{name}\" enum.{}", hint())
                     }
