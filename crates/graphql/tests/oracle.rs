@@ -150,7 +150,7 @@ fn values_of_variables_are_refused_as_graphql_js_refuses_them() {
         "[[String!]]",
         "[__TypeKind!]!",
     ];
-    let values = json!([null, true, 1, 1.5, -0.0, 1e300, 2147483648_i64, 123456789012345678_u64, "", "a\"é\u{7f}", "OBJEC", "OBJECT",
+    let values = json!([null, true, 1, 1.5, -0.0, 1e300, 2_147_483_648_i64, 123_456_789_012_345_678_u64, "", "a\"é\u{7f}", "OBJEC", "OBJECT",
         "1", [], [1, "a", null, [true]], [["a", null], "b", [{}]], {}, {"a": {"b": {"c": [1, 2]}}, "1": [[[1]]]}]);
     let Some(folder) = folder() else { return not_tested("graphql-js is not at hand") };
     let bundle = vectors().join("bundle.json");
