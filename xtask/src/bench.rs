@@ -13,7 +13,6 @@ pub fn run(house: &House, arguments: &BenchArgs) -> Result<()> {
     let mut bench = house.cargo("bench --package qontract-benches");
     if runs("graphql") {
         setup::run(&house.cache, &[&setup::GRAPHQL_JS])?;
-        bench = bench.env("QONTRACT_GRAPHQL_JS", house.cache.path("graphql-js"));
     }
     if runs("server") {
         setup::run(&house.cache, &[&setup::APOLLO])?;

@@ -45,7 +45,8 @@ impl House {
             .env("QONTRACT_PYTHON", self.cache.python())
             .env("QONTRACT_RVAULT", self.cache.rusty_vault())
             .env("QONTRACT_PROMTOOL", self.cache.promtool())
-            .env("QONTRACT_CHROMIUM", self.cache.chromium());
+            .env("QONTRACT_CHROMIUM", self.cache.chromium())
+            .env("QONTRACT_GRAPHQL_JS", self.cache.path("graphql-js"));
         if self.on_ci && env::var_os("CARGO_TARGET_DIR").is_none() {
             line.env("CARGO_TARGET_DIR", self.cache.path("target"))
         } else {

@@ -30,8 +30,8 @@ use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
 /// Everything that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 7] =
-    [&Python, &NEXTEST, &Promtool, &Chromium, &RustyVault, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 8] =
+    [&Python, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &Kubernetes, &DENY];
 
 /// Provides what is missing of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {

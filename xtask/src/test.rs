@@ -73,7 +73,8 @@ fn needed(steps: &[Step], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
         needed.extend([&setup::Python as &dyn Provision, &setup::NEXTEST]);
     }
     if steps.contains(&Step::Tests) {
-        needed.extend([&setup::Promtool as &dyn Provision, &setup::Chromium, &setup::RustyVault]);
+        needed.extend([&setup::Promtool as &dyn Provision, &setup::Chromium]);
+        needed.extend([&setup::RustyVault as &dyn Provision, &setup::GRAPHQL_JS]);
     }
     if steps.contains(&Step::Tests) && !arguments.without_kube {
         needed.push(&setup::Kubernetes);

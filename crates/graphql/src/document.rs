@@ -1,9 +1,14 @@
 //! A request's text, parsed and checked against the schema once, with the plans made from it.
 
-mod literals;
 mod mistakes;
+mod rules;
+mod syntax;
 
+pub use rules::enum_hint;
+
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use apollo_compiler::ast::{self, OperationType};
@@ -14,18 +19,22 @@ use apollo_compiler::{Name, Node};
 use crate::failure::{Code, Failure};
 use crate::input::Input;
 use crate::limits::Limits;
-use crate::location::{self, Location};
+use crate::location::{Lines, Location};
 use crate::plan::Plan;
 use crate::schema::Schema;
 use crate::variables::Variables;
+use syntax::Fault;
+use syntax::tree::Document as Tree;
 
 /// How many plans one text may have: one per operation and per choice of its conditions.
 const MOST_PLANS: usize = 64;
+/// How deep a text may nest, whatever the limits: stacks are not endless.
+const DEEPEST: usize = 300;
 
 /// A checked request text.
 #[derive(Debug)]
 pub struct Document {
-    text: Box<str>,
+    lines: Lines,
     executable: Valid<ExecutableDocument>,
     /// Operations that the schema has no root for, with their place.
     rootless: Vec<(OperationType, Option<Name>, Option<Location>)>,
@@ -50,44 +59,42 @@ impl Document {
             let (bytes, most) = (text.len(), limits.query_bytes);
             return Err(vec![limit(format!("The request has {bytes} bytes, at most {most} are allowed."))]);
         }
-        let mut parser =
-            apollo_compiler::parser::Parser::new().recursion_limit(limits.depth.min(2000) * 4 + 50);
-        let mut document =
-            parser.parse_ast(text, "request").map_err(|error| mistakes::syntax(text, &error.errors))?;
-        if document.definitions.is_empty() {
-            let mut failure = Failure::new(Code::ParseFailed, "Syntax Error: Unexpected <EOF>.");
-            failure.locations.push(location::of_offset(text, text.len()));
-            return Err(vec![failure]);
-        }
-        let (selections, most) = (count_selections(&document), limits.selections);
+        let deepest = limits.depth.min(2000) * 4 + 50;
+        let lines = Lines::new(text);
+        let tree = syntax::parse(text, deepest.min(DEEPEST)).map_err(|fault| match fault {
+            Fault::Mistake { message, at } => {
+                let mut failure = Failure::new(Code::ParseFailed, message);
+                failure.locations.push(lines.location(at));
+                vec![failure]
+            }
+            Fault::TooDeep => too_deep(),
+        })?;
+        let (selections, most) = (tree.selections(), limits.selections);
         if selections > most {
             let message = format!(
                 "The request has {selections} selections and directives, at most {most} are allowed."
             );
             return Err(vec![limit(message)]);
         }
-        let rootless = take_rootless(&mut document, text);
-        let checked = document.to_executable_validate(schema.compiled());
-        let mut failures = match &checked {
-            Ok(_) => unknown_types(schema, &document, text),
-            Err(error) => mistakes::validation(schema, text, &document, &error.errors),
-        };
-        for failure in mistakes::in_literals(text, &document) {
-            if !failures.iter().any(|known| known.locations == failure.locations) {
-                failures.push(failure);
-            }
+        let failures = rules::check(schema, &lines, &tree).map_err(|rules::TooDeep| too_deep())?;
+        if !failures.is_empty() {
+            return Err(failures);
         }
-        let executable = match checked {
-            Ok(executable) if failures.is_empty() => executable,
-            _ => return Err(at_most(failures)),
-        };
+        let mut document = apollo_compiler::parser::Parser::new()
+            .recursion_limit(deepest)
+            .parse_ast(undescribed(text, &tree), "request")
+            .map_err(|error| mistakes::syntax(&lines, &error.errors))?;
+        let rootless = take_rootless(&mut document, &tree, &lines);
+        let executable = document
+            .to_executable_validate(schema.compiled())
+            .map_err(|error| mistakes::validation(&lines, &error.errors))?;
         measure(&executable, limits)?;
-        Ok(Self { text: text.into(), executable, rootless, plans: Mutex::default() })
+        Ok(Self { lines, executable, rootless, plans: Mutex::default() })
     }
 
-    /// The text.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// The lines of the text.
+    pub fn lines(&self) -> &Lines {
+        &self.lines
     }
 
     /// The parsed form.
@@ -99,8 +106,7 @@ impl Document {
     pub fn choose(&self, name: Option<&str>) -> Result<Chosen<'_>, Failure> {
         let failure = |message: String| Failure::new(Code::OperationResolution, message);
         let operations = &self.executable.operations;
-        // An empty name is no name.
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
+        let Some(name) = name else {
             if operations.len() + self.rootless.len() > 1 {
                 let text = "Must provide operation name if query contains multiple operations.";
                 return Err(failure(text.to_owned()));
@@ -159,38 +165,45 @@ pub fn limit(message: String) -> Failure {
     Failure::new(Code::LimitExceeded, message)
 }
 
-/// Takes mutations and subscriptions out: a schema without a root for them has no opinion on their fields.
+/// The text with blanks for descriptions: they are newer than apollo-compiler.
+fn undescribed<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
+    let mut blank = Cow::Borrowed(text);
+    for Range { start, end } in &tree.descriptions {
+        blank.to_mut().replace_range(start..end, &" ".repeat(end - start));
+    }
+    blank
+}
+
+fn too_deep() -> Vec<Failure> {
+    vec![limit("The request is nested deeper than is allowed.".to_owned())]
+}
+
+/// Takes mutations and subscriptions out, with the fragments that only they use: a schema without a root for them has
+/// no opinion on their fields.
 fn take_rootless(
     document: &mut ast::Document,
-    text: &str,
+    tree: &Tree<'_>,
+    lines: &Lines,
 ) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
     let mut rootless = Vec::new();
     document.definitions.retain(|definition| match definition {
         ast::Definition::OperationDefinition(operation)
             if operation.operation_type != OperationType::Query =>
         {
-            let place = location::of_span(text, operation.location());
+            let place = lines.of_span(operation.location());
             rootless.push((operation.operation_type, operation.name.clone(), place));
             false
         }
         _ => true,
     });
+    if !rootless.is_empty() {
+        let used = tree.used_by_queries();
+        document.definitions.retain(|definition| match definition {
+            ast::Definition::FragmentDefinition(fragment) => used.contains(fragment.name.as_str()),
+            _ => true,
+        });
+    }
     rootless
-}
-
-/// A variable may only be of a type that the schema has; the checker knows some that it has not.
-fn unknown_types(schema: &Schema, document: &ast::Document, text: &str) -> Vec<Failure> {
-    let operations =
-        document.definitions.iter().filter_map(|definition| definition.as_operation_definition());
-    let names =
-        operations.flat_map(|operation| &operation.variables).map(|variable| variable.ty.inner_named_type());
-    let unknown = names.filter(|name| schema.type_id(name).is_none());
-    unknown
-        .map(|name| {
-            let place = name.location().map(|span| span.offset());
-            mistakes::failure(text, Code::ValidationFailed, format!("Unknown type \"{name}\"."), place)
-        })
-        .collect()
 }
 
 /// Adds the names of the variables that conditions ask for.
@@ -209,46 +222,6 @@ fn conditions<'d>(set: &'d SelectionSet, names: &mut BTreeSet<&'d str>) {
             Selection::FragmentSpread(_) => {}
         }
     }
-}
-
-/// Most mistakes of a request that are told, as graphql-js does.
-const MOST_MISTAKES: usize = 100;
-
-fn at_most(mut failures: Vec<Failure>) -> Vec<Failure> {
-    if failures.len() > MOST_MISTAKES {
-        failures.truncate(MOST_MISTAKES);
-        let text = "Too many validation errors, error limit reached. Validation aborted.";
-        failures.push(Failure::new(Code::ValidationFailed, text));
-    }
-    failures
-}
-
-/// Everything that is selected in the text, and every directive on it: what the time of checking it depends on.
-fn count_selections(document: &ast::Document) -> usize {
-    fn directives(list: &ast::DirectiveList) -> usize {
-        // Each repetition of a directive is compared with all the others.
-        list.len() * list.len()
-    }
-    fn count(selections: &[ast::Selection]) -> usize {
-        let each = selections.iter().map(|selection| match selection {
-            ast::Selection::Field(field) => 1 + directives(&field.directives) + count(&field.selection_set),
-            ast::Selection::FragmentSpread(spread) => 1 + directives(&spread.directives),
-            ast::Selection::InlineFragment(fragment) => {
-                1 + directives(&fragment.directives) + count(&fragment.selection_set)
-            }
-        });
-        each.sum()
-    }
-    let each = document.definitions.iter().map(|definition| match definition {
-        ast::Definition::OperationDefinition(operation) => {
-            directives(&operation.directives) + count(&operation.selection_set)
-        }
-        ast::Definition::FragmentDefinition(fragment) => {
-            directives(&fragment.directives) + count(&fragment.selection_set)
-        }
-        _ => 0,
-    });
-    each.sum()
 }
 
 /// Compares depth and aliases with their limits.

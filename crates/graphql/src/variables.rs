@@ -6,10 +6,14 @@ use apollo_compiler::Node;
 use apollo_compiler::ast::{Type, VariableDefinition};
 use qontract_bundle::{Map, Value};
 
+use crate::document::enum_hint;
 use crate::failure::{Code, Failure};
 use crate::input::{Input, inspect};
-use crate::location;
+use crate::location::Lines;
 use crate::schema::{Kind, Scalar, Schema};
+
+/// How many complaints are reported, as graphql-js does.
+const MOST: usize = 50;
 
 /// Values of variables by name; a variable that was not given and has no default is not in it.
 #[derive(Debug, Default)]
@@ -23,12 +27,12 @@ impl Variables {
         self.values.get(name)
     }
 
-    /// Checks and converts what was given; every complaint is reported.
+    /// Checks and converts what was given; complaints are collected.
     pub fn coerce(
         schema: &Schema,
         declared: &[Node<VariableDefinition>],
         given: Option<&Map>,
-        text: &str,
+        lines: &Lines,
     ) -> Result<Self, Vec<Failure>> {
         let mut values = HashMap::new();
         let mut failures = Vec::new();
@@ -36,7 +40,7 @@ impl Variables {
             let name = variable.name.as_str();
             let mut fail = |message: String| {
                 let mut failure = Failure::new(Code::BadUserInput, message);
-                failure.locations.extend(location::of_span(text, variable.location()));
+                failure.locations.extend(lines.of_span(variable.location()));
                 failures.push(failure);
             };
             let Some(value) = given.and_then(|given| given.get(name)) else {
@@ -62,6 +66,12 @@ impl Variables {
                 fail(format!("Variable \"${name}\" got invalid value {shown}{at}; {why}"));
             }
             values.insert(name.into(), coerced);
+        }
+        if failures.len() > MOST {
+            failures.truncate(MOST);
+            let message = "Too many errors processing variables, error limit reached. Execution aborted.";
+            // It has no place, and the established server knows the code by the place.
+            failures.push(Failure::new(Code::Internal, message));
         }
         if failures.is_empty() { Ok(Self { values }) } else { Err(failures) }
     }
@@ -139,9 +149,16 @@ impl<'a> Coercion<'a> {
                 Some(_) => Ok(()),
             },
             Kind::Enum => match value.as_str() {
-                None => Err(format!("Enum \"{name}\" cannot represent non-string value: {}.", shown())),
+                None => {
+                    let shown = shown();
+                    let hint = enum_hint(&shown, &type_.values);
+                    Err(format!("Enum \"{name}\" cannot represent non-string value: {shown}.{hint}"))
+                }
                 Some(text) if type_.values.iter().any(|(known, _)| &**known == text) => Ok(()),
-                Some(text) => Err(format!("Value \"{text}\" does not exist in \"{name}\" enum.")),
+                Some(text) => {
+                    let hint = enum_hint(text, &type_.values);
+                    Err(format!("Value \"{text}\" does not exist in \"{name}\" enum.{hint}"))
+                }
             },
             Kind::Scalar(_) => Ok(()),
             Kind::Object | Kind::Interface(_) => Err(format!("Expected type \"{name}\".")),

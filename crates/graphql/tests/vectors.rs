@@ -21,7 +21,6 @@ fn text(value: &serde_json::Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// The answer as recorded; for requests that fail to parse or validate the messages may differ.
 #[test]
 fn all_recorded_queries_are_answered_to_the_byte() {
     let engine = engine();
@@ -37,17 +36,7 @@ fn all_recorded_queries_are_answered_to_the_byte() {
             let answer = engine.answer(request);
             let body = String::from_utf8(answer.body).unwrap();
             assert_eq!(u64::from(answer.status), query["status"].as_u64().unwrap(), "{}", query["name"]);
-            let invalid = matches!(text(&query["name"]), "validation error" | "parse error");
-            if !invalid {
-                assert_eq!(body, text(&query["body"]), "{}", query["name"]);
-                continue;
-            }
-            let (mut ours, mut theirs): (serde_json::Value, serde_json::Value) =
-                (serde_json::from_str(&body).unwrap(), serde_json::from_str(text(&query["body"])).unwrap());
-            for side in [&mut ours, &mut theirs] {
-                side["errors"][0]["message"] = serde_json::Value::Null;
-            }
-            assert_eq!(ours, theirs, "{}", query["name"]);
+            assert_eq!(body, text(&query["body"]), "{}", query["name"]);
         }
     }
 }

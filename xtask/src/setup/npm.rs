@@ -1,4 +1,4 @@
-//! Packages from npm, which benchmarks measure against. Tests do not need them.
+//! Packages from npm, which tests compare with and benchmarks measure against.
 
 use super::Provision;
 use crate::command::CommandLine;
@@ -6,7 +6,7 @@ use crate::house::Cache;
 use anyhow::{Context as _, Result};
 use std::fs;
 
-/// Executes queries: measured beside our engine.
+/// Checks and executes queries: says what is wrong with those of the tests, and is measured beside our engine.
 pub const GRAPHQL_JS: NpmPackages = NpmPackages { name: "graphql-js", packages: &["graphql@16.15.0"] };
 /// Serves queries over HTTP: measured beside our server.
 pub const APOLLO: NpmPackages = NpmPackages {

@@ -12,7 +12,6 @@ use super::{Argument, FieldPlan, Form, Plan, Selection, SelectionId, What};
 use crate::document::{Document, limit};
 use crate::failure::{Code, Failure};
 use crate::input::Input;
-use crate::location;
 use crate::meta::named;
 use crate::schema::{Kind, Resolver, Schema, Shape, TypeId};
 use crate::variables::Variables;
@@ -139,7 +138,7 @@ impl<'c> Compiler<'c> {
                 _ => {
                     let message = "Argument \"if\" of non-null type \"Boolean!\" must not be null.";
                     let mut failure = Failure::new(Code::Internal, message);
-                    let place = location::of_span(self.document.text(), argument.value.location());
+                    let place = self.document.lines().of_span(argument.value.location());
                     failure.locations.extend(place);
                     return Err(failure);
                 }
@@ -177,7 +176,7 @@ impl<'c> Compiler<'c> {
         let mut encoded = Vec::new();
         JavaScript(&mut encoded).str(key);
         encoded.push(b':');
-        let text = self.document.text();
+        let lines = self.document.lines();
         Ok(FieldPlan {
             number: 0,
             key: key.into(),
@@ -185,7 +184,7 @@ impl<'c> Compiler<'c> {
             what,
             shape,
             form,
-            locations: nodes.iter().filter_map(|node| location::of_span(text, node.location())).collect(),
+            locations: nodes.iter().filter_map(|node| lines.of_span(node.location())).collect(),
             arguments: self.arguments(type_, what, &first.arguments),
         })
     }

@@ -1,0 +1,203 @@
+//! What a request has to keep to, checked as graphql-js 16 checks it: the same rules, in the same order, in the same
+//! words, at the same places.
+//!
+//! The request is walked once, in the order of its text. What can only be said of an operation when all fragments are
+//! known, about its variables, is put in afterwards, where the operation ends.
+
+mod directives;
+mod fragments;
+mod introspection;
+mod overlap;
+mod print;
+mod suggest;
+mod types;
+mod values;
+mod variables;
+mod walk;
+
+use std::collections::{HashMap, HashSet};
+
+use super::syntax::tree::{Definition, Document, Fragment};
+use crate::failure::{Code, Failure};
+use crate::location::Lines;
+use crate::schema::{ArgumentDef, Schema, Shape};
+use fragments::Recursion;
+use overlap::Overlap;
+pub use suggest::enum_hint;
+use types::InputType;
+
+/// How many mistakes are told.
+const MOST: usize = 100;
+/// How many steps a chain of fragments may have before it is not followed any further.
+const DEEPEST: usize = 400;
+
+type Fragments<'c, 't> = HashMap<&'t str, &'c Fragment<'t>>;
+
+/// The request was too deep to be checked.
+#[derive(Debug)]
+pub struct TooDeep;
+
+/// Everything that is wrong with a request.
+pub fn check(schema: &Schema, lines: &Lines, document: &Document<'_>) -> Result<Vec<Failure>, TooDeep> {
+    let mut fragments = Fragments::new();
+    for definition in &document.definitions {
+        if let Definition::Fragment(fragment) = definition {
+            // The last of that name.
+            fragments.insert(fragment.name.text, fragment);
+        }
+    }
+    let text_id = schema.type_id("String").unwrap_or_default();
+    let name = ArgumentDef {
+        name: "name".into(),
+        description: None,
+        shape: Shape { named: text_id, list: false, required: true },
+        default: None,
+    };
+    let type_arguments = [name];
+    let mut checker = Checker {
+        schema,
+        document,
+        fragments: &fragments,
+        type_arguments: &type_arguments,
+        entries: Vec::new(),
+        told: 0,
+        operations: document.operations().count(),
+        aborted: false,
+        too_deep: false,
+        usages: Vec::with_capacity(document.definitions.len()),
+        operation_names: HashMap::new(),
+        fragment_names: HashMap::new(),
+        visited: HashSet::new(),
+        seen_on_types: HashMap::new(),
+        introspection: introspection::State::default(),
+        overlap: Overlap::new(schema, &fragments),
+    };
+    checker.walk();
+    if checker.too_deep {
+        return Err(TooDeep);
+    }
+    let Checker { entries, usages, .. } = checker;
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut told = Told { list: Vec::new(), lines };
+    let end = Ending { schema, document, recursion: Recursion::new(&fragments), usages };
+    // Being stopped is told as a mistake of its own.
+    let _ = end.tell(entries, &mut told);
+    Ok(told.list)
+}
+
+/// What the walk found, in order.
+enum Entry {
+    /// A mistake and its places.
+    Mistake(String, Vec<usize>),
+    /// The end of an operation, the number of its definition.
+    Operation(usize),
+    /// The end of the text.
+    End,
+    /// Checking would take too long.
+    Aborted,
+}
+
+/// A use of a variable.
+struct Usage<'t> {
+    name: &'t str,
+    at: usize,
+    /// The type of value that is wanted there, and whether there is a default.
+    wanted: Option<(InputType, bool)>,
+}
+
+struct Checker<'c, 't> {
+    schema: &'c Schema,
+    document: &'c Document<'t>,
+    fragments: &'c Fragments<'c, 't>,
+    /// The arguments of `__type`.
+    type_arguments: &'c [ArgumentDef],
+    entries: Vec<Entry>,
+    told: usize,
+    /// How many there are.
+    operations: usize,
+    aborted: bool,
+    too_deep: bool,
+    /// Per definition.
+    usages: Vec<Vec<Usage<'t>>>,
+    operation_names: HashMap<&'t str, usize>,
+    fragment_names: HashMap<&'t str, usize>,
+    /// Fragments whose cycles were looked for.
+    visited: HashSet<&'t str>,
+    /// Directives by the type of a schema that they were seen on; the schema has no name.
+    seen_on_types: HashMap<&'t str, HashMap<&'t str, usize>>,
+    introspection: introspection::State<'t>,
+    overlap: Overlap<'c, 't>,
+}
+
+impl Checker<'_, '_> {
+    fn report(&mut self, message: String, places: impl Into<Vec<usize>>) {
+        // One more than are told: then it is known that there are more.
+        if !self.aborted && self.told <= MOST {
+            self.told += 1;
+            self.entries.push(Entry::Mistake(message, places.into()));
+        }
+    }
+
+    fn mark(&mut self, entry: Entry) {
+        if !self.aborted {
+            self.entries.push(entry);
+        }
+    }
+
+    fn abort(&mut self) {
+        self.mark(Entry::Aborted);
+        self.aborted = true;
+    }
+}
+
+/// The mistakes as they are told.
+struct Told<'t> {
+    list: Vec<Failure>,
+    lines: &'t Lines,
+}
+
+/// Nothing more is told.
+struct Stop;
+
+impl Told<'_> {
+    fn add(&mut self, message: impl Into<String>, places: &[usize]) -> Result<(), Stop> {
+        if self.list.len() >= MOST {
+            let message = "Too many validation errors, error limit reached. Validation aborted.";
+            self.list.push(Failure::new(Code::ValidationFailed, message));
+            return Err(Stop);
+        }
+        let mut failure = Failure::new(Code::ValidationFailed, message);
+        failure.locations = places.iter().map(|place| self.lines.location(*place)).collect();
+        self.list.push(failure);
+        Ok(())
+    }
+
+    fn aborted(&mut self) -> Stop {
+        self.list.push(Failure::new(Code::ValidationFailed, "Validation aborted."));
+        Stop
+    }
+}
+
+/// What is known when the walk has ended.
+struct Ending<'c, 't> {
+    schema: &'c Schema,
+    document: &'c Document<'t>,
+    recursion: Recursion<'c, 't>,
+    usages: Vec<Vec<Usage<'t>>>,
+}
+
+impl Ending<'_, '_> {
+    fn tell(mut self, entries: Vec<Entry>, told: &mut Told<'_>) -> Result<(), Stop> {
+        for entry in entries {
+            match entry {
+                Entry::Mistake(message, places) => told.add(message, &places)?,
+                Entry::Operation(index) => self.variables(index, told)?,
+                Entry::End => self.unused_fragments(told)?,
+                Entry::Aborted => return Err(told.aborted()),
+            }
+        }
+        Ok(())
+    }
+}

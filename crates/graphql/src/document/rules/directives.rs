@@ -1,0 +1,199 @@
+//! Directives and arguments.
+
+use std::collections::HashMap;
+
+use super::Checker;
+use super::suggest::{did_you_mean, similar};
+use super::types::{FieldInfo, InputType};
+use crate::document::syntax::tree::{Argument, Definition, Directive, DirectiveRules, Name, SchemaPart};
+use crate::schema::{DirectiveDef, Schema, TypeId};
+
+/// What uses of a directive have to keep to.
+#[derive(Clone, Copy)]
+enum Rules<'c, 't> {
+    OfSchema(&'c DirectiveDef),
+    /// The request describes it itself.
+    OfRequest(&'c DirectiveRules<'t>),
+}
+
+impl<'c> Rules<'c, '_> {
+    fn repeatable(self) -> bool {
+        matches!(self, Rules::OfRequest(DirectiveRules { repeatable: true, .. }))
+    }
+
+    fn allows(self, location: &str) -> bool {
+        match self {
+            Rules::OfSchema(directive) => directive.locations.iter().any(|one| &**one == location),
+            Rules::OfRequest(directive) => directive.locations.contains(&location),
+        }
+    }
+
+    /// Names of its arguments; those that have to be given with their type.
+    fn arguments(self, schema: &Schema) -> Vec<(&'c str, Option<String>)> {
+        match self {
+            Rules::OfSchema(directive) => {
+                let argument = |argument: &'c crate::schema::ArgumentDef| {
+                    let required = argument.shape.required && argument.default.is_none();
+                    (&*argument.name, required.then(|| schema.show(argument.shape)))
+                };
+                directive.arguments.iter().map(argument).collect()
+            }
+            Rules::OfRequest(directive) => directive.arguments.clone(),
+        }
+    }
+}
+
+/// Those of a list that have the same name, by name, in order.
+fn grouped<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec<usize>)> {
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    let mut index: HashMap<&str, usize> = HashMap::new();
+    for Name { text, at } in names {
+        let group = *index.entry(text).or_insert_with(|| {
+            groups.push((text, Vec::new()));
+            groups.len() - 1
+        });
+        groups[group].1.push(at);
+    }
+    groups
+}
+
+impl<'c, 't> Checker<'c, 't> {
+    fn rules(&self, name: &str) -> Option<Rules<'c, 't>> {
+        // The last of that name in the request, else that of the schema.
+        let own = self.document.definitions.iter().rev().find_map(|definition| match definition {
+            Definition::Schema(SchemaPart { name: Some(known), directive: Some(rules), .. })
+                if *known == name =>
+            {
+                Some(rules)
+            }
+            _ => None,
+        });
+        own.map(Rules::OfRequest).or_else(|| self.schema_directive(name).map(Rules::OfSchema))
+    }
+
+    fn schema_directive(&self, name: &str) -> Option<&'c DirectiveDef> {
+        self.schema.directives().iter().find(|directive| &*directive.name == name)
+    }
+
+    /// Directives that stand somewhere, and their arguments. `field` is the one that they stand on or in.
+    pub(super) fn directives(
+        &mut self,
+        directives: &'c [Directive<'t>],
+        location: &str,
+        field: Option<FieldInfo<'c>>,
+    ) {
+        for directive in directives {
+            self.directive(directive, location, field);
+        }
+    }
+
+    fn directive(&mut self, directive: &'c Directive<'t>, location: &str, field: Option<FieldInfo<'c>>) {
+        let Directive { at, name, arguments } = directive;
+        let rules = self.rules(name);
+        match rules {
+            None => self.report(format!("Unknown directive \"@{name}\"."), [*at]),
+            Some(rules) if !rules.allows(location) => {
+                self.report(format!("Directive \"@{name}\" may not be used on {location}."), [*at]);
+            }
+            Some(_) => {}
+        }
+        let known = rules.map(|rules| rules.arguments(self.schema));
+        for Argument { name: Name { text: given, at }, .. } in arguments {
+            if let Some(known) = &known
+                && !known.iter().any(|(name, _)| name == given)
+            {
+                let hint = did_you_mean(None, &similar(given, known.iter().map(|(name, _)| *name)));
+                let message = format!("Unknown argument \"{given}\" on directive \"@{name}\".{hint}");
+                self.report(message, [*at]);
+            }
+        }
+        self.unique_arguments(arguments);
+        // The arguments of a directive that the schema does not know are taken for those of the field.
+        let wanted = match self.schema_directive(name) {
+            Some(known) => known.arguments.as_slice(),
+            None => field.map(|field| field.arguments).unwrap_or_default(),
+        };
+        for argument in arguments {
+            let wanted = wanted.iter().find(|wanted| &*wanted.name == argument.name.text);
+            let type_ = wanted.map(|wanted| (InputType::of_argument(wanted), wanted.default.is_some()));
+            self.value(&argument.value, type_, false);
+        }
+        for (wanted, type_) in known.unwrap_or_default() {
+            if let Some(type_) = type_
+                && !arguments.iter().any(|given| given.name.text == wanted)
+            {
+                let message = format!(
+                    "Directive \"@{name}\" argument \"{wanted}\" of type \"{type_}\" is required, but it was not provided."
+                );
+                self.report(message, [*at]);
+            }
+        }
+    }
+
+    /// An argument of a field.
+    pub(super) fn argument(
+        &mut self,
+        argument: &'c Argument<'t>,
+        parent: Option<TypeId>,
+        field: Option<FieldInfo<'c>>,
+    ) {
+        let Name { text: name, at } = argument.name;
+        let wanted = field.and_then(|field| field.arguments.iter().find(|wanted| &*wanted.name == name));
+        if let (None, Some(field), Some(parent)) = (wanted, field, parent) {
+            let hint = did_you_mean(None, &similar(name, field.arguments.iter().map(|one| &*one.name)));
+            let (parent, field) = (&self.schema.type_(parent).name, field.name);
+            self.report(format!("Unknown argument \"{name}\" on field \"{parent}.{field}\".{hint}"), [at]);
+        }
+        let type_ = wanted.map(|wanted| (InputType::of_argument(wanted), wanted.default.is_some()));
+        self.value(&argument.value, type_, false);
+    }
+
+    pub(super) fn unique_arguments(&mut self, arguments: &[Argument<'t>]) {
+        if arguments.len() < 2 {
+            return;
+        }
+        for (name, places) in grouped(arguments.iter().map(|argument| argument.name)) {
+            if places.len() > 1 {
+                self.report(format!("There can be only one argument named \"{name}\"."), places);
+            }
+        }
+    }
+
+    pub(super) fn unique_variables(&mut self, variables: &[crate::document::syntax::tree::Variable<'t>]) {
+        if variables.len() < 2 {
+            return;
+        }
+        for (name, places) in grouped(variables.iter().map(|variable| variable.name)) {
+            if places.len() > 1 {
+                self.report(format!("There can be only one variable named \"${name}\"."), places);
+            }
+        }
+    }
+
+    pub(super) fn unique_directives(&mut self, directives: &[Directive<'t>]) {
+        if directives.len() > 1 {
+            self.unique_among(&mut HashMap::new(), directives);
+        }
+    }
+
+    /// Directives of a type and its extensions.
+    pub(super) fn unique_directives_of(&mut self, owner: &'t str, directives: &[Directive<'t>]) {
+        let mut seen = self.seen_on_types.remove(owner).unwrap_or_default();
+        self.unique_among(&mut seen, directives);
+        self.seen_on_types.insert(owner, seen);
+    }
+
+    fn unique_among(&mut self, seen: &mut HashMap<&'t str, usize>, directives: &[Directive<'t>]) {
+        for Directive { name, at, .. } in directives {
+            if self.rules(name).is_none_or(Rules::repeatable) {
+                continue;
+            }
+            if let Some(first) = seen.get(name) {
+                let message = format!("The directive \"@{name}\" can only be used once at this location.");
+                self.report(message, [*first, *at]);
+            } else {
+                seen.insert(name, *at);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Which fragments lead to which.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Checker, DEEPEST, Ending, Fragments, Stop, Told};
+use crate::document::syntax::tree::{Definition, Fragment, Operation, Spread};
+
+/// The spreads that lead to a fragment from another, and the place of each fragment among them.
+#[derive(Default)]
+struct Path<'c, 't> {
+    spreads: Vec<&'c Spread<'t>>,
+    begins: HashMap<&'t str, usize>,
+}
+
+impl<'c, 't> Checker<'c, 't> {
+    /// Complains of the ways that lead from a fragment back to it.
+    pub(super) fn cycles(&mut self, fragment: &'c Fragment<'t>) {
+        self.follow(fragment, &mut Path::default());
+    }
+
+    fn follow(&mut self, fragment: &'c Fragment<'t>, path: &mut Path<'c, 't>) {
+        let name = fragment.name.text;
+        if !self.visited.insert(name) {
+            return;
+        }
+        if path.spreads.len() > DEEPEST {
+            self.too_deep = true;
+            return;
+        }
+        path.begins.insert(name, path.spreads.len());
+        for spread in fragment.set.spreads() {
+            let next = spread.name.text;
+            path.spreads.push(spread);
+            if let Some(begin) = path.begins.get(next) {
+                let cycle = &path.spreads[*begin..];
+                let via = cycle[..cycle.len() - 1].iter();
+                let via: Vec<String> = via.map(|spread| format!("\"{}\"", spread.name.text)).collect();
+                let via = if via.is_empty() { String::new() } else { format!(" via {}", via.join(", ")) };
+                let places: Vec<usize> = cycle.iter().map(|spread| spread.at).collect();
+                self.report(format!("Cannot spread fragment \"{next}\" within itself{via}."), places);
+            } else if let Some(next) = self.fragments.get(next) {
+                self.follow(next, path);
+            }
+            path.spreads.pop();
+        }
+        path.begins.remove(name);
+    }
+}
+
+/// Which fragments operations use, and how much looking them up may still cost.
+pub struct Recursion<'c, 't> {
+    fragments: &'c Fragments<'c, 't>,
+    /// By the names that operations spread, sorted: the number of a list.
+    known: HashMap<Vec<&'t str>, usize>,
+    lists: Vec<List<'c, 't>>,
+    budget: usize,
+}
+
+struct List<'c, 't> {
+    fragments: Vec<&'c Fragment<'t>>,
+    /// The usages of variables in them, once counted.
+    usages: Option<usize>,
+}
+
+impl<'c, 't> Recursion<'c, 't> {
+    pub(super) fn new(fragments: &'c Fragments<'c, 't>) -> Self {
+        Self { fragments, known: HashMap::new(), lists: Vec::new(), budget: 50_000 }
+    }
+
+    fn spend(&mut self, cost: usize) -> Option<()> {
+        self.budget = self.budget.checked_sub(cost)?;
+        Some(())
+    }
+
+    /// All fragments that the operations use, the number of a list; none if that would take too long.
+    pub(super) fn of_operations(&mut self, operations: &[&'c Operation<'t>]) -> Option<usize> {
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut names: Vec<&'t str> = Vec::new();
+        let mut add = |names: &mut Vec<&'t str>, found: Vec<&'c Spread<'t>>| {
+            names.extend(found.iter().map(|spread| spread.name.text).filter(|name| seen.insert(name)));
+        };
+        for operation in operations {
+            add(&mut names, operation.set.spreads());
+        }
+        let mut key = names.clone();
+        key.sort_unstable();
+        if let Some(known) = self.known.get(&key) {
+            return Some(*known);
+        }
+        self.spend(names.len())?;
+        let mut fragments = Vec::new();
+        let mut index = 0;
+        while let Some(name) = names.get(index) {
+            index += 1;
+            if let Some(fragment) = self.fragments.get(name).copied() {
+                fragments.push(fragment);
+                let found = fragment.set.spreads();
+                self.spend(found.len())?;
+                add(&mut names, found);
+            }
+        }
+        self.lists.push(List { fragments, usages: None });
+        self.known.insert(key, self.lists.len() - 1);
+        Some(self.lists.len() - 1)
+    }
+
+    pub(super) fn list(&self, list: usize) -> &[&'c Fragment<'t>] {
+        &self.lists[list].fragments
+    }
+
+    /// Counts the usages of variables in the fragments of a list, and again for each operation that has them.
+    pub(super) fn pay_for_usages(&mut self, list: usize, counts: impl Iterator<Item = usize>) -> Option<()> {
+        let counted = self.lists[list].usages;
+        let total = counted.unwrap_or_else(|| counts.sum());
+        if counted.is_none() {
+            self.spend(self.lists[list].fragments.len())?;
+            self.spend(total)?;
+            self.lists[list].usages = Some(total);
+        }
+        self.spend(total)
+    }
+}
+
+impl Ending<'_, '_> {
+    pub(super) fn unused_fragments(&mut self, told: &mut Told<'_>) -> Result<(), Stop> {
+        let definitions = &self.document.definitions;
+        let operations: Vec<&Operation<'_>> = self.document.operations().collect();
+        let list = self.recursion.of_operations(&operations).ok_or_else(|| told.aborted())?;
+        let used: HashSet<&str> =
+            self.recursion.list(list).iter().map(|fragment| fragment.name.text).collect();
+        for definition in definitions {
+            if let Definition::Fragment(fragment) = definition
+                && !used.contains(fragment.name.text)
+            {
+                let message = format!("Fragment \"{}\" is never used.", fragment.name.text);
+                told.add(message, &[fragment.at])?;
+            }
+        }
+        Ok(())
+    }
+}

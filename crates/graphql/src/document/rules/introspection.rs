@@ -1,0 +1,86 @@
+//! How deep a question about the schema may nest its lists.
+
+use std::collections::HashMap;
+
+use super::{Checker, DEEPEST};
+use crate::document::syntax::tree::{Field, Selection, Set};
+
+/// So many lists in lists are too many.
+const MOST_LISTS: usize = 3;
+
+/// What is known of fragments, by the depth at which they are entered.
+#[derive(Default)]
+pub struct State<'t> {
+    fine: HashMap<&'t str, usize>,
+    too_deep: HashMap<&'t str, usize>,
+    /// In a field that was complained of: what is inside is left alone.
+    inside: bool,
+}
+
+impl State<'_> {
+    pub(super) fn leave(&mut self) {
+        self.inside = false;
+    }
+}
+
+/// One look from a field downwards.
+struct Look<'t> {
+    visited: HashMap<&'t str, usize>,
+    lists: usize,
+    steps: usize,
+}
+
+impl<'c, 't> Checker<'c, 't> {
+    /// Complains of a field with too many lists in lists; tells whether it did.
+    pub(super) fn introspection_depth(&mut self, field: &'c Field<'t>) -> bool {
+        if self.introspection.inside || !matches!(field.name, "__schema" | "__type") {
+            return false;
+        }
+        let Some(set) = &field.set else { return false };
+        if !self.exceeds(set, &mut Look { visited: HashMap::new(), lists: 0, steps: 0 }) {
+            return false;
+        }
+        self.report("Maximum introspection depth exceeded".to_owned(), [field.at]);
+        self.introspection.inside = true;
+        true
+    }
+
+    fn exceeds(&mut self, set: &'c Set<'t>, look: &mut Look<'t>) -> bool {
+        if look.steps > DEEPEST {
+            self.too_deep = true;
+            return false;
+        }
+        look.steps += 1;
+        let found = set.selections.iter().any(|selection| match selection {
+            Selection::Field(field) => {
+                let list = matches!(field.name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
+                look.lists += usize::from(list);
+                let found =
+                    look.lists >= MOST_LISTS || field.set.as_ref().is_some_and(|set| self.exceeds(set, look));
+                look.lists -= usize::from(list);
+                found
+            }
+            Selection::Inline(inline) => self.exceeds(&inline.set, look),
+            Selection::Spread(spread) => self.exceeds_in_fragment(spread.name.text, look),
+        });
+        look.steps -= 1;
+        found
+    }
+
+    fn exceeds_in_fragment(&mut self, name: &'t str, look: &mut Look<'t>) -> bool {
+        let depth = look.lists;
+        if self.introspection.too_deep.get(name).is_some_and(|known| *known <= depth) {
+            return true;
+        }
+        let covers = |known: Option<&usize>| known.is_some_and(|known| *known >= depth);
+        if covers(look.visited.get(name)) || covers(self.introspection.fine.get(name)) {
+            return false;
+        }
+        let Some(fragment) = self.fragments.get(name) else { return false };
+        look.visited.insert(name, depth);
+        let found = self.exceeds(&fragment.set, look);
+        let kept = if found { &mut self.introspection.too_deep } else { &mut self.introspection.fine };
+        kept.insert(name, depth);
+        found
+    }
+}

@@ -1,0 +1,101 @@
+//! A conflict between fields, and how it is told.
+
+use crate::document::syntax::tree::{Literal, Name, Value};
+use crate::document::syntax::{block_text, string_text};
+
+/// Longer explanations are cut off.
+const LONGEST: usize = 1_000;
+/// So many places are told of either side.
+const MOST_PLACES: usize = 20;
+
+/// Two fields that cannot come under one name.
+pub struct Conflict<'t> {
+    name: &'t str,
+    reason: String,
+    /// The places of one field and of the fields in it, and those of the other.
+    sides: [Vec<usize>; 2],
+}
+
+impl<'t> Conflict<'t> {
+    pub fn new(name: &'t str, reason: String, one: usize, other: usize) -> Self {
+        Self { name, reason, sides: [vec![one], vec![other]] }
+    }
+
+    /// The conflict that those of the fields inside amount to.
+    pub fn of_inner(name: &'t str, one: usize, other: usize, inner: &[Conflict<'_>]) -> Option<Self> {
+        if inner.is_empty() {
+            return None;
+        }
+        let mut reason = String::new();
+        for Conflict { name, reason: why, .. } in inner {
+            let and = if reason.is_empty() { "" } else { " and " };
+            reason += &format!("{and}subfields \"{}\" conflict because {why}", abbreviated(name));
+            if reason.len() > LONGEST {
+                break;
+            }
+        }
+        let mut sides = [vec![one], vec![other]];
+        for (side, places) in sides.iter_mut().enumerate() {
+            for conflict in inner {
+                let found = &conflict.sides[side];
+                let left = MOST_PLACES - places.len();
+                // The innermost come last.
+                places.extend(&found[found.len().saturating_sub(left)..]);
+                if places.len() == MOST_PLACES {
+                    break;
+                }
+            }
+        }
+        Some(Self { name, reason: abbreviated(&reason), sides })
+    }
+
+    /// The message and the places.
+    pub fn told(self) -> (String, Vec<usize>) {
+        let Self { name, reason, sides: [one, other] } = self;
+        let name = abbreviated(name);
+        let advice = "Use different aliases on the fields to fetch both if this was intentional.";
+        let message = format!("Fields \"{name}\" conflict because {reason}. {advice}");
+        (message, [one, other].concat())
+    }
+}
+
+/// A text that is not too long; it has no other letters than those of names.
+pub fn abbreviated(text: &str) -> String {
+    match text.get(..LONGEST) {
+        Some(start) if text.len() > LONGEST => format!("{start}..."),
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether two values are written alike, but for the order of keys.
+pub fn same_value(one: &Value<'_>, other: &Value<'_>) -> bool {
+    match (&one.literal, &other.literal) {
+        (Literal::Variable(one), Literal::Variable(other))
+        | (Literal::Int(one), Literal::Int(other))
+        | (Literal::Float(one), Literal::Float(other))
+        | (Literal::Enum(one), Literal::Enum(other)) => one == other,
+        (Literal::String(one), Literal::String(other)) => {
+            one == other || string_text(one) == string_text(other)
+        }
+        (Literal::Block(one), Literal::Block(other)) => one == other || block_text(one) == block_text(other),
+        (Literal::Boolean(one), Literal::Boolean(other)) => one == other,
+        (Literal::Null, Literal::Null) => true,
+        (Literal::List(one), Literal::List(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_value(one, other))
+        }
+        (Literal::Object(one), Literal::Object(other)) => {
+            let (one, other) = (sorted(one), sorted(other));
+            one.len() == other.len()
+                && one.iter().zip(&other).all(|((one_name, one), (other_name, other))| {
+                    one_name == other_name && same_value(one, other)
+                })
+        }
+        _ => false,
+    }
+}
+
+fn sorted<'v, 't>(fields: &'v [(Name<'t>, Value<'t>)]) -> Vec<(&'t str, &'v Value<'t>)> {
+    let mut fields: Vec<_> = fields.iter().map(|(name, value)| (name.text, value)).collect();
+    fields.sort_by_key(|(name, _)| *name);
+    fields
+}

@@ -1,0 +1,73 @@
+//! The variables of an operation: those it declares, and those that it and its fragments use.
+
+use std::collections::{HashMap, HashSet};
+
+use super::types::InputType;
+use super::{Ending, Stop, Told, Usage};
+use crate::document::syntax::tree::{Definition, Literal, Variable};
+
+impl<'t> Ending<'_, 't> {
+    pub(super) fn variables(&mut self, index: usize, told: &mut Told<'_>) -> Result<(), Stop> {
+        let Definition::Operation(operation) = &self.document.definitions[index] else { return Ok(()) };
+        let list = self.recursion.of_operations(&[operation]).ok_or_else(|| told.aborted())?;
+        let fragments = self.recursion.list(list);
+        let of_fragments: Vec<usize> = fragments.iter().map(|fragment| self.place_of(fragment.at)).collect();
+        let counts = of_fragments.iter().map(|index| self.usages[*index].len());
+        self.recursion.pay_for_usages(list, counts).ok_or_else(|| told.aborted())?;
+        let usages: Vec<&Usage<'t>> =
+            std::iter::once(index).chain(of_fragments).flat_map(|index| &self.usages[index]).collect();
+        let declared: HashMap<&str, &Variable<'_>> =
+            operation.variables.iter().map(|variable| (variable.name.text, variable)).collect();
+        let name = operation.name.map(|name| name.text);
+        for Usage { name: used, at, .. } in &usages {
+            if !declared.contains_key(used) {
+                let by = name.map(|name| format!(" by operation \"{name}\"")).unwrap_or_default();
+                let message = format!("Variable \"${used}\" is not defined{by}.");
+                told.add(message, &[*at, operation.at])?;
+            }
+        }
+        let used: HashSet<&str> = usages.iter().map(|usage| usage.name).collect();
+        for Variable { name: variable, at, .. } in &operation.variables {
+            if !used.contains(variable.text) {
+                let within = name.map(|name| format!(" in operation \"{name}\"")).unwrap_or_default();
+                let message = format!("Variable \"${}\" is never used{within}.", variable.text);
+                told.add(message, &[*at])?;
+            }
+        }
+        for usage in &usages {
+            if let Some(variable) = declared.get(usage.name) {
+                self.position(variable, usage, told)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place_of(&self, at: usize) -> usize {
+        let begins = |definition: &Definition<'_>| match definition {
+            Definition::Operation(operation) => operation.at,
+            Definition::Fragment(fragment) => fragment.at,
+            Definition::Schema(part) => part.at,
+        };
+        self.document.definitions.partition_point(|definition| begins(definition) < at)
+    }
+
+    /// Complains of a variable that may hold what is not wanted where it is used.
+    fn position(&self, variable: &Variable<'_>, usage: &Usage<'_>, told: &mut Told<'_>) -> Result<(), Stop> {
+        let Some((wanted, has_default)) = &usage.wanted else { return Ok(()) };
+        let Some(type_) = InputType::of(self.schema, &variable.type_) else { return Ok(()) };
+        let never_null =
+            variable.default.as_ref().is_some_and(|value| !matches!(value.literal, Literal::Null));
+        let allowed = if wanted.is_non_null() && !type_.is_non_null() {
+            (never_null || *has_default) && type_.fits(&wanted.nullable())
+        } else {
+            type_.fits(wanted)
+        };
+        if allowed {
+            return Ok(());
+        }
+        let (name, type_, wanted) = (usage.name, type_.show(self.schema), wanted.show(self.schema));
+        let message =
+            format!("Variable \"${name}\" of type \"{type_}\" used in position expecting type \"{wanted}\".");
+        told.add(message, &[variable.at, usage.at])
+    }
+}

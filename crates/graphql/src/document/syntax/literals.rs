@@ -1,0 +1,185 @@
+//! Numbers and texts: where they end, what is wrong with them, what they stand for.
+
+use super::Fault;
+use super::lexer::character;
+
+/// The end of the number that begins at `start`, and whether it is a fraction.
+pub fn number_end(text: &str, start: usize) -> Result<(usize, bool), Fault> {
+    let bytes = text.as_bytes();
+    let digits = |from: usize| match bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count() {
+        0 => Err(no_digit(text, from)),
+        count => Ok(from + count),
+    };
+    let mut at = start + usize::from(bytes[start] == b'-');
+    let mut float = false;
+    if bytes.get(at) == Some(&b'0') {
+        at += 1;
+        if bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            let found = character(text, at);
+            return Err(Fault::new(at, format_args!("Invalid number, unexpected digit after 0: {found}.")));
+        }
+    } else {
+        at = digits(at)?;
+    }
+    if bytes.get(at) == Some(&b'.') {
+        float = true;
+        at = digits(at + 1)?;
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        float = true;
+        let signed = matches!(bytes.get(at + 1), Some(b'+' | b'-'));
+        at = digits(at + 1 + usize::from(signed))?;
+    }
+    // Nothing may follow that could be taken for a part of it.
+    match bytes.get(at) {
+        Some(b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z') => Err(no_digit(text, at)),
+        _ => Ok((at, float)),
+    }
+}
+
+fn no_digit(text: &str, at: usize) -> Fault {
+    Fault::new(at, format_args!("Invalid number, expected digit but got: {}.", character(text, at)))
+}
+
+/// The end of the text that begins with a quote, or with three, at `start`.
+pub fn string_end(text: &str, start: usize, block: bool) -> Result<usize, Fault> {
+    let bytes = text.as_bytes();
+    let mut at = start + if block { 3 } else { 1 };
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' if !block => return Ok(at + 1),
+            b'"' if bytes[at..].starts_with(b"\"\"\"") => return Ok(at + 3),
+            b'\\' if !block => at += escape(text, at)?.1,
+            b'\\' if bytes[at..].starts_with(b"\\\"\"\"") => at += 4,
+            b'\n' | b'\r' if !block => break,
+            _ => at += 1,
+        }
+    }
+    Err(Fault::new(at, "Unterminated string."))
+}
+
+/// What the `\` at `at` and what follows stand for, and how many bytes that is.
+fn escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
+    let byte = |offset: usize| text.as_bytes().get(at + offset).copied();
+    let simple = match byte(1) {
+        Some(b'u') if byte(2) == Some(b'{') => return long_escape(text, at),
+        Some(b'u') => return short_escape(text, at),
+        Some(same @ (b'"' | b'\\' | b'/')) => char::from(same),
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        _ => {
+            let shown = units(text, at, 2);
+            return Err(Fault::new(at, format_args!("Invalid character escape sequence: \"{shown}\".")));
+        }
+    };
+    Ok((simple, 2))
+}
+
+fn bad_unicode(text: &str, at: usize, size: usize) -> Fault {
+    Fault::new(at, format_args!("Invalid Unicode escape sequence: \"{}\".", units(text, at, size)))
+}
+
+/// `\u{1F600}`
+fn long_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
+    const LONGEST: usize = 12;
+    let mut point: u32 = 0;
+    let mut size = 3;
+    while size < LONGEST {
+        let byte = text.as_bytes().get(at + size).copied().unwrap_or_default();
+        size += 1;
+        if byte == b'}' {
+            match char::from_u32(point) {
+                Some(found) if size >= 5 => return Ok((found, size)),
+                _ => break,
+            }
+        }
+        let Some(digit) = char::from(byte).to_digit(16) else { break };
+        point = point << 4 | digit;
+        // More would not fit.
+        if point > i32::MAX.cast_unsigned() {
+            break;
+        }
+    }
+    Err(bad_unicode(text, at, size))
+}
+
+/// `\u00e9`, or two of them for what needs two units.
+fn short_escape(text: &str, at: usize) -> Result<(char, usize), Fault> {
+    let unit = |from: usize| {
+        let digits = text.as_bytes().get(from..from + 4)?;
+        let digit =
+            |value: u16, byte: &u8| Some(value << 4 | u16::try_from(char::from(*byte).to_digit(16)?).ok()?);
+        digits.iter().try_fold(0, digit)
+    };
+    let Some(first) = unit(at + 2) else { return Err(bad_unicode(text, at, 6)) };
+    if let Some(found) = char::from_u32(u32::from(first)) {
+        return Ok((found, 6));
+    }
+    let second = if text[at + 6..].starts_with("\\u") { unit(at + 8) } else { None };
+    let pair = second.and_then(|second| char::decode_utf16([first, second]).next()?.ok());
+    pair.map(|found| (found, 12)).ok_or_else(|| bad_unicode(text, at, 6))
+}
+
+/// So many UTF-16 units of the text.
+fn units(text: &str, at: usize, count: usize) -> String {
+    let units: Vec<u16> = text[at..].encode_utf16().take(count).collect();
+    String::from_utf16_lossy(&units)
+}
+
+/// What a text in quotes stands for; it has no mistakes.
+pub fn string_text(written: &str) -> String {
+    let inner = &written[1..written.len() - 1];
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(start) = rest.find('\\') {
+        out.push_str(&rest[..start]);
+        let Ok((found, size)) = escape(rest, start) else { break };
+        out.push(found);
+        rest = &rest[start + size..];
+    }
+    out + rest
+}
+
+/// What a text in three quotes stands for: without the margin that its lines share.
+pub fn block_text(written: &str) -> String {
+    let inner = written[3..written.len() - 3].replace("\\\"\"\"", "\"\"\"").replace("\r\n", "\n");
+    let lines: Vec<&str> = inner.split(['\n', '\r']).collect();
+    let margin = |line: &str| line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let full = |line: &&str| margin(line) < line.len();
+    let common = lines.iter().skip(1).filter(|line| full(line)).map(|line| margin(line)).min();
+    let Some(first) = lines.iter().position(&full) else { return String::new() };
+    let last = lines.iter().rposition(full).unwrap_or(first);
+    let cut = |(index, line): (usize, &&'_ str)| match (index, common) {
+        (0, _) => (*line).to_owned(),
+        (_, None) => String::new(),
+        (_, Some(common)) => line.get(common..).unwrap_or_default().to_owned(),
+    };
+    let cut: Vec<String> = lines.iter().enumerate().map(cut).collect();
+    cut[first..=last].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_stand_for_what_their_escapes_mean() {
+        assert_eq!(string_text(r#""a\n\"\u00e9\u{1F600}\uD83D\uDE00z""#), "a\n\"é😀😀z");
+        assert_eq!(string_text("\"\""), "");
+    }
+
+    #[test]
+    fn blocks_lose_the_margin_that_their_lines_share() {
+        let check =
+            |inner: &str, expect: &str| assert_eq!(block_text(&format!("\"\"\"{inner}\"\"\"")), expect);
+        check("", "");
+        check("a", "a");
+        check("\n    a\n      b\r\n\r    c\n  ", "a\n  b\n\nc");
+        check("  a\n  b", "  a\nb");
+        check("say \\\"\"\"", "say \"\"\"");
+        check("\n \n", "");
+    }
+}

@@ -1,0 +1,282 @@
+//! The grammar of requests.
+
+use super::Fault;
+use super::cursor::{Parsed, Parser};
+use super::lexer::Kind;
+use super::tree::{
+    Argument, Definition, Directive, Document, Field, Form, Fragment, Inline, Literal, Name, Operation,
+    Selection, Set, Spread, Task, Type, Value, Variable,
+};
+
+/// The tree of a text that nests no deeper than `deepest`, or the first mistake in it.
+pub fn parse(text: &str, deepest: usize) -> Parsed<Document<'_>> {
+    let mut parser = Parser::new(text, deepest);
+    let definitions = parser.many(Kind::Start, Parser::definition, Kind::End)?;
+    Ok(Document { definitions, descriptions: parser.descriptions })
+}
+
+impl<'t> Parser<'t> {
+    fn definition(&mut self) -> Parsed<Definition<'t>> {
+        if self.peek(Kind::BraceL) {
+            return self.operation();
+        }
+        let described = self.has_description();
+        let keyword = if described { self.lookahead()? } else { self.token };
+        if described && keyword.kind == Kind::BraceL {
+            return Err(
+                self.fault("Unexpected description, descriptions are not supported on shorthand queries.")
+            );
+        }
+        if keyword.kind != Kind::Name {
+            return Err(self.unexpected(keyword));
+        }
+        match self.written(keyword) {
+            word
+            @ ("schema" | "scalar" | "type" | "interface" | "union" | "enum" | "input" | "directive") => {
+                self.schema_part(word)
+            }
+            "query" | "mutation" | "subscription" => self.operation(),
+            "fragment" => self.fragment(),
+            _ if described => {
+                Err(self.fault("Unexpected description, only GraphQL definitions support descriptions."))
+            }
+            "extend" => self.extension(),
+            _ => Err(self.unexpected(keyword)),
+        }
+    }
+
+    fn has_description(&self) -> bool {
+        self.peek(Kind::String) || self.peek(Kind::Block)
+    }
+
+    pub fn description(&mut self) -> Parsed<()> {
+        if self.has_description() {
+            let token = self.advance()?;
+            self.descriptions.push(token.start..token.end);
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self) -> Parsed<Definition<'t>> {
+        let at = self.token.start;
+        if self.peek(Kind::BraceL) {
+            let (variables, directives, set) = (Vec::new(), Vec::new(), self.set()?);
+            let operation = Operation { at, task: Task::Query, name: None, variables, directives, set };
+            return Ok(Definition::Operation(operation));
+        }
+        self.description()?;
+        let task = self.task()?;
+        let name = if self.peek(Kind::Name) { Some(self.name()?) } else { None };
+        let variables = self.optional_many(Kind::ParenL, Self::variable_definition, Kind::ParenR)?;
+        let directives = self.directives(false)?;
+        let set = self.set()?;
+        Ok(Definition::Operation(Operation { at, task, name, variables, directives, set }))
+    }
+
+    pub fn task(&mut self) -> Parsed<Task> {
+        let token = self.expect(Kind::Name)?;
+        match self.written(token) {
+            "query" => Ok(Task::Query),
+            "mutation" => Ok(Task::Mutation),
+            "subscription" => Ok(Task::Subscription),
+            _ => Err(self.unexpected(token)),
+        }
+    }
+
+    fn variable_definition(&mut self) -> Parsed<Variable<'t>> {
+        let at = self.token.start;
+        self.description()?;
+        let name = self.variable()?;
+        self.expect(Kind::Colon)?;
+        let type_ = self.type_()?;
+        let default = if self.accept(Kind::Equals)? { Some(self.value(true)?) } else { None };
+        let directives = self.directives(true)?;
+        Ok(Variable { at, name, type_, default, directives })
+    }
+
+    fn variable(&mut self) -> Parsed<Name<'t>> {
+        self.expect(Kind::Dollar)?;
+        self.name()
+    }
+
+    fn fragment(&mut self) -> Parsed<Definition<'t>> {
+        let at = self.token.start;
+        self.description()?;
+        self.expect_word("fragment")?;
+        if self.means("on") {
+            return Err(self.unexpected(self.token));
+        }
+        let name = self.name()?;
+        self.expect_word("on")?;
+        let condition = self.name()?;
+        let directives = self.directives(false)?;
+        let set = self.set()?;
+        Ok(Definition::Fragment(Fragment { at, name, condition, directives, set }))
+    }
+
+    // Selections.
+
+    fn set(&mut self) -> Parsed<Set<'t>> {
+        let at = self.token.start;
+        let selections = self.deeper(|parser| parser.many(Kind::BraceL, Self::selection, Kind::BraceR))?;
+        Ok(Set { at, selections })
+    }
+
+    fn selection(&mut self) -> Parsed<Selection<'t>> {
+        if !self.peek(Kind::Spread) {
+            return self.field().map(Selection::Field);
+        }
+        let at = self.advance()?.start;
+        let conditional = self.accept_word("on")?;
+        if !conditional && self.peek(Kind::Name) {
+            let name = self.name()?;
+            return Ok(Selection::Spread(Spread { at, name, directives: self.directives(false)? }));
+        }
+        let condition = if conditional { Some(self.name()?) } else { None };
+        let directives = self.directives(false)?;
+        let set = self.set()?;
+        Ok(Selection::Inline(Inline { at, condition, directives, set }))
+    }
+
+    fn field(&mut self) -> Parsed<Field<'t>> {
+        let Name { text: first, at } = self.name()?;
+        let (alias, name) =
+            if self.accept(Kind::Colon)? { (Some(first), self.name()?.text) } else { (None, first) };
+        let arguments = self.arguments(false)?;
+        let directives = self.directives(false)?;
+        let set = if self.peek(Kind::BraceL) { Some(self.set()?) } else { None };
+        Ok(Field { at, alias, name, arguments, directives, set })
+    }
+
+    fn arguments(&mut self, constant: bool) -> Parsed<Vec<Argument<'t>>> {
+        let item = if constant { Self::argument::<true> } else { Self::argument::<false> };
+        self.optional_many(Kind::ParenL, item, Kind::ParenR)
+    }
+
+    fn argument<const CONSTANT: bool>(&mut self) -> Parsed<Argument<'t>> {
+        let name = self.name()?;
+        self.expect(Kind::Colon)?;
+        Ok(Argument { name, value: self.value(CONSTANT)? })
+    }
+
+    pub fn directives(&mut self, constant: bool) -> Parsed<Vec<Directive<'t>>> {
+        let mut directives = Vec::new();
+        while self.peek(Kind::At) {
+            let at = self.advance()?.start;
+            let name = self.name()?.text;
+            directives.push(Directive { at, name, arguments: self.arguments(constant)? });
+        }
+        Ok(directives)
+    }
+
+    // Names, types, values.
+
+    pub fn name(&mut self) -> Parsed<Name<'t>> {
+        let token = self.expect(Kind::Name)?;
+        Ok(Name { text: self.written(token), at: token.start })
+    }
+
+    pub fn type_(&mut self) -> Parsed<Type<'t>> {
+        let at = self.token.start;
+        let form = if self.accept(Kind::BracketL)? {
+            let inner = self.deeper(Self::type_)?;
+            self.expect(Kind::BracketR)?;
+            Form::List(Box::new(inner))
+        } else {
+            Form::Named(self.name()?.text)
+        };
+        let type_ = Type { at, form };
+        let required = self.accept(Kind::Bang)?;
+        Ok(if required { Type { at, form: Form::NonNull(Box::new(type_)) } } else { type_ })
+    }
+
+    /// A value; no variables are in one that is `constant`.
+    pub fn value(&mut self, constant: bool) -> Parsed<Value<'t>> {
+        let token = self.token;
+        let written = self.written(token);
+        let literal = match token.kind {
+            Kind::BracketL => {
+                let item = |parser: &mut Self| parser.value(constant);
+                Literal::List(self.deeper(|parser| parser.any(Kind::BracketR, item))?)
+            }
+            Kind::BraceL => {
+                let item = |parser: &mut Self| {
+                    let name = parser.name()?;
+                    parser.expect(Kind::Colon)?;
+                    Ok((name, parser.value(constant)?))
+                };
+                Literal::Object(self.deeper(|parser| parser.any(Kind::BraceR, item))?)
+            }
+            Kind::Dollar if constant => {
+                self.advance()?;
+                if !self.peek(Kind::Name) {
+                    return Err(self.unexpected(token));
+                }
+                let name = self.written(self.token);
+                let message = format!("Unexpected variable \"${name}\" in constant value.");
+                return Err(Fault::new(token.start, message));
+            }
+            Kind::Dollar => Literal::Variable(self.variable()?.text),
+            Kind::Int | Kind::Float | Kind::String | Kind::Block | Kind::Name => {
+                self.advance()?;
+                match (token.kind, written) {
+                    (Kind::Int, _) => Literal::Int(written),
+                    (Kind::Float, _) => Literal::Float(written),
+                    (Kind::String, _) => Literal::String(written),
+                    (Kind::Block, _) => Literal::Block(written),
+                    (_, "true") => Literal::Boolean(true),
+                    (_, "false") => Literal::Boolean(false),
+                    (_, "null") => Literal::Null,
+                    _ => Literal::Enum(written),
+                }
+            }
+            _ => return Err(self.unexpected(token)),
+        };
+        Ok(Value { at: token.start, literal })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, at: usize, expect: &str) {
+        let expect = Fault::Mistake { message: format!("Syntax Error: {expect}"), at };
+        assert_eq!(parse(text, 50).map(|_| ()), Err(expect), "{text}");
+    }
+
+    #[test]
+    fn the_first_mistake_is_told_in_the_words_of_graphql_js() {
+        check("", 0, "Unexpected <EOF>.");
+        check("# nothing", 9, "Unexpected <EOF>.");
+        check("{", 1, "Expected Name, found <EOF>.");
+        check("{ a ?", 4, "Unexpected character: \"?\".");
+        check("{ a é", 4, "Unexpected character: U+00E9.");
+        check("{ a(b: \"c", 9, "Unterminated string.");
+        check("{ a(b: \"\\q\") }", 8, "Invalid character escape sequence: \"\\q\".");
+        check("{ a(b: \"\\u12\") }", 8, "Invalid Unicode escape sequence: \"\\u12\")\".");
+        check("{ a(b: \"\\u{}\") }", 8, "Invalid Unicode escape sequence: \"\\u{}\".");
+        check("{ a(b: 1a) }", 8, "Invalid number, expected digit but got: \"a\".");
+        check("{ a(b: 01) }", 8, "Invalid number, unexpected digit after 0: \"1\".");
+        check("{ a(b: -) }", 8, "Invalid number, expected digit but got: \")\".");
+        check("a", 0, "Unexpected Name \"a\".");
+        check("{ a(b: ) }", 7, "Unexpected \")\".");
+        check("{ a() }", 4, "Expected Name, found \")\".");
+        check("query ($a: B = $c) { a }", 15, "Unexpected variable \"$c\" in constant value.");
+        check("fragment on on A { a }", 9, "Unexpected Name \"on\".");
+        check("fragment F A { a }", 11, "Expected \"on\", found Name \"A\".");
+        check(
+            "{ a } \"b\" { c }",
+            6,
+            "Unexpected description, descriptions are not supported on shorthand queries.",
+        );
+        check("{ a: \"b\" }", 5, "Expected Name, found String \"b\".");
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_not_looked_at() {
+        let nested = |count: usize| format!("{}a{}", "{a".repeat(count), "}".repeat(count));
+        assert!(parse(&nested(50), 50).is_ok());
+        assert_eq!(parse(&nested(51), 50).map(|_| ()), Err(Fault::TooDeep));
+    }
+}

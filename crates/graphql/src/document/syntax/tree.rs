@@ -1,0 +1,279 @@
+//! The parts of a request, each with the byte where it begins.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// A whole text.
+#[derive(Debug)]
+pub struct Document<'t> {
+    /// What it defines, in order.
+    pub definitions: Vec<Definition<'t>>,
+    /// Where it describes something for people.
+    pub descriptions: Vec<Range<usize>>,
+}
+
+impl<'t> Document<'t> {
+    /// Everything that is selected, and every directive on it: what the time of checking it depends on.
+    pub fn selections(&self) -> usize {
+        let each = self.definitions.iter().map(|definition| match definition {
+            Definition::Operation(operation) => weight(&operation.directives) + operation.set.selections(),
+            Definition::Fragment(fragment) => weight(&fragment.directives) + fragment.set.selections(),
+            Definition::Schema(_) => 0,
+        });
+        each.sum()
+    }
+
+    /// The fragments that queries use.
+    pub fn used_by_queries(&self) -> HashSet<&'t str> {
+        let queries = self.operations().filter(|operation| operation.task == Task::Query);
+        let mut sets: Vec<&Set<'t>> = queries.map(|operation| &operation.set).collect();
+        let mut used = HashSet::new();
+        while let Some(set) = sets.pop() {
+            let names: Vec<_> = set.spreads().iter().map(|spread| spread.name.text).collect();
+            let new: Vec<_> = names.into_iter().filter(|name| used.insert(*name)).collect();
+            sets.extend(self.definitions.iter().filter_map(|definition| match definition {
+                Definition::Fragment(fragment) if new.contains(&fragment.name.text) => Some(&fragment.set),
+                _ => None,
+            }));
+        }
+        used
+    }
+
+    /// The operations among them.
+    pub fn operations(&self) -> impl Iterator<Item = &Operation<'t>> {
+        self.definitions.iter().filter_map(|definition| match definition {
+            Definition::Operation(operation) => Some(operation),
+            _ => None,
+        })
+    }
+}
+
+impl<'t> Set<'t> {
+    /// The spreads in it and in all sets in it: its own first, then those of the last set in it.
+    pub fn spreads(&self) -> Vec<&Spread<'t>> {
+        let mut found = Vec::new();
+        let mut sets = vec![self];
+        while let Some(set) = sets.pop() {
+            for selection in &set.selections {
+                match selection {
+                    Selection::Spread(spread) => found.push(spread),
+                    Selection::Field(field) => sets.extend(&field.set),
+                    Selection::Inline(inline) => sets.push(&inline.set),
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What stands at the top of a text.
+#[derive(Debug)]
+pub enum Definition<'t> {
+    /// A query, mutation or subscription.
+    Operation(Operation<'t>),
+    /// A named fragment.
+    Fragment(Fragment<'t>),
+    /// A part of a schema, which no request can use.
+    Schema(SchemaPart<'t>),
+}
+
+/// A name and its place.
+#[derive(Debug, Clone, Copy)]
+pub struct Name<'t> {
+    pub text: &'t str,
+    pub at: usize,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    Query,
+    Mutation,
+    Subscription,
+}
+
+#[derive(Debug)]
+pub struct Operation<'t> {
+    pub at: usize,
+    pub task: Task,
+    pub name: Option<Name<'t>>,
+    pub variables: Vec<Variable<'t>>,
+    pub directives: Vec<Directive<'t>>,
+    pub set: Set<'t>,
+}
+
+#[derive(Debug)]
+pub struct Fragment<'t> {
+    pub at: usize,
+    pub name: Name<'t>,
+    pub condition: Name<'t>,
+    pub directives: Vec<Directive<'t>>,
+    pub set: Set<'t>,
+}
+
+/// The declaration of a variable.
+#[derive(Debug)]
+pub struct Variable<'t> {
+    pub at: usize,
+    pub name: Name<'t>,
+    pub type_: Type<'t>,
+    pub default: Option<Value<'t>>,
+    pub directives: Vec<Directive<'t>>,
+}
+
+#[derive(Debug)]
+pub struct Type<'t> {
+    pub at: usize,
+    pub form: Form<'t>,
+}
+
+#[derive(Debug)]
+pub enum Form<'t> {
+    Named(&'t str),
+    List(Box<Type<'t>>),
+    NonNull(Box<Type<'t>>),
+}
+
+impl<'t> Type<'t> {
+    /// The name inside of all lists, and its place.
+    pub fn named(&self) -> Name<'t> {
+        match &self.form {
+            Form::Named(text) => Name { text, at: self.at },
+            Form::List(inner) | Form::NonNull(inner) => inner.named(),
+        }
+    }
+}
+
+/// Selections in braces.
+#[derive(Debug)]
+pub struct Set<'t> {
+    pub at: usize,
+    pub selections: Vec<Selection<'t>>,
+}
+
+impl Set<'_> {
+    fn selections(&self) -> usize {
+        let each = self.selections.iter().map(|selection| match selection {
+            Selection::Field(field) => {
+                1 + weight(&field.directives) + field.set.as_ref().map_or(0, Set::selections)
+            }
+            Selection::Spread(spread) => 1 + weight(&spread.directives),
+            Selection::Inline(inline) => 1 + weight(&inline.directives) + inline.set.selections(),
+        });
+        each.sum()
+    }
+}
+
+/// Each repetition of a directive is compared with all the others.
+fn weight(directives: &[Directive<'_>]) -> usize {
+    directives.len() * directives.len()
+}
+
+#[derive(Debug)]
+pub enum Selection<'t> {
+    Field(Field<'t>),
+    Spread(Spread<'t>),
+    Inline(Inline<'t>),
+}
+
+#[derive(Debug)]
+pub struct Field<'t> {
+    pub at: usize,
+    pub alias: Option<&'t str>,
+    pub name: &'t str,
+    pub arguments: Vec<Argument<'t>>,
+    pub directives: Vec<Directive<'t>>,
+    pub set: Option<Set<'t>>,
+}
+
+/// `...Name`
+#[derive(Debug)]
+pub struct Spread<'t> {
+    pub at: usize,
+    pub name: Name<'t>,
+    pub directives: Vec<Directive<'t>>,
+}
+
+/// `... on Name {}`
+#[derive(Debug)]
+pub struct Inline<'t> {
+    pub at: usize,
+    pub condition: Option<Name<'t>>,
+    pub directives: Vec<Directive<'t>>,
+    pub set: Set<'t>,
+}
+
+#[derive(Debug)]
+pub struct Argument<'t> {
+    pub name: Name<'t>,
+    pub value: Value<'t>,
+}
+
+#[derive(Debug)]
+pub struct Directive<'t> {
+    pub at: usize,
+    pub name: &'t str,
+    pub arguments: Vec<Argument<'t>>,
+}
+
+#[derive(Debug)]
+pub struct Value<'t> {
+    pub at: usize,
+    pub literal: Literal<'t>,
+}
+
+/// A value; text is kept as it is written, quotes included.
+#[derive(Debug)]
+pub enum Literal<'t> {
+    Variable(&'t str),
+    Int(&'t str),
+    Float(&'t str),
+    String(&'t str),
+    Block(&'t str),
+    Boolean(bool),
+    Null,
+    Enum(&'t str),
+    List(Vec<Value<'t>>),
+    Object(Vec<(Name<'t>, Value<'t>)>),
+}
+
+/// A part of a schema.
+#[derive(Debug)]
+pub struct SchemaPart<'t> {
+    pub at: usize,
+    /// The schema itself has no name.
+    pub name: Option<&'t str>,
+    /// Whether it brings a type of that name into being.
+    pub is_type: bool,
+    /// For a directive: what uses of it have to keep to.
+    pub directive: Option<DirectiveRules<'t>>,
+    pub node: SchemaNode<'t>,
+}
+
+/// What uses of a directive have to keep to.
+#[derive(Debug)]
+pub struct DirectiveRules<'t> {
+    pub repeatable: bool,
+    pub locations: Vec<&'t str>,
+    /// Names of the arguments; those that have to be given with their type as it is written.
+    pub arguments: Vec<(&'t str, Option<String>)>,
+}
+
+/// Something in a schema that directives can stand on.
+#[derive(Debug, Default)]
+pub struct SchemaNode<'t> {
+    /// What directives call such a place.
+    pub location: &'static str,
+    pub directives: Vec<Directive<'t>>,
+    pub children: Vec<SchemaChild<'t>>,
+}
+
+/// What a node of a schema consists of, in the order in which it is looked at.
+#[derive(Debug)]
+pub enum SchemaChild<'t> {
+    Type(Name<'t>),
+    /// The directives of the node.
+    Directives,
+    Value(Value<'t>),
+    Node(SchemaNode<'t>),
+}
