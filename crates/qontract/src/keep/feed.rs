@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -17,12 +17,6 @@ use crate::keep::alarm::Alarm;
 
 /// So few files are bundled by one thread: each thread keeps memory for ever, and saves little time.
 const FEW: usize = 2_000;
-
-/// Does work that would be spread over threads on this one.
-fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-    let here = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
-    Ok(here.context("cannot use this thread")?.install(work))
-}
 
 /// Where the data of loops comes from.
 pub trait Feed: Send + Sync {
@@ -39,6 +33,8 @@ pub struct Folder {
     pool: Pool,
     state: Mutex<State>,
     news: watch::Sender<u64>,
+    /// The thread for little work.
+    one: OnceLock<rayon::ThreadPool>,
 }
 
 #[derive(Default)]
@@ -62,7 +58,7 @@ impl Folder {
     /// This folder; nothing is read yet.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (news, _) = watch::channel(0);
-        Self { repo, layout, pool: Pool::default(), state: Mutex::default(), news }
+        Self { repo, layout, pool: Pool::default(), state: Mutex::default(), news, one: OnceLock::new() }
     }
 
     /// Where it is.
@@ -76,7 +72,7 @@ impl Folder {
         if self.lock().seen == Some(seen) {
             return Ok(Look::Same);
         }
-        let built = if files < FEW { alone(|| self.build(show))?? } else { self.build(show)? };
+        let built = if files < FEW { self.alone(|| self.build(show))?? } else { self.build(show)? };
         let mut state = self.lock();
         // What could not be looked at is looked at again.
         state.seen = Some(seen);
@@ -110,6 +106,16 @@ impl Folder {
                 Err(_) => told(Look::Bad),
             }
         }
+    }
+
+    /// Does work that would be spread over threads on one.
+    fn alone<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        if self.one.get().is_none() {
+            let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
+            // Whoever was first, one is enough.
+            let _ = self.one.set(one);
+        }
+        Ok(self.one.get().context("there is no thread")?.install(work))
     }
 
     /// The folders of a data repo.

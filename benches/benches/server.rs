@@ -1,0 +1,346 @@
+//! What an answer over HTTP costs, beside Apollo Server on Express over the same bundle in one run; and what holding,
+//! comparing and replacing bundles costs.
+//!
+//! `cargo xtask bench server` prints Markdown tables, and ends with an error if something costs more than promised. Both
+//! servers are processes that listen on the loopback interface; our answer cache is off. `QONTRACT_BENCH_SIZES` chooses the
+//! sizes.
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
+
+#[path = "measure.rs"]
+mod measure;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use qontract_benches::corpus;
+use qontract_bundle::{Layout, Pool, Repo, Sha256, Stamp, build};
+use serde_json::{Value, json};
+
+const Q1: &str = "{ namespaces_v1 { path name description cluster { name serverUrl } app { name path } \
+                  environment { name product { name } } } }";
+const Q3: &str = "{ users_v1 { path name org_username roles { path name permissions { path name service \
+                  ... on PermissionSlackUsergroup_v1 { handle workspace { name } } \
+                  ... on PermissionGithubOrgTeam_v1 { org team } } } } }";
+
+/// How long each request is measured on each side.
+const MEASURED: Duration = Duration::from_secs(4);
+/// Reloads, and who asks meanwhile.
+const RELOADS: usize = 50;
+const CLIENTS: usize = 200;
+
+fn main() {
+    let sizes = std::env::var("QONTRACT_BENCH_SIZES").unwrap_or_else(|_| "10000,50000".to_owned());
+    let mut missed = Vec::new();
+    for size in sizes.split(',') {
+        let size: usize = size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let bundles = bundles(size, folder.path());
+        measure::say(&format!("\n## {size} datafiles\n"));
+        answers(&bundles, size >= 50_000, &mut missed);
+        holding(&bundles, size >= 50_000, &mut missed);
+        if size < 50_000 {
+            reloads(&bundles, folder.path(), &mut missed);
+        }
+    }
+    assert!(missed.is_empty(), "more than promised:\n{}", missed.join("\n"));
+}
+
+/// Compares a figure with what is promised, where it is.
+fn promise(missed: &mut Vec<String>, is_promised: bool, holds: bool, what: String) {
+    measure::say(&format!("- {what}{}", if !is_promised || holds { "" } else { " **(missed)**" }));
+    if is_promised && !holds {
+        missed.push(what);
+    }
+}
+
+/// A bundle, and one in which ten files differ.
+struct Bundles {
+    first: PathBuf,
+    second: PathBuf,
+    shas: [String; 2],
+    bytes: u64,
+    /// One namespace.
+    namespace: String,
+}
+
+fn bundles(size: usize, folder: &Path) -> Bundles {
+    let repo = folder.join("repo");
+    corpus::generate(size, corpus::DEFAULT_SEED).write(&repo).expect("the corpus can be written");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
+    measure::copy(&example.join("schemas"), &repo.join("schemas"));
+    measure::copy(&example.join("graphql-schemas"), &repo.join("graphql-schemas"));
+    let make = |file: &Path| {
+        let outcome = build(&Repo::directory(&repo, Layout::default()), Stamp::default(), &Pool::default());
+        let built = outcome.expect("the corpus can be read").built.expect("the corpus is good");
+        let bytes = built.encoded.to_vec();
+        fs::write(file, &bytes).expect("a file");
+        (Sha256::of(&bytes).to_string(), built.bundle)
+    };
+    let (first, second) = (folder.join("first.json"), folder.join("second.json"));
+    let (sha, bundle) = make(&first);
+    let of_namespace = |file: &&qontract_bundle::Datafile| {
+        file.document.schema() == Some("/openshift/namespace-1.yml")
+    };
+    let namespaces: Vec<String> =
+        bundle.datafiles().iter().filter(of_namespace).map(|file| file.path.to_string()).collect();
+    for path in namespaces.iter().take(10) {
+        let file = repo.join("data").join(path.trim_start_matches('/'));
+        let text = fs::read_to_string(&file).expect("a datafile");
+        fs::write(&file, format!("{text}\n# changed\n")).expect("a datafile");
+    }
+    let (other, _) = make(&second);
+    let bytes = fs::metadata(&first).expect("a file").len();
+    Bundles { first, second, shas: [sha, other], bytes, namespace: namespaces[0].clone() }
+}
+
+/// A server as a process; dropped, it is gone.
+struct Server {
+    child: Child,
+    port: u16,
+    /// From the start to the first answer.
+    load: Duration,
+    load_cpu: f64,
+}
+
+impl Server {
+    fn ours(arguments: &[&str]) -> Self {
+        let mut command = Command::new(measure::binary("qontract"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--answer-cache", "0"]).args(arguments);
+        Self::start(command.stderr(Stdio::piped()).stdout(Stdio::null()), |child| {
+            let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+            let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("Running at")));
+            let line = line.expect("it listens").expect("text");
+            // What it says later is not needed, and must not stop it.
+            std::thread::spawn(move || lines.count());
+            line.rsplit(':').next().and_then(|rest| rest.split('/').next()?.parse().ok()).expect("a port")
+        })
+    }
+
+    fn theirs(bundles: &[&Path]) -> Self {
+        let folder = std::env::var("QONTRACT_APOLLO").expect("`cargo xtask bench server` sets QONTRACT_APOLLO");
+        let mut command = Command::new("node");
+        command
+            .args(["--max-old-space-size=8192", concat!(env!("CARGO_MANIFEST_DIR"), "/benches/server/peer.mjs"), "0"])
+            .args(bundles)
+            .env("NODE_ENV", "production")
+            .current_dir(folder);
+        Self::start(command.stdout(Stdio::piped()), |child| {
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a port");
+            line.trim().parse().expect("a port")
+        })
+    }
+
+    fn start(command: &mut Command, port: impl FnOnce(&mut Child) -> u16) -> Self {
+        let begun = Instant::now();
+        let mut child = command.spawn().expect("a server");
+        let port = port(&mut child);
+        let mut server = Self { child, port, load: Duration::ZERO, load_cpu: 0.0 };
+        assert_eq!(server.connect().get("/sha256").len(), 64);
+        server.load = begun.elapsed();
+        server.load_cpu = server.cpu();
+        server
+    }
+
+    fn connect(&self) -> Client {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a server that listens");
+        stream.set_nodelay(true).expect("a socket");
+        Client { reader: BufReader::with_capacity(1 << 16, stream) }
+    }
+
+    /// CPU time of the process, in milliseconds; the kernel counts hundredths of a second.
+    fn cpu(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("a process");
+        let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+        let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
+        (ticks(11) + ticks(12)) * 10.0
+    }
+
+    /// Memory of the process, in bytes.
+    fn memory(&self) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).expect("a number") * 1024.0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client that keeps its connection.
+struct Client {
+    reader: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn send(&mut self, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.reader.get_mut().write_all(request.as_bytes()).expect("a server that listens");
+        let (mut line, mut length, mut status) = (String::new(), 0, 0);
+        loop {
+            line.clear();
+            self.reader.read_line(&mut line).expect("a line");
+            if status == 0 {
+                status = line.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+            }
+            if let Some(number) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                length = number.trim().parse().expect("a length");
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        self.reader.read_exact(&mut body).expect("a body");
+        (status, body)
+    }
+
+    fn get(&mut self, path: &str) -> Vec<u8> {
+        self.send("GET", path, "").1
+    }
+
+    fn ask(&mut self, query: &str) -> Vec<u8> {
+        let (status, body) = self.send("POST", "/graphql", &json!({ "query": query }).to_string());
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        body
+    }
+}
+
+/// CPU milliseconds of a server per request, and the time of the request in the middle.
+fn cost(server: &Server, query: &str) -> (f64, f64) {
+    let mut client = server.connect();
+    for _ in 0..3 {
+        client.ask(query);
+    }
+    let (begun, before, mut times) = (Instant::now(), server.cpu(), Vec::new());
+    while begun.elapsed() < MEASURED || times.len() < 5 {
+        let one = Instant::now();
+        client.ask(query);
+        times.push(one.elapsed().as_secs_f64() * 1000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    ((server.cpu() - before) / times.len() as f64, times[times.len() / 2])
+}
+
+fn answers(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
+    let q2 = format!(
+        "{{ namespaces_v1(path: \"{}\") {{ path name description labels cluster {{ name serverUrl }} app {{ name }} \
+         environment {{ name }} quota {{ name }} openshiftResources {{ provider ... on \
+         NamespaceOpenshiftResourceResource_v1 {{ path {{ path content }} }} }} }} }}",
+        bundles.namespace
+    );
+    let first = bundles.first.display().to_string();
+    let (ours, theirs) = (Server::ours(&["--bundle", &first]), Server::theirs(&[&bundles.first]));
+    measure::say("| request | answer bytes | CPU ms | peer's CPU ms | times | p50 ms | peer's p50 ms |");
+    measure::say("|---|---|---|---|---|---|---|");
+    for (name, query, least) in [("Q1", Q1, 20.0), ("Q2", q2.as_str(), 10.0), ("Q3", Q3, 20.0)] {
+        let (answer, expected) = (ours.connect().ask(query), theirs.connect().ask(query));
+        let read = |body: &[u8]| serde_json::from_slice::<Value>(body).expect("JSON");
+        assert_eq!(read(&answer), read(&expected), "{name}");
+        let ((cpu, p50), (peer, peer_p50)) = (cost(&ours, query), cost(&theirs, query));
+        let times = peer / cpu;
+        measure::say(&format!(
+            "| {name} | {} | {cpu:.3} | {peer:.3} | {times:.0} | {p50:.2} | {peer_p50:.2} |",
+            answer.len()
+        ));
+        if is_promised && times < least {
+            missed.push(format!("{name}: {times:.1} times less CPU, at least {least} promised"));
+        }
+    }
+    measure::say("");
+}
+
+fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
+    let (first, second) = (bundles.first.display().to_string(), bundles.second.display().to_string());
+    let one = Server::ours(&["--bundle", &first]);
+    let (file, alone) = (bundles.bytes as f64, one.memory());
+    let (load, cpu) = (one.load.as_secs_f64(), one.load_cpu / 1000.0);
+    promise(missed, is_promised, load <= 0.5, format!("load: {load:.2} s ({cpu:.2} s of CPU), 0.5 s promised"));
+    let times = alone / file;
+    promise(
+        missed,
+        is_promised,
+        times <= 2.5,
+        format!("memory with one bundle of {:.1} MB: {:.0} MB, {times:.2} times the file, 2.5 promised", file / 1e6, alone / 1e6),
+    );
+    drop(one);
+    let two = Server::ours(&["--bundle", &second, "--bundle", &first]);
+    let times = two.memory() / alone;
+    promise(
+        missed,
+        is_promised,
+        times <= 1.2,
+        format!("memory with two that differ in ten files: {times:.2} times that, 1.2 promised"),
+    );
+    let mut client = two.connect();
+    let path = format!("/diff/{}/{}", bundles.shas[0], bundles.shas[1]);
+    let mut times: Vec<f64> = (0..9)
+        .map(|_| {
+            let begun = Instant::now();
+            let diff: Value = serde_json::from_slice(&client.get(&path)).expect("JSON");
+            assert_eq!(diff["datafiles"].as_object().map(serde_json::Map::len), Some(10));
+            begun.elapsed().as_secs_f64() * 1000.0
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    promise(missed, is_promised, times[4] <= 20.0, format!("/diff of ten files: {:.1} ms, 20 ms promised", times[4]));
+}
+
+/// Many ask while the bundle is replaced again and again.
+fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
+    let served = folder.join("served.json");
+    let texts = [&bundles.first, &bundles.second].map(|file| fs::read_to_string(file).expect("a bundle"));
+    fs::write(&served, &texts[0]).expect("a file");
+    let server = Server::ours(&["--bundle", &served.display().to_string(), "--ttl", "1s"]);
+    let (is_over, asked, failed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let query = json!({ "query": format!("{{ namespaces_v1(path: \"{}\") {{ name }} }}", bundles.namespace) });
+    let query = query.to_string();
+    let memories: Vec<f64> = std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let mut client = server.connect();
+                while !is_over.load(Ordering::Relaxed) {
+                    let (status, body) = client.send("POST", "/graphql", &query);
+                    let is_good = status == 200 && body.starts_with(b"{\"data\":{\"namespaces_v1\":[{");
+                    failed.fetch_add(usize::from(!is_good), Ordering::Relaxed);
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut client = server.connect();
+        let memories = (1..=RELOADS)
+            .map(|number| {
+                // Each one is new: its commit is another.
+                let text = texts[number % 2].replacen("\"git_commit\":\"", &format!("\"git_commit\":\"{number}"), 1);
+                fs::write(&served, text).expect("a file");
+                let (status, body) = client.send("POST", "/reload", "");
+                assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+                server.memory()
+            })
+            .collect();
+        is_over.store(true, Ordering::Relaxed);
+        memories
+    });
+    let (asked, failed) = (asked.into_inner(), failed.into_inner());
+    promise(missed, true, failed == 0, format!("{CLIENTS} clients during {RELOADS} reloads: {asked} requests, {failed} failed"));
+    let (fifth, last) = (memories[RELOADS / 5 - 1], memories[RELOADS - 1]);
+    let times = last / fifth;
+    promise(
+        missed,
+        true,
+        times <= 1.1,
+        format!("memory at the end: {:.0} MB, {times:.2} times that after the first fifth, 1.1 promised", last / 1e6),
+    );
+}
