@@ -83,9 +83,8 @@ fn bundles(size: usize, folder: &Path) -> Bundles {
     };
     let (first, second) = (folder.join("first.json"), folder.join("second.json"));
     let (sha, bundle) = make(&first);
-    let of_namespace = |file: &&qontract_bundle::Datafile| {
-        file.document.schema() == Some("/openshift/namespace-1.yml")
-    };
+    let of_namespace =
+        |file: &&qontract_bundle::Datafile| file.document.schema() == Some("/openshift/namespace-1.yml");
     let namespaces: Vec<String> =
         bundle.datafiles().iter().filter(of_namespace).map(|file| file.path.to_string()).collect();
     for path in namespaces.iter().take(10) {
@@ -122,10 +121,15 @@ impl Server {
     }
 
     fn theirs(bundles: &[&Path]) -> Self {
-        let folder = std::env::var("QONTRACT_APOLLO").expect("`cargo xtask bench server` sets QONTRACT_APOLLO");
+        let folder =
+            std::env::var("QONTRACT_APOLLO").expect("`cargo xtask bench server` sets QONTRACT_APOLLO");
         let mut command = Command::new("node");
         command
-            .args(["--max-old-space-size=8192", concat!(env!("CARGO_MANIFEST_DIR"), "/benches/server/peer.mjs"), "0"])
+            .args([
+                "--max-old-space-size=8192",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/benches/server/peer.mjs"),
+                "0",
+            ])
             .args(bundles)
             .env("NODE_ENV", "production")
             .current_dir(folder);
@@ -165,7 +169,8 @@ impl Server {
     fn memory(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
-        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).expect("a number") * 1024.0
+        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).expect("a number")
+            * 1024.0
     }
 }
 
@@ -267,13 +272,22 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
     let one = Server::ours(&["--bundle", &first]);
     let (file, alone) = (bundles.bytes as f64, one.memory());
     let (load, cpu) = (one.load.as_secs_f64(), one.load_cpu / 1000.0);
-    promise(missed, is_promised, load <= 0.5, format!("load: {load:.2} s ({cpu:.2} s of CPU), 0.5 s promised"));
+    promise(
+        missed,
+        is_promised,
+        load <= 0.5,
+        format!("load: {load:.2} s ({cpu:.2} s of CPU), 0.5 s promised"),
+    );
     let times = alone / file;
     promise(
         missed,
         is_promised,
         times <= 2.5,
-        format!("memory with one bundle of {:.1} MB: {:.0} MB, {times:.2} times the file, 2.5 promised", file / 1e6, alone / 1e6),
+        format!(
+            "memory with one bundle of {:.1} MB: {:.0} MB, {times:.2} times the file, 2.5 promised",
+            file / 1e6,
+            alone / 1e6
+        ),
     );
     drop(one);
     let two = Server::ours(&["--bundle", &second, "--bundle", &first]);
@@ -295,7 +309,12 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    promise(missed, is_promised, times[4] <= 20.0, format!("/diff of ten files: {:.1} ms, 20 ms promised", times[4]));
+    promise(
+        missed,
+        is_promised,
+        times[4] <= 20.0,
+        format!("/diff of ten files: {:.1} ms, 20 ms promised", times[4]),
+    );
 }
 
 /// Many ask while the bundle is replaced again and again.
@@ -305,7 +324,8 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
     fs::write(&served, &texts[0]).expect("a file");
     let server = Server::ours(&["--bundle", &served.display().to_string(), "--ttl", "1s"]);
     let (is_over, asked, failed) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
-    let query = json!({ "query": format!("{{ namespaces_v1(path: \"{}\") {{ name }} }}", bundles.namespace) });
+    let query =
+        json!({ "query": format!("{{ namespaces_v1(path: \"{}\") {{ name }} }}", bundles.namespace) });
     let query = query.to_string();
     let memories: Vec<f64> = std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
@@ -323,7 +343,8 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
         let memories = (1..=RELOADS)
             .map(|number| {
                 // Each one is new: its commit is another.
-                let text = texts[number % 2].replacen("\"git_commit\":\"", &format!("\"git_commit\":\"{number}"), 1);
+                let text =
+                    texts[number % 2].replacen("\"git_commit\":\"", &format!("\"git_commit\":\"{number}"), 1);
                 fs::write(&served, text).expect("a file");
                 let (status, body) = client.send("POST", "/reload", "");
                 assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
@@ -334,13 +355,21 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
         memories
     });
     let (asked, failed) = (asked.into_inner(), failed.into_inner());
-    promise(missed, true, failed == 0, format!("{CLIENTS} clients during {RELOADS} reloads: {asked} requests, {failed} failed"));
+    promise(
+        missed,
+        true,
+        failed == 0,
+        format!("{CLIENTS} clients during {RELOADS} reloads: {asked} requests, {failed} failed"),
+    );
     let (fifth, last) = (memories[RELOADS / 5 - 1], memories[RELOADS - 1]);
     let times = last / fifth;
     promise(
         missed,
         true,
         times <= 1.1,
-        format!("memory at the end: {:.0} MB, {times:.2} times that after the first fifth, 1.1 promised", last / 1e6),
+        format!(
+            "memory at the end: {:.0} MB, {times:.2} times that after the first fifth, 1.1 promised",
+            last / 1e6
+        ),
     );
 }

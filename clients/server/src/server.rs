@@ -150,9 +150,8 @@ impl Server {
         if response.status != StatusCode::CREATED {
             return Ok(None);
         }
-        let lease: Lease = serde_json::from_slice(&response.body).map_err(|error| ServerError::Malformed {
-            what: "it does not tell which lease it is",
-            source: Some(error),
+        let lease: Lease = serde_json::from_slice(&response.body).map_err(|error| {
+            ServerError::Malformed { what: "it does not tell which lease it is", source: Some(error) }
         })?;
         // It becomes a part of a path.
         let is_name = lease.lease.bytes().all(|letter| letter.is_ascii_alphanumeric());

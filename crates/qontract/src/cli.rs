@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use serve::{PeerServer, Serve};
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
+pub use serve::{PeerServer, Serve};
 
 /// Makes the world match one Git repository.
 #[derive(Debug, Parser)]

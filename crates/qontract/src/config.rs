@@ -298,7 +298,8 @@ impl Config {
         }
         let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
         let has_path = rest.split_once('/').is_some_and(|(_, path)| !path.is_empty());
-        let server = if has_path { word.to_owned() } else { format!("{}/graphql", word.trim_end_matches('/')) };
+        let server =
+            if has_path { word.to_owned() } else { format!("{}/graphql", word.trim_end_matches('/')) };
         let configured = self.graphql.as_ref().filter(|graphql| graphql.server == server);
         let token = configured.and_then(|graphql| graphql.token.clone());
         Some(Graphql { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })

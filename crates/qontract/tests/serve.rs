@@ -48,8 +48,17 @@ fn sha(name: &str) -> String {
 
 #[test]
 fn bundles_are_served_by_their_shas() {
-    let (server, address) =
-        serve(&vectors(), &["serve", "--bundle", &vector("bundle2.json"), "--bundle", &format!("fs://{}", vector("bundle.json"))], &[]);
+    let (server, address) = serve(
+        &vectors(),
+        &[
+            "serve",
+            "--bundle",
+            &vector("bundle2.json"),
+            "--bundle",
+            &format!("fs://{}", vector("bundle.json")),
+        ],
+        &[],
+    );
     assert_eq!(get(&address, "/sha256").1, sha("bundle.json"));
     assert_eq!(get(&address, &format!("/git-commit/{}", sha("bundle2.json"))).0, 200);
     assert_eq!(get(&address, "/healthz").0, 200);
@@ -80,7 +89,11 @@ fn a_data_repo_is_served_as_it_changes_and_not_as_it_breaks() {
 fn a_data_repo_with_errors_is_not_served() {
     let repo = Scratch::copy_of(&example());
     repo.write("data/products/shop/product.yml", "nonsense: [");
-    let output = Command::new(BINARY).current_dir(repo.path()).args(["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
+    let output = Command::new(BINARY)
+        .current_dir(repo.path())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("data/products/shop/product.yml"));
 }
@@ -102,7 +115,12 @@ fn the_established_server_is_set_up_by_its_environment() {
         (vec![("LOAD_METHOD", "fs")], "`DATAFILES_FILE` is not set"),
         (vec![("INIT_BUNDLES", "ftp://x")], "incorrect bundle ftp://x specified"),
     ] {
-        let output = Command::new(BINARY).args(peer).args(["--listen", "127.0.0.1:0"]).envs(variables).output().unwrap();
+        let output = Command::new(BINARY)
+            .args(peer)
+            .args(["--listen", "127.0.0.1:0"])
+            .envs(variables)
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && text.contains(said), "{text}");
     }
@@ -156,7 +174,11 @@ fn bundles_are_loaded_from_s3() {
     // A reload reads the bucket again; when the bucket is gone, everything stays.
     good(&python(upload, &[&aws.url(), &old, "latest.json"]));
     let reload = |address: &str| {
-        let curl = Command::new("curl").args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"]).arg(format!("http://{address}/reload")).output().unwrap();
+        let curl = Command::new("curl")
+            .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"])
+            .arg(format!("http://{address}/reload"))
+            .output()
+            .unwrap();
         good(&curl)
     };
     assert_eq!(reload(&address), "200");
@@ -179,7 +201,14 @@ fn the_clients_that_people_have_are_answered() {
     let said = good(&python(script, &[&format!("http://{address}/graphql")]));
     assert_eq!(said.trim(), "{'apps_v1': [{'name': 'billing'}]}");
     let curl = Command::new("curl")
-        .args(["-s", "--compressed", "-H", "content-type: application/json", "-d", r#"{"query": "{ apps_v1 { name } }"}"#])
+        .args([
+            "-s",
+            "--compressed",
+            "-H",
+            "content-type: application/json",
+            "-d",
+            r#"{"query": "{ apps_v1 { name } }"}"#,
+        ])
         .arg(format!("http://{address}/graphqlsha/{}", sha("bundle.json")))
         .output()
         .unwrap();
@@ -205,12 +234,19 @@ fn browse(url: &str, steps: &str) -> Output {
 
 #[test]
 fn a_browser_opens_the_page_and_runs_a_query() {
-    let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle2.json"), "--bundle", &vector("bundle.json")], &[]);
+    let (_server, address) = serve(
+        &vectors(),
+        &["serve", "--bundle", &vector("bundle2.json"), "--bundle", &vector("bundle.json")],
+        &[],
+    );
     let steps = "[\"fill\", \"#query\", \"{ apps_v1 { name } }\"]\n[\"press\", \"Control+Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n[\"print\", \"#status\"]\n";
     let said = good(&browse(&format!("http://{address}/graphql"), steps));
     assert!(said.contains("200"), "{said}");
     // A link runs at once, at another bundle.
-    let link = format!("http://{address}/graphqlsha/{}#query=%7B%20teams_v1%20%7B%20name%20%7D%20%7D&run=1", sha("bundle2.json"));
+    let link = format!(
+        "http://{address}/graphqlsha/{}#query=%7B%20teams_v1%20%7B%20name%20%7D%20%7D&run=1",
+        sha("bundle2.json")
+    );
     good(&browse(&link, "[\"wait\", \"#result\", \"new\"]\n"));
 }
 
@@ -220,5 +256,8 @@ fn the_page_asks_for_a_token() {
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &token);
     assert_eq!(get(&address, "/sha256").0, 401);
     let steps = "[\"expect\", \"401\"]\n[\"wait\", \"#status\", \"401\"]\n[\"fill\", \"#token\", \"open sesame\"]\n[\"press\", \"Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n";
-    good(&browse(&format!("http://{address}/graphql#query=%7B%20apps_v1%20%7B%20name%20%7D%20%7D&run=1"), steps));
+    good(&browse(
+        &format!("http://{address}/graphql#query=%7B%20apps_v1%20%7B%20name%20%7D%20%7D&run=1"),
+        steps,
+    ));
 }

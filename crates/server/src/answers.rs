@@ -52,7 +52,8 @@ impl Key {
     /// The key of a request to a bundle. Parts cannot run into each other: each is told with its length.
     pub fn of(sha: Sha256, parts: &[&str]) -> Self {
         let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_le_bytes()).collect();
-        let parts = parts.iter().zip(&lengths).flat_map(|(part, length)| [length.as_slice(), part.as_bytes()]);
+        let parts =
+            parts.iter().zip(&lengths).flat_map(|(part, length)| [length.as_slice(), part.as_bytes()]);
         Self(Sha256::of_parts([sha.as_bytes().as_slice()].into_iter().chain(parts)))
     }
 }

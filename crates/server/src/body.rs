@@ -61,7 +61,10 @@ mod tests {
         assert_eq!(unpack(Some("GZip"), packed.clone(), 1000), Ok(text.clone()));
         assert_eq!(unpack(Some("gzip"), packed, 999), Err(Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE)));
         assert_eq!(unpack(Some("gzip"), text.clone(), 1000), Err(Refusal::Page(StatusCode::BAD_REQUEST)));
-        assert_eq!(unpack(Some("br"), text.clone(), 1000), Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
+        assert_eq!(
+            unpack(Some("br"), text.clone(), 1000),
+            Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+        );
         assert_eq!(unpack(None, text.clone(), 1000), Ok(text));
     }
 }

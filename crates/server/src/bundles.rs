@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use qontract_bundle::{LoadError, Pool, Sha256, load};
 use qontract_graphql::{Engine, SchemaError};
@@ -15,8 +15,8 @@ use crate::origin::{Content, Origin, OriginError, Store};
 use crate::route::Which;
 use crate::shelf::Shelf;
 
-/// How long a sha that the store does not have is not looked for again.
-const ABSENT: Duration = Duration::from_secs(10);
+/// How long a sha that the store does not have is not looked for again, in milliseconds.
+const ABSENT: u64 = 10_000;
 /// How many of those are remembered.
 const MOST_ABSENT: usize = 1024;
 
@@ -85,7 +85,12 @@ pub struct Bundles {
 
 impl Bundles {
     /// No bundles yet.
-    pub fn new(shelf: Shelf, origin: Option<Arc<dyn Origin>>, store: Option<Store>, listener: Listener) -> Self {
+    pub fn new(
+        shelf: Shelf,
+        origin: Option<Arc<dyn Origin>>,
+        store: Option<Store>,
+        listener: Listener,
+    ) -> Self {
         Self {
             pool: Arc::default(),
             shelf: Mutex::new(shelf),
@@ -196,13 +201,12 @@ impl Bundles {
         loop {
             let waiting = {
                 let mut waiting = lock(&self.waiting);
-                match waiting.get(&sha).cloned() {
-                    Some(receiver) => Err(receiver),
-                    None => {
-                        let (sender, receiver) = watch::channel(());
-                        waiting.insert(sha, receiver);
-                        Ok(Fetching { sender, sha, waiting: &self.waiting })
-                    }
+                if let Some(receiver) = waiting.get(&sha).cloned() {
+                    Err(receiver)
+                } else {
+                    let (sender, receiver) = watch::channel(());
+                    waiting.insert(sha, receiver);
+                    Ok(Fetching { sender, sha, waiting: &self.waiting })
                 }
             };
             match waiting {
@@ -271,7 +275,7 @@ impl Bundles {
 
     fn is_absent(&self, sha: Sha256) -> bool {
         let since = lock(&self.absent).get(&sha).copied();
-        since.is_some_and(|since| now().saturating_sub(since) < ABSENT.as_millis() as u64)
+        since.is_some_and(|since| now().saturating_sub(since) < ABSENT)
     }
 }
 
@@ -289,7 +293,9 @@ impl Drop for Fetching<'_> {
     }
 }
 
-async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadFailure> {
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LoadFailure> {
     spawn_blocking(work).await.map_err(|_| LoadFailure::Panic)
 }
 

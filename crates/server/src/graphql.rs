@@ -42,7 +42,8 @@ pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: 
         }
         _ => {
             let message = "Apollo Server supports only GET/POST requests.".to_owned();
-            return refuse(Refusal::Json(StatusCode::METHOD_NOT_ALLOWED, message), form).allowing("GET, POST");
+            return refuse(Refusal::Json(StatusCode::METHOD_NOT_ALLOWED, message), form)
+                .allowing("GET, POST");
         }
     };
     let asked = match (asked, form) {
@@ -86,9 +87,12 @@ async fn execute(
             let reply = Reply::data_error(StatusCode::OK, form, code, message);
             return reply.header(CACHE_CONTROL, "private, no-cache, must-revalidate");
         }
-        Err(Unknown::Wrong(message)) => return failed(StatusCode::BAD_REQUEST, "INTERNAL_SERVER_ERROR", message),
+        Err(Unknown::Wrong(message)) => {
+            return failed(StatusCode::BAD_REQUEST, "INTERNAL_SERVER_ERROR", message);
+        }
         Err(Unknown::Nothing) => {
-            let message = "GraphQL operations must contain a non-empty `query` or a `persistedQuery` extension.";
+            let message =
+                "GraphQL operations must contain a non-empty `query` or a `persistedQuery` extension.";
             return failed(StatusCode::BAD_REQUEST, "BAD_REQUEST", message);
         }
     };
@@ -104,32 +108,30 @@ async fn execute(
     });
     let known = key.and_then(|key| shared.answers.get(key));
     shared.metrics.remembered(known.is_some());
-    let answered = match known {
-        Some(answered) => answered,
-        None => {
-            let text = digest.is_some().then(|| asked.query.clone());
-            let made = match small(engine, &asked) {
-                Some(answer) => answer,
-                None => match large(shared, engine, asked).await {
-                    Ok(answer) => answer,
-                    Err(later) => return later,
-                },
-            };
-            if let (Some(word), &Method::GET) = (made.rootless, method) {
-                let message = format!("GET requests only support query operations, not {word} operations");
-                return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
-            }
-            if let (Some(digest), Some(text), 200) = (digest, text, made.status) {
-                shared.persisted.insert(sha, &digest, &text);
-            }
-            let answered = Arc::new(Answered::new(made.status, made.body));
-            if let Some(key) = key {
-                shared.answers.insert(key, Arc::clone(&answered));
-            }
-            answered
-        }
+    let reply = |answered| Reply::answered(form.as_str(), answered).header(CACHE_CONTROL, "no-store");
+    if let Some(answered) = known {
+        return reply(answered);
+    }
+    let text = digest.is_some().then(|| asked.query.clone());
+    let made = match small(engine, &asked) {
+        Some(answer) => answer,
+        None => match large(shared, engine, asked).await {
+            Ok(answer) => answer,
+            Err(later) => return later,
+        },
     };
-    Reply::answered(form.as_str(), answered).header(CACHE_CONTROL, "no-store")
+    if let (Some(word), &Method::GET) = (made.rootless, method) {
+        let message = format!("GET requests only support query operations, not {word} operations");
+        return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
+    }
+    if let (Some(digest), Some(text), 200) = (digest, text, made.status) {
+        shared.persisted.insert(sha, &digest, &text);
+    }
+    let answered = Arc::new(Answered::new(made.status, made.body));
+    if let Some(key) = key {
+        shared.answers.insert(key, Arc::clone(&answered));
+    }
+    reply(answered)
 }
 
 /// A text, what is asked of it, and with which values.
@@ -168,7 +170,12 @@ fn named(
     persisted: Option<Named>,
 ) -> Result<(String, Option<String>), Unknown> {
     let digest = match persisted {
-        None => return query.filter(|query| !query.is_empty()).map(|query| (query, None)).ok_or(Unknown::Nothing),
+        None => {
+            return query
+                .filter(|query| !query.is_empty())
+                .map(|query| (query, None))
+                .ok_or(Unknown::Nothing);
+        }
         Some(Named::Unknown) => return Err(Unknown::Wrong("Unsupported persisted query version")),
         Some(Named::Digest(digest)) => digest,
     };

@@ -47,7 +47,9 @@ pub async fn answer(shared: &Shared, method: &Method, name: &str, body: &Bytes) 
 async fn take(shared: &Shared, sha: &str, seconds: u64) -> Reply {
     let engine = match shared.bundles.find(&Which::Named(sha.to_owned())).await {
         Ok(engine) => engine,
-        Err(Missing::Unknown) => return Reply::text(StatusCode::NOT_FOUND, format!("Bundle {} not found", escape(sha))),
+        Err(Missing::Unknown) => {
+            return Reply::text(StatusCode::NOT_FOUND, format!("Bundle {} not found", escape(sha)));
+        }
         Err(Missing::Later(why)) => return Reply::later(why),
     };
     let id = shared.new_id();

@@ -81,7 +81,8 @@ impl Origin for Stored {
 
     fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
         async {
-            let blob = self.blobs.get(&ReadPermit::for_data(), &self.key).await.map_err(OriginError::Store)?;
+            let blob =
+                self.blobs.get(&ReadPermit::for_data(), &self.key).await.map_err(OriginError::Store)?;
             Ok(Content::Bytes(blob.ok_or_else(|| OriginError::Absent(self.key.to_string()))?.bytes))
         }
         .boxed()

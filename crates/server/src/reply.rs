@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
-    HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap,
+    HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Response, StatusCode};
 use qontract_bundle::json::JavaScript;
@@ -56,7 +57,8 @@ impl Reply {
     /// An answer that may have been given before.
     pub fn answered(media_type: &'static str, answered: Arc<Answered>) -> Self {
         let status = StatusCode::from_u16(answered.status).expect("a status of HTTP");
-        Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true }.header(CONTENT_TYPE, media_type)
+        Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true }
+            .header(CONTENT_TYPE, media_type)
     }
 
     /// An error of a request that never got as far as the data.
@@ -168,7 +170,8 @@ impl Reply {
         }
         let text = |name| asked.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let wants_all = text(CACHE_CONTROL).is_some_and(|word| word.contains("no-cache"));
-        let may_be_known = status.is_success() && (method == Method::GET || method == Method::HEAD) && !wants_all;
+        let may_be_known =
+            status.is_success() && (method == Method::GET || method == Method::HEAD) && !wants_all;
         let known = text(IF_NONE_MATCH).filter(|_| may_be_known);
         let Some(answered) = body else {
             if known.is_some_and(|known| known.trim() == "*") {
@@ -188,13 +191,11 @@ impl Reply {
                 answered.encoded(coding);
                 answered
             });
-            match prepared.await {
-                Ok(answered) => answered,
-                Err(_) => {
-                    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                    return response;
-                }
-            }
+            let Ok(answered) = prepared.await else {
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                return response;
+            };
+            answered
         } else {
             answered
         };
@@ -231,7 +232,9 @@ fn encode(path: &str) -> String {
         };
         match byte {
             b'%' if is_sequence() => out.push('%'),
-            b'%' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | 0..=b' ' | 0x7f.. => out.push_str(&format!("%{byte:02X}")),
+            b'%' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | 0..=b' ' | 0x7f.. => {
+                out.push_str(&format!("%{byte:02X}"));
+            }
             plain => out.push(char::from(*plain)),
         }
     }

@@ -1,6 +1,5 @@
 //! From the socket to the reply: listens, holds connections to their limits, finds who answers.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use qontract_bundle::json::JavaScript;
 use qontract_bundle::Bundle;
+use qontract_bundle::json::JavaScript;
 use qontract_graphql::Engine;
 use qontract_telemetry::served::{Held, Request as Label, ServerMetrics};
 use tokio::net::{TcpListener, TcpStream};
@@ -148,25 +147,23 @@ impl Server {
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
-            let (stream, peer) = tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok(accepted) => accepted,
-                    // Too many open files, or a client that was gone before it was there: it gets better, or not at once.
-                    Err(_) => {
-                        tokio::time::sleep(Duration::from_millis(50)).await;
-                        continue;
-                    }
-                },
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
                 () = &mut stop => break,
             };
-            self.connect(stream, peer, &graceful);
+            if let Ok((stream, _)) = accepted {
+                self.connect(stream, &graceful);
+            } else {
+                // Too many open files, or a client that was gone before it was there: it gets better, but not at once.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
         }
         drop(listener);
         // What has not ended by then ends with the process.
         let _ = tokio::time::timeout(self.shared.settings.wind_down, graceful.shutdown()).await;
     }
 
-    fn connect(&self, stream: TcpStream, _peer: SocketAddr, graceful: &GracefulShutdown) {
+    fn connect(&self, stream: TcpStream, graceful: &GracefulShutdown) {
         let shared = Arc::clone(&self.shared);
         // Everybody is busy: whoever comes now is not heard at all, which clients try again.
         let Some(open) = shared.connections.open() else { return };
@@ -265,12 +262,13 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
     };
     match route {
         Route::Metrics => metrics(shared),
-        Route::Sha if is_read => of_bundle(shared, &Which::Latest, |bundle| {
-            Reply::text(StatusCode::OK, bundle.sha().to_string())
-        })
-        .await,
+        Route::Sha if is_read => {
+            of_bundle(shared, &Which::Latest, |bundle| Reply::text(StatusCode::OK, bundle.sha().to_string()))
+                .await
+        }
         Route::Commit(which) if is_read => {
-            of_bundle(shared, which, |bundle| Reply::text(StatusCode::OK, bundle.stamp().commit.clone())).await
+            of_bundle(shared, which, |bundle| Reply::text(StatusCode::OK, bundle.stamp().commit.clone()))
+                .await
         }
         Route::CommitInfo(which) if is_read => of_bundle(shared, which, commit_info).await,
         Route::Held if is_read => held(shared),
@@ -342,7 +340,8 @@ fn commit_info(bundle: &Bundle) -> Reply {
 /// What is held, in the words that clients know.
 fn held(shared: &Shared) -> Reply {
     let entries = shared.bundles.shelf().entries();
-    let each = |one: &dyn Fn(&crate::shelf::Entry) -> String| entries.iter().map(one).collect::<Vec<_>>().join(",");
+    let each =
+        |one: &dyn Fn(&crate::shelf::Entry) -> String| entries.iter().map(one).collect::<Vec<_>>().join(",");
     let cached = each(&|entry| format!("{{\"sha\":\"{}\",\"expiration\":{}}}", entry.sha, entry.expires));
     let shas = each(&|entry| format!("\"{}\"", entry.sha));
     let text = format!(
@@ -357,8 +356,12 @@ fn metrics(shared: &Shared) -> Reply {
         let shelf = shared.bundles.shelf();
         (shelf.entries().len(), shelf.leases(now()), shelf.latest().cloned())
     };
-    let held =
-        Held { bundles, leases, connections: shared.connections.count(), answer_bytes: shared.answers.bytes() };
+    let held = Held {
+        bundles,
+        leases,
+        connections: shared.connections.count(),
+        answer_bytes: shared.answers.bytes(),
+    };
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let text = match latest {
         Some(latest) => shared.metrics.print(held, latest.index().schemas()),

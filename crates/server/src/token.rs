@@ -33,7 +33,14 @@ mod tests {
     #[test]
     fn only_the_token_is_the_token() {
         let token = Token::new("abc");
-        for (shown, is) in [("abc", true), ("Bearer abc", true), ("bearer abc", false), ("ab", false), ("", false), ("abcd", false)] {
+        for (shown, is) in [
+            ("abc", true),
+            ("Bearer abc", true),
+            ("bearer abc", false),
+            ("ab", false),
+            ("", false),
+            ("abcd", false),
+        ] {
             assert_eq!(token.is(shown.as_bytes()), is, "{shown}");
         }
         assert!(Token::new("Basic eHg6eXk=").is(b"Basic eHg6eXk="));

@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Turns for work that takes long.
 pub struct Turns {
-    turns: Arc<Semaphore>,
+    free: Arc<Semaphore>,
     waiting: AtomicUsize,
     most_waiting: usize,
 }
@@ -19,13 +19,13 @@ pub struct TooMany;
 impl Turns {
     /// So many at a time, and so many wait.
     pub fn new(at_a_time: usize, most_waiting: usize) -> Self {
-        let turns = Arc::new(Semaphore::new(at_a_time.max(1)));
-        Self { turns, waiting: AtomicUsize::new(0), most_waiting }
+        let free = Arc::new(Semaphore::new(at_a_time.max(1)));
+        Self { free, waiting: AtomicUsize::new(0), most_waiting }
     }
 
     /// Waits for one's turn, which lasts until what is returned is dropped.
     pub async fn take(&self) -> Result<OwnedSemaphorePermit, TooMany> {
-        if let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() {
+        if let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() {
             return Ok(turn);
         }
         if self.waiting.fetch_add(1, Ordering::Relaxed) >= self.most_waiting {
@@ -33,7 +33,7 @@ impl Turns {
             return Err(TooMany);
         }
         let _waits = Waits(&self.waiting);
-        Ok(Arc::clone(&self.turns).acquire_owned().await.expect("the semaphore is never closed"))
+        Ok(Arc::clone(&self.free).acquire_owned().await.expect("the semaphore is never closed"))
     }
 }
 

@@ -88,7 +88,9 @@ pub fn read_body(body: Option<&Value>) -> Result<Asked, Refusal> {
                     "`{name}` in a POST body should be provided as an object, not a recursively JSON-encoded string."
                 )));
             }
-            Some(_) => return Err(refused(format!("`{name}` in a POST body must be an object if provided."))),
+            Some(_) => {
+                return Err(refused(format!("`{name}` in a POST body must be an object if provided.")));
+            }
         }
     }
     let operation = match fields.get("operationName") {
@@ -129,7 +131,9 @@ pub fn read_parameters(content_type: Option<&str>, parameters: &str) -> Result<A
         let value = decode_lossy(&value.replace('+', " "));
         let object = || match Reader::new(&value).whole(&mut Keys::default()) {
             Ok(Value::Map(map)) => Ok(map),
-            Ok(_) => Err(refused(format!("The {name} search parameter should contain a JSON-encoded object."))),
+            Ok(_) => {
+                Err(refused(format!("The {name} search parameter should contain a JSON-encoded object.")))
+            }
             Err(_) => Err(refused(format!("The {name} search parameter contains invalid JSON."))),
         };
         match at {
@@ -204,9 +208,9 @@ pub fn wants_page(accept: Option<&str>) -> bool {
     let best = |names: &[&str]| {
         let parts = accept.split(',').enumerate();
         let known = parts.filter(|(_, part)| names.contains(&media(part).0.to_ascii_lowercase().as_str()));
-        known.map(|(at, part)| (quality(part), at)).fold((0.0, usize::MAX), |best: (f32, usize), one| {
-            if one.0 > best.0 { one } else { best }
-        })
+        known
+            .map(|(at, part)| (quality(part), at))
+            .fold((0.0, usize::MAX), |best: (f32, usize), one| if one.0 > best.0 { one } else { best })
     };
     let page = best(&["text/html", "text/*"]);
     let json = best(&["application/json", "application/graphql-response+json"]);
@@ -272,7 +276,9 @@ mod tests {
         let read = |content_type, bytes: &[u8]| json_of(Some(content_type), bytes);
         let is_e = |value: Value| value.get("a").and_then(Value::as_str) == Some("é");
         assert!(is_e(read("application/json; charset=utf-16le", &utf16).unwrap().unwrap()));
-        assert!(is_e(read("Application/JSON;charset=\"UTF-8\"", "\u{feff}{\"a\":\"é\"}".as_bytes()).unwrap().unwrap()));
+        assert!(is_e(
+            read("Application/JSON;charset=\"UTF-8\"", "\u{feff}{\"a\":\"é\"}".as_bytes()).unwrap().unwrap()
+        ));
         assert_eq!(read("text/plain", b"{"), Ok(None));
         let unknown = Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         assert_eq!(read("application/json; charset=iso-8859-1", b"{}"), Err(unknown));

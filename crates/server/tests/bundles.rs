@@ -1,6 +1,9 @@
 //! Many bundles: loaded, rolled back, dropped, kept, fetched.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod support;
+mod support {
+    pub mod running;
+}
 
 use std::time::Duration;
 
@@ -8,7 +11,7 @@ use qontract_bundle::Sha256;
 use qontract_server::{Settings, Store, Token, Told};
 use qontract_testkit::Scratch;
 use serde_json::{Value, json};
-use support::{Answer, Running, Setup, request};
+use support::running::{Answer, Running, Setup, request};
 
 /// A bundle with this commit, and one app for each name.
 fn bundle(commit: &str, names: &[&str]) -> Vec<u8> {
@@ -67,7 +70,10 @@ fn a_failed_reload_leaves_everything_as_it_was_and_says_why() {
             let answer = server.post("/reload", "");
             assert_eq!(answer.status, 503, "{bad}");
             let text = answer.text();
-            assert!(text.starts_with("error parsing bundle, not replacing: ") && text.contains(why), "{text}");
+            assert!(
+                text.starts_with("error parsing bundle, not replacing: ") && text.contains(why),
+                "{text}"
+            );
         }
         assert_eq!(commit(&server), "good");
         assert_eq!(server.get(&format!("/git-commit/{}", sha(bad.as_bytes()))).status, 404);
@@ -126,15 +132,15 @@ fn asking_by_get_makes_the_time_of_a_bundle_begin_anew() {
     assert!(expires() > before);
 }
 
-fn store(folder: &Scratch) -> Option<Store> {
-    Some(Store::Folder(folder.path().to_owned()))
+fn store(folder: &Scratch) -> Store {
+    Store::Folder(folder.path().to_owned())
 }
 
 #[test]
 fn a_bundle_that_is_not_held_is_read_from_the_store() {
     let (folder, [held, stored]) = (Scratch::new(), [bundle("held", &["a"]), bundle("stored", &["b", "c"])]);
     folder.write(&format!("{}.json", sha(&stored)), &stored);
-    let setup = Setup { store: store(&folder), ..Setup::default() };
+    let setup = Setup { store: Some(store(&folder)), ..Setup::default() };
     let server = Running::start(setup, &[&held]);
     let target = format!("/graphqlsha/{}", sha(&stored));
     // Many ask at the same time, and one reads.
@@ -155,7 +161,7 @@ fn what_the_store_has_under_a_wrong_name_is_not_served() {
     let (folder, [held, other]) = (Scratch::new(), [bundle("held", &["a"]), bundle("other", &["b"])]);
     let name = sha(b"something else");
     folder.write(&format!("{name}.json"), &other);
-    let server = Running::start(Setup { store: store(&folder), ..Setup::default() }, &[&held]);
+    let server = Running::start(Setup { store: Some(store(&folder)), ..Setup::default() }, &[&held]);
     let answer = server.query(&format!("/graphqlsha/{name}"), NAMES);
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
     assert_eq!(server.query(&format!("/graphqlsha/{}", sha(&other)), NAMES).status, 404);
@@ -168,7 +174,8 @@ fn bundles_from_the_store_are_bounded() {
     for bytes in &stored {
         folder.write(&format!("{}.json", sha(bytes)), bytes);
     }
-    let server = Running::start(Setup { store: store(&folder), most_fetched: 1, ..Setup::default() }, &[&held]);
+    let server =
+        Running::start(Setup { store: Some(store(&folder)), most_fetched: 1, ..Setup::default() }, &[&held]);
     let status = |bytes: &[u8]| server.query(&format!("/graphqlsha/{}", sha(bytes)), NAMES).status;
     assert_eq!((status(&stored[0]), status(&stored[1]), status(&stored[0])), (200, 503, 200));
 }

@@ -1,20 +1,24 @@
 //! Clients that are heavy, slow, hostile, or gone.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod support;
+mod support {
+    pub mod running;
+}
 
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use qontract_server::{Settings, Token};
 use serde_json::{Value, json};
-use support::{Answer, Running, Setup, request};
+use support::running::{Answer, Running, Setup, request};
 
 /// A bundle of so many teams, each of which refers to all others.
 fn bundle(teams: usize) -> Vec<u8> {
     let friends: Vec<Value> = (0..teams).map(|number| json!({ "$ref": format!("/{number}.yml") })).collect();
     let data: serde_json::Map<String, Value> = (0..teams)
         .map(|number| {
-            let team = json!({ "$schema": "/team.yml", "name": format!("team {number}"), "friends": friends });
+            let team =
+                json!({ "$schema": "/team.yml", "name": format!("team {number}"), "friends": friends });
             (format!("/{number}.yml"), team)
         })
         .collect();
@@ -101,7 +105,7 @@ fn work_for_a_client_that_is_gone_is_not_finished() {
     for _ in 0..20 {
         let mut stream = server.connect();
         stream.write_all(&heavy()).unwrap();
-        support::leave(&stream);
+        support::running::leave(&stream);
     }
     let next = took(1);
     assert!(next < one * 10, "one took {one:?}, one after twenty who left {next:?}");
@@ -145,7 +149,10 @@ fn clients_that_send_slowly_are_left() {
     let _ = head.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
     let mut body = server.connect();
-    body.write_all(b"POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{").unwrap();
+    body.write_all(
+        b"POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
+    )
+    .unwrap();
     assert_eq!(Answer::read(&mut body, "POST").status, 408);
 }
 
@@ -163,9 +170,11 @@ fn idle_connections_give_way() {
 #[test]
 fn large_bodies_are_refused() {
     let server = Running::start(Setup::default(), &[&bundle(1)]);
-    let body = json!({ "query": "{ teams { name } }", "variables": { "x": "y".repeat(2 << 20) } }).to_string();
+    let body =
+        json!({ "query": "{ teams { name } }", "variables": { "x": "y".repeat(2 << 20) } }).to_string();
     assert_eq!(server.post("/graphql", &body).status, 413);
-    let body = json!({ "query": "{ teams { name } }", "variables": { "x": "y".repeat(900 << 10) } }).to_string();
+    let body =
+        json!({ "query": "{ teams { name } }", "variables": { "x": "y".repeat(900 << 10) } }).to_string();
     assert_eq!(server.post("/graphql", &body).status, 200);
 }
 
@@ -173,8 +182,12 @@ fn large_bodies_are_refused() {
 fn limits_of_queries_hold_over_http() {
     let server = Running::start(Setup::default(), &[&bundle(100)]);
     let deep = format!("{{ teams {} {{ name }} {} }}", "{ friends ".repeat(60), "}".repeat(60));
-    let aliases: String = (0..300).map(|number| format!("a{number}: name ")).collect();
-    for query in [deep, format!("{{ teams {{ {aliases} }} }}"), format!("{{ teams {{ name }} }}{}", " ".repeat(200_000))] {
+    let aliases = (0..300).map(|number| format!("a{number}: name")).collect::<Vec<_>>().join(" ");
+    for query in [
+        deep,
+        format!("{{ teams {{ {aliases} }} }}"),
+        format!("{{ teams {{ name }} }}{}", " ".repeat(200_000)),
+    ] {
         let answer = server.query("/graphql", &query);
         assert_eq!(answer.status, 400);
         assert!(answer.text().contains("LIMIT_EXCEEDED"), "{}", answer.text());

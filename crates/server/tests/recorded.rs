@@ -1,10 +1,13 @@
 //! Raw requests, and what Express and Apollo Server answered to them (see `http/README.md`).
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod support;
+mod support {
+    pub mod running;
+}
 
 use qontract_testkit::vectors;
 use serde_json::Value;
-use support::{Answer, Running, Setup};
+use support::running::{Answer, Running, Setup};
 
 /// Headers that clients of the established server can tell: the others are of its machinery.
 const TOLD: [&str; 7] = [
@@ -25,7 +28,10 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("a head of 20 kB", "larger heads are read"),
     ("a target of 20 kB", "larger heads are read"),
     ("a method nobody knows", "it is told as any other that is not allowed"),
-    ("/git-commit-info of a sha in percent sequences", "what a client sends does not become a part of a page"),
+    (
+        "/git-commit-info of a sha in percent sequences",
+        "what a client sends does not become a part of a page",
+    ),
     ("unknown path with a query", "what is no URL is refused"),
     ("unknown path with characters to escape", "what is no URL is refused"),
     ("unknown path, DELETE", "what is no URL is refused"),
@@ -92,7 +98,8 @@ fn differences(recorded: &Value, answer: &Answer) -> Vec<String> {
 
 #[test]
 fn requests_are_answered_as_they_were_recorded() {
-    let [older, newer] = ["bundle2.json", "bundle.json"].map(|name| std::fs::read(vectors().join(name)).unwrap());
+    let [older, newer] =
+        ["bundle2.json", "bundle.json"].map(|name| std::fs::read(vectors().join(name)).unwrap());
     let server = Running::start(Setup::default(), &[&older, &newer]);
     let records: Vec<Value> = serde_json::from_str(include_str!("http/recorded.json")).unwrap();
     assert!(records.len() > 300);
@@ -103,7 +110,9 @@ fn requests_are_answered_as_they_were_recorded() {
         let expected = OTHERWISE.iter().find(|(known, _)| *known == name);
         let differences = differences(&record["answer"], &answer);
         match (expected, differences.is_empty()) {
-            (None, false) => wrong.push(format!("{name} ({}):\n  {}", request["target"], differences.join("\n  "))),
+            (None, false) => {
+                wrong.push(format!("{name} ({}):\n  {}", request["target"], differences.join("\n  ")));
+            }
             (Some((known, _)), false) => unused.retain(|name| name != known),
             (_, true) => {}
         }

@@ -1,11 +1,14 @@
 //! The recorded queries and endpoints of the established server, over HTTP.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod support;
+mod support {
+    pub mod running;
+}
 
 use qontract_bundle::Sha256;
 use qontract_testkit::vectors;
 use serde_json::{Value, json};
-use support::{Running, Setup};
+use support::running::{Running, Setup};
 
 struct Recorded {
     answers: Value,

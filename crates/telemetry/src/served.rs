@@ -158,8 +158,12 @@ impl Collector for Usage {
         if let Some(seconds) = cpu_seconds() {
             let counter = ConstCounter::new(seconds);
             let help = "CPU time of the process";
-            let metric =
-                encoder.encode_descriptor("process_cpu", help, Some(&Unit::Seconds), counter.metric_type())?;
+            let metric = encoder.encode_descriptor(
+                "process_cpu",
+                help,
+                Some(&Unit::Seconds),
+                counter.metric_type(),
+            )?;
             counter.encode(metric)?;
         }
         if let Some(bytes) = resident_bytes() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::run::{Talk, duration};
 use super::LayoutOptions;
+use super::run::{Talk, duration};
 
 /// Arguments of `serve`.
 #[derive(Args, Debug)]

@@ -71,8 +71,17 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
             first.push(places::repo(folder, &log));
         }
         let again = first.last().cloned();
-        serve(Plan { first, again, store, ttl: arguments.ttl, listen: arguments.listen, settings, followed, log })
-            .await
+        serve(Plan {
+            first,
+            again,
+            store,
+            ttl: arguments.ttl,
+            listen: arguments.listen,
+            settings,
+            followed,
+            log,
+        })
+        .await
     })
 }
 

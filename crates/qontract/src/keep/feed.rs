@@ -111,7 +111,8 @@ impl Folder {
     /// Does work that would be spread over threads on one.
     fn alone<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         if self.one.get().is_none() {
-            let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
+            let one =
+                rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
             // Whoever was first, one is enough.
             let _ = self.one.set(one);
         }

@@ -91,13 +91,17 @@ impl Origin for Repo {
                 Look::Bad => Err(OriginError::Other("the data has errors".to_owned())),
                 Look::New | Look::Same => {
                     let bundle = folder.side().map_err(other)?.bundle();
-                    bundle.map(Content::Bundle).ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
+                    bundle
+                        .map(Content::Bundle)
+                        .ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
                 }
             }
         };
         async {
             let looked = tokio::task::spawn_blocking(look).await;
-            looked.unwrap_or_else(|_| Err(OriginError::Other("bundling it failed: this is a defect".to_owned())))
+            looked.unwrap_or_else(|_| {
+                Err(OriginError::Other("bundling it failed: this is a defect".to_owned()))
+            })
         }
         .boxed()
     }
