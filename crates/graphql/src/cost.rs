@@ -2,9 +2,11 @@
 //!
 //! An estimate, no bound: what it lets through is still stopped by the limit on bytes and by cancellation.
 
+use crate::input::Input;
 use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
 use crate::schema::{Resolver, Schema};
 use crate::source::View;
+use crate::variables::Variables;
 
 /// How many elements a list in a datafile is taken to have.
 const LISTED: u64 = 4;
@@ -12,15 +14,16 @@ const LISTED: u64 = 4;
 const META: u64 = 10;
 
 /// The number of objects that the plan is likely to write.
-pub fn estimate(schema: &Schema, view: View<'_>, plan: &Plan) -> u64 {
+pub fn estimate(schema: &Schema, view: View<'_>, plan: &Plan, variables: &Variables) -> u64 {
     let mut known = vec![None; plan.selections.len()];
-    Estimate { schema, view, plan }.selection(plan.root, &mut known)
+    Estimate { schema, view, plan, variables }.selection(plan.root, &mut known)
 }
 
 struct Estimate<'a> {
     schema: &'a Schema,
     view: View<'a>,
     plan: &'a Plan,
+    variables: &'a Variables,
 }
 
 impl Estimate<'_> {
@@ -52,7 +55,7 @@ impl Estimate<'_> {
         let size = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         match &self.schema.type_(type_).fields[number].resolver {
             // Whoever searches finds few.
-            Resolver::Datafiles(_) | Resolver::Resources if has_text(field) => 1,
+            Resolver::Datafiles(_) | Resolver::Resources if self.has_text(field) => 1,
             Resolver::Datafiles(schema) => size(self.view.index.files_of(schema).len()),
             Resolver::Resources => size(self.view.bundle.resources().len()),
             Resolver::BackReferences(reference) => size(self.view.index.mean_pointing(*reference)),
@@ -64,13 +67,13 @@ impl Estimate<'_> {
             _ => 1,
         }
     }
-}
 
-/// Whether some argument other than `filter` is given.
-fn has_text(field: &FieldPlan) -> bool {
-    let given = field.arguments.as_ref().map(|(_, given)| given.as_slice());
-    given
-        .unwrap_or_default()
-        .iter()
-        .any(|argument| &*argument.name != "filter" && &*argument.name != "schema")
+    /// Whether some argument other than `filter` has a text. What is null, or empty, lets everything through.
+    fn has_text(&self, field: &FieldPlan) -> bool {
+        let given = field.arguments.as_ref().map(|(_, given)| given.as_slice());
+        let given = given.unwrap_or_default().iter();
+        given.filter(|argument| &*argument.name != "filter" && &*argument.name != "schema").any(|argument| {
+            matches!(Input::of_literal(&argument.value, self.variables), Input::Text(text) if !text.is_empty())
+        })
+    }
 }

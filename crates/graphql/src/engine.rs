@@ -218,7 +218,7 @@ impl Engine {
             Err(failure) if failure.code == Code::LimitExceeded => return Err(one(failure)),
             Err(failure) => return Ok(Planned::Nothing(failure, None)),
         };
-        let (cost, most) = (crate::cost::estimate(schema, self.view(), &plan), self.limits.cost);
+        let (cost, most) = (crate::cost::estimate(schema, self.view(), &plan, &variables), self.limits.cost);
         if cost > most {
             let message = format!("The answer would have about {cost} objects, at most {most} are allowed.");
             return Err(one(limit(message)));

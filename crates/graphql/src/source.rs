@@ -200,7 +200,7 @@ impl<'a> View<'a> {
     /// The datafile that a reference means. What stands behind a `$` would be a place in it: nobody can say which.
     fn target(&self, reference: &Value) -> Result<Option<FileId>, Fault> {
         let Value::Str(text) = reference else { return Ok(None) };
-        let Some(end) = text.as_bytes().iter().position(|byte| *byte == b'$') else {
+        let Some(end) = text.find('$') else {
             return Ok(self.index.file(text));
         };
         match self.index.file(&text[..end]) {

@@ -8,10 +8,14 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_ENCODING, HeaderMap};
+use qontract_bundle::Value;
 
 use crate::graphql::header;
 use crate::serve::Settings;
-use crate::wire::Refusal;
+use crate::wire::{self, Refusal};
+
+/// Smaller bodies are read on the spot.
+const LARGE: usize = 64 << 10;
 
 /// All of it, as the client had it before it was packed.
 pub async fn read(settings: &Settings, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
@@ -25,6 +29,18 @@ pub async fn read(settings: &Settings, headers: &HeaderMap, body: Incoming) -> R
         Err(_) => return Err(Refusal::Page(StatusCode::REQUEST_TIMEOUT)),
     };
     unpack(header(headers, CONTENT_ENCODING), bytes, settings.body)
+}
+
+/// The JSON of a body, if it says that it is some. What is large is read beside everything else.
+pub async fn json(content_type: Option<&str>, bytes: Bytes) -> Result<(Bytes, Option<Value>), Refusal> {
+    if bytes.len() < LARGE {
+        return wire::json_of(content_type, &bytes).map(|value| (bytes, value));
+    }
+    let content_type = content_type.map(str::to_owned);
+    let reading = tokio::task::spawn_blocking(move || {
+        wire::json_of(content_type.as_deref(), &bytes).map(|value| (bytes, value))
+    });
+    reading.await.unwrap_or(Err(Refusal::Page(StatusCode::INTERNAL_SERVER_ERROR)))
 }
 
 /// The body in the form that is read; the limit is on what comes out of it.

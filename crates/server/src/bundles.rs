@@ -17,8 +17,12 @@ use crate::shelf::Shelf;
 
 /// How long a sha that the store does not have is not looked for again, in milliseconds.
 const ABSENT: u64 = 10_000;
+/// The same of one that could not be read.
+const FAILED: u64 = 1_000;
 /// How many of those are remembered.
-const MOST_ABSENT: usize = 1024;
+const MOST_MISSING: usize = 1024;
+/// How many shas are looked for at a time.
+const MOST_FETCHING: usize = 64;
 
 /// Why a bundle is not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -76,11 +80,11 @@ pub struct Bundles {
     /// One reload at a time.
     reloading: tokio::sync::Mutex<()>,
     /// One bundle at a time is fetched.
-    fetching: Semaphore,
-    /// Who waits for which sha waits here.
-    waiting: Mutex<HashMap<Sha256, watch::Receiver<()>>>,
-    /// What the store did not have, and when.
-    absent: Mutex<HashMap<Sha256, u64>>,
+    turn: Semaphore,
+    /// Which are being fetched, or are to be.
+    fetching: Mutex<HashMap<Sha256, Fetched>>,
+    /// What the store did not give, and when.
+    missing: Mutex<HashMap<Sha256, (u64, Missing)>>,
 }
 
 impl Bundles {
@@ -98,9 +102,9 @@ impl Bundles {
             store,
             listener,
             reloading: tokio::sync::Mutex::default(),
-            fetching: Semaphore::new(1),
-            waiting: Mutex::default(),
-            absent: Mutex::default(),
+            turn: Semaphore::new(1),
+            fetching: Mutex::default(),
+            missing: Mutex::default(),
         }
     }
 
@@ -110,22 +114,26 @@ impl Bundles {
     }
 
     /// Loads what the source has now, and makes it the latest.
-    pub async fn reload(&self) -> Result<Told, LoadFailure> {
+    pub async fn reload(self: &Arc<Self>) -> Result<Told, LoadFailure> {
         match &self.origin {
-            Some(origin) => self.load(&**origin).await,
+            Some(origin) => self.load(Arc::clone(origin)).await,
             None => Err(OriginError::Other("there is no source to read again".to_owned()).into()),
         }
     }
 
-    /// Loads a bundle and makes it the latest.
-    pub async fn load(&self, origin: &dyn Origin) -> Result<Told, LoadFailure> {
-        let _one_at_a_time = self.reloading.lock().await;
-        let told = self.load_now(origin).await;
-        (self.listener)(match &told {
-            Ok(told) => told.clone(),
-            Err(error) => Told::Failed(format!("{}: {}", origin.name(), chain(error))),
+    /// Loads a bundle and makes it the latest. What is begun is finished, even if nobody waits for it any more.
+    pub async fn load(self: &Arc<Self>, origin: Arc<dyn Origin>) -> Result<Told, LoadFailure> {
+        let bundles = Arc::clone(self);
+        let loading = tokio::spawn(async move {
+            let _one_at_a_time = bundles.reloading.lock().await;
+            let told = bundles.load_now(&*origin).await;
+            (bundles.listener)(match &told {
+                Ok(told) => told.clone(),
+                Err(error) => Told::Failed(format!("{}: {}", origin.name(), chain(error))),
+            });
+            told
         });
-        told
+        loading.await.unwrap_or(Err(LoadFailure::Panic))
     }
 
     async fn load_now(&self, origin: &dyn Origin) -> Result<Told, LoadFailure> {
@@ -181,7 +189,7 @@ impl Bundles {
     }
 
     /// The bundle that is meant; one that is not held is looked for in the store.
-    pub async fn find(&self, which: &Which) -> Result<Arc<Engine>, Missing> {
+    pub async fn find(self: &Arc<Self>, which: &Which) -> Result<Arc<Engine>, Missing> {
         let name = match which {
             Which::Latest => return self.shelf().latest().cloned().ok_or(Missing::Unknown),
             Which::Named(name) => name,
@@ -189,58 +197,53 @@ impl Bundles {
         // Shas are written in one way: what is written otherwise is no sha.
         let sha = Sha256::parse(name).filter(|sha| sha.to_string() == *name).ok_or(Missing::Unknown)?;
         let held = self.shelf().get(sha).cloned();
-        match (held, &self.store) {
-            (Some(engine), _) => Ok(engine),
-            (None, None) => Err(Missing::Unknown),
-            (None, Some(store)) => self.fetch(store, sha).await,
+        match held {
+            Some(engine) => Ok(engine),
+            None if self.store.is_some() => self.fetch(sha).await,
+            None => Err(Missing::Unknown),
         }
     }
 
-    /// Many who ask for the same bundle wait for one read of it.
-    async fn fetch(&self, store: &Store, sha: Sha256) -> Result<Arc<Engine>, Missing> {
-        loop {
-            let waiting = {
-                let mut waiting = lock(&self.waiting);
-                if let Some(receiver) = waiting.get(&sha).cloned() {
-                    Err(receiver)
-                } else {
-                    let (sender, receiver) = watch::channel(());
-                    waiting.insert(sha, receiver);
-                    Ok(Fetching { sender, sha, waiting: &self.waiting })
+    /// Many who ask for the same bundle wait for one read of it, which is finished even if nobody waits any more.
+    async fn fetch(self: &Arc<Self>, sha: Sha256) -> Result<Arc<Engine>, Missing> {
+        if let Some(missing) = self.remembered(sha) {
+            return Err(missing);
+        }
+        let mut fetched = {
+            let mut fetching = lock(&self.fetching);
+            if let Some(known) = fetching.get(&sha) {
+                known.clone()
+            } else {
+                if fetching.len() >= MOST_FETCHING {
+                    return Err(Missing::Later("too many bundles are read from the store".to_owned()));
                 }
-            };
-            match waiting {
-                Ok(fetching) => {
-                    let found = self.fetch_now(store, sha).await;
-                    drop(fetching);
-                    return found;
-                }
-                Err(mut receiver) => {
-                    // It ends when the other one is done, whatever came of it.
-                    let _ = receiver.changed().await;
-                    if let Some(engine) = self.shelf().get(sha) {
-                        return Ok(Arc::clone(engine));
-                    }
-                    if self.is_absent(sha) {
-                        return Err(Missing::Unknown);
-                    }
-                }
+                let (sender, receiver) = watch::channel(None);
+                fetching.insert(sha, receiver.clone());
+                let bundles = Arc::clone(self);
+                tokio::spawn(async move {
+                    let fetched = bundles.fetch_in_turn(sha).await;
+                    lock(&bundles.fetching).remove(&sha);
+                    // Everybody may have gone.
+                    let _ = sender.send(Some(fetched));
+                });
+                receiver
             }
-        }
+        };
+        let fetched = fetched.wait_for(Option::is_some).await;
+        // The one who reads cannot vanish without a word, but for a defect.
+        fetched.ok().and_then(|fetched| fetched.clone()).unwrap_or_else(|| Err(defect()))
     }
 
-    async fn fetch_now(&self, store: &Store, sha: Sha256) -> Result<Arc<Engine>, Missing> {
+    async fn fetch_in_turn(&self, sha: Sha256) -> Result<Arc<Engine>, Missing> {
+        let Some(store) = &self.store else { return Err(Missing::Unknown) };
+        let _one_at_a_time = self.turn.acquire().await.map_err(|_| defect())?;
         if let Some(engine) = self.shelf().get(sha) {
             return Ok(Arc::clone(engine));
-        }
-        if self.is_absent(sha) {
-            return Err(Missing::Unknown);
         }
         let full = || Missing::Later("as many bundles are held as there is room for".to_owned());
         if !self.shelf().has_room(now()) {
             return Err(full());
         }
-        let _one_at_a_time = self.fetching.acquire().await.expect("the semaphore is never closed");
         match self.fetch_bytes(store, sha).await {
             Ok(Some(engine)) => {
                 let dropped = self.shelf().put_fetched(Arc::clone(&engine), now());
@@ -248,17 +251,11 @@ impl Bundles {
                 (self.listener)(Told::Fetched(sha));
                 Ok(engine)
             }
-            Ok(None) => {
-                let mut absent = lock(&self.absent);
-                if absent.len() >= MOST_ABSENT {
-                    absent.clear();
-                }
-                absent.insert(sha, now());
-                Err(Missing::Unknown)
-            }
+            Ok(None) => Err(self.remember(sha, Missing::Unknown)),
             Err(why) => {
                 (self.listener)(Told::Failed(format!("bundle {sha} of the store: {why}")));
-                Err(Missing::Later("the bundle cannot be read from the store".to_owned()))
+                let text = "the bundle cannot be read from the store".to_owned();
+                Err(self.remember(sha, Missing::Later(text)))
             }
         }
     }
@@ -273,25 +270,32 @@ impl Bundles {
         self.engine(Content::Bytes(bytes)).await.map(Some).map_err(|error| chain(&error))
     }
 
-    fn is_absent(&self, sha: Sha256) -> bool {
-        let since = lock(&self.absent).get(&sha).copied();
-        since.is_some_and(|since| now().saturating_sub(since) < ABSENT)
+    /// For some time, what is missing is not looked for again.
+    fn remember(&self, sha: Sha256, missing: Missing) -> Missing {
+        let mut known = lock(&self.missing);
+        if known.len() >= MOST_MISSING {
+            known.clear();
+        }
+        known.insert(sha, (now(), missing.clone()));
+        missing
+    }
+
+    fn remembered(&self, sha: Sha256) -> Option<Missing> {
+        let (since, missing) = lock(&self.missing).get(&sha).cloned()?;
+        let time = match missing {
+            Missing::Unknown => ABSENT,
+            Missing::Later(_) => FAILED,
+        };
+        (now().saturating_sub(since) < time).then_some(missing)
     }
 }
 
-/// Whoever waits for a sha is told when this is dropped, even if whoever fetched it has gone away.
-struct Fetching<'b> {
-    #[expect(dead_code, reason = "dropped, it wakes those who wait")]
-    sender: watch::Sender<()>,
-    sha: Sha256,
-    waiting: &'b Mutex<HashMap<Sha256, watch::Receiver<()>>>,
+fn defect() -> Missing {
+    Missing::Later("reading the bundle failed: this is a defect".to_owned())
 }
 
-impl Drop for Fetching<'_> {
-    fn drop(&mut self) {
-        lock(self.waiting).remove(&self.sha);
-    }
-}
+/// Who waits for a bundle of the store waits here for what comes of it.
+type Fetched = watch::Receiver<Option<Result<Arc<Engine>, Missing>>>;
 
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,

@@ -8,6 +8,7 @@ use qontract_bundle::diff::{Change, DatafileChange, Diff, ResourceChange};
 use qontract_bundle::json::JavaScript;
 
 use crate::answers::{Answered, Key};
+use crate::graphql;
 use crate::reply::{JSON, Reply, escape};
 use crate::route::Which;
 use crate::serve::{Shared, find, not_found};
@@ -31,13 +32,22 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&(Stri
     if let Some(known) = shared.answers.get(key) {
         return Reply::answered(JSON, known);
     }
-    let made = tokio::task::spawn_blocking(move || Diff::between(&base, &head).to_json()).await;
+    let turn = match graphql::turn(shared).await {
+        Ok(turn) => turn,
+        Err(later) => return later,
+    };
+    let made = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        Diff::between(&base, &head).to_json()
+    });
+    let made = made.await;
     let Ok(made) = made else {
         return Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR);
     };
+    let flight = shared.in_flight.begin(made.len());
     let answered = Arc::new(Answered::new(200, made));
     shared.answers.insert(key, Arc::clone(&answered));
-    Reply::answered(JSON, answered)
+    Reply::answered(JSON, answered).in_flight(flight)
 }
 
 fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Parts;
@@ -10,16 +10,19 @@ use hyper::{Method, StatusCode};
 use qontract_bundle::json::JavaScript;
 use qontract_bundle::{Map, Sha256, Value};
 use qontract_graphql::{Answer, Engine, Request};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answers::{Answered, Key};
 use crate::page;
-use crate::reply::Reply;
+use crate::reply::{Flight, Reply};
 use crate::serve::Shared;
 use crate::turns::Waiter;
 use crate::wire::{self, Asked, Form, Named, Refusal};
 
 /// Answers with more objects wait for their turn, and are made beside everything else.
 const SMALL: u64 = 2_000;
+/// An answer that was thought to be small takes no longer than this.
+const SOON: Duration = Duration::from_millis(20);
 /// So are those of longer texts: it takes time to understand them.
 const SHORT: usize = 16 << 10;
 
@@ -109,14 +112,20 @@ async fn execute(
     let known = key.and_then(|key| shared.answers.get(key));
     shared.metrics.remembered(known.is_some());
     let reply = |answered| Reply::answered(form.as_str(), answered).header(CACHE_CONTROL, "no-store");
+    let persist = |digest: Option<String>, text: &str, status| {
+        if let (Some(digest), 200) = (digest, status) {
+            shared.persisted.insert(sha, &digest, text);
+        }
+    };
     if let Some(answered) = known {
+        persist(digest, &asked.query, answered.status);
         return reply(answered);
     }
-    let text = digest.is_some().then(|| asked.query.clone());
-    let made = match small(engine, &asked) {
-        Some(answer) => answer,
+    let text = if digest.is_some() { asked.query.clone() } else { String::new() };
+    let (made, flight) = match small(engine, &asked) {
+        Some(answer) => (answer, None),
         None => match large(shared, engine, asked).await {
-            Ok(answer) => answer,
+            Ok((answer, flight)) => (answer, Some(flight)),
             Err(later) => return later,
         },
     };
@@ -124,14 +133,16 @@ async fn execute(
         let message = format!("GET requests only support query operations, not {word} operations");
         return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
     }
-    if let (Some(digest), Some(text), 200) = (digest, text, made.status) {
-        shared.persisted.insert(sha, &digest, &text);
-    }
+    persist(digest, &text, made.status);
     let answered = Arc::new(Answered::new(made.status, made.body));
     if let Some(key) = key {
         shared.answers.insert(key, Arc::clone(&answered));
     }
-    reply(answered)
+    let reply = reply(answered);
+    match flight {
+        Some(flight) => reply.in_flight(flight),
+        None => reply,
+    }
 }
 
 /// A text, what is asked of it, and with which values.
@@ -191,19 +202,20 @@ fn small(engine: &Engine, asked: &Question) -> Option<Answer> {
     if asked.query.len() > SHORT {
         return None;
     }
-    match engine.ready(request(asked)) {
-        Ok(ready) if ready.cost() > SMALL => None,
-        Ok(ready) => Some(ready.answer()),
-        Err(answer) => Some(answer),
-    }
+    let begun = Instant::now();
+    let is_late = || begun.elapsed() > SOON;
+    let answer = match engine.ready(Request { cancelled: Some(&is_late), ..request(asked) }) {
+        Ok(ready) if ready.cost() > SMALL => return None,
+        Ok(ready) => ready.answer(),
+        Err(answer) => return Some(answer),
+    };
+    // It was only thought to be small.
+    if answer.has_errors && is_late() { None } else { Some(answer) }
 }
 
 /// The answer, made in its turn and beside everything else. If nobody waits for it any more, it is not finished.
-async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result<Answer, Reply> {
-    if shared.in_flight.bytes() > shared.settings.in_flight {
-        return Err(Reply::later("too many answers are on their way"));
-    }
-    let Ok(turn) = shared.turns.take().await else { return Err(Reply::later("too many queries wait")) };
+async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result<(Answer, Flight), Reply> {
+    let turn = turn(shared).await?;
     let (engine, waiter, limit) = (Arc::clone(engine), Waiter::default(), shared.settings.query_time);
     let gone = waiter.gone();
     let work = tokio::task::spawn_blocking(move || {
@@ -218,10 +230,23 @@ async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result
     let answer = work.await;
     drop(waiter);
     match answer {
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(Reply::later("the query took too long")),
+        Ok(Some(answer)) => {
+            let flight = shared.in_flight.begin(answer.body.len());
+            Ok((answer, flight))
+        }
+        // Once more would take as long.
+        Ok(None) => Err(Reply::text(StatusCode::SERVICE_UNAVAILABLE, "the query took too long")),
         Err(_) => Err(Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR)),
     }
+}
+
+/// One's turn to make a large answer, if there is room for one.
+pub async fn turn(shared: &Shared) -> Result<OwnedSemaphorePermit, Reply> {
+    let Ok(turn) = shared.turns.take().await else { return Err(Reply::later("too many queries wait")) };
+    if shared.in_flight.bytes() > shared.settings.in_flight {
+        return Err(Reply::later("too many answers are on their way"));
+    }
+    Ok(turn)
 }
 
 fn request(asked: &Question) -> Request<'_> {

@@ -53,7 +53,7 @@ async fn take(shared: &Shared, sha: &str, seconds: u64) -> Reply {
         Err(Missing::Later(why)) => return Reply::later(why),
     };
     let id = shared.new_id();
-    let lease = shared.bundles.shelf().lease(id, engine.bundle().sha(), seconds, now());
+    let lease = shared.bundles.shelf().lease(id, &engine, seconds, now());
     match lease {
         Ok(lease) => told(StatusCode::CREATED, &format!("{id:016x}"), &lease),
         Err(_) => Reply::later("there are too many leases"),

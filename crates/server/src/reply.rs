@@ -17,6 +17,7 @@ use qontract_bundle::json::JavaScript;
 
 use crate::answers::Answered;
 use crate::compress::{Coding, LEAST};
+use crate::connection::Busy;
 use crate::wire::Form;
 
 /// Text, as the established server calls it.
@@ -36,12 +37,14 @@ pub struct Reply {
     body: Option<Arc<Answered>>,
     /// Whether it has a tag, by which clients can tell that they know it.
     is_tagged: bool,
+    /// That it is on its way, if its bytes are nobody else's.
+    flight: Option<Flight>,
 }
 
 impl Reply {
     /// A status without a body.
     pub fn empty(status: StatusCode) -> Self {
-        Self { status, headers: Vec::new(), body: None, is_tagged: false }
+        Self { status, headers: Vec::new(), body: None, is_tagged: false, flight: None }
     }
 
     /// A body of a media type.
@@ -57,7 +60,7 @@ impl Reply {
     /// An answer that may have been given before.
     pub fn answered(media_type: &'static str, answered: Arc<Answered>) -> Self {
         let status = StatusCode::from_u16(answered.status).expect("a status of HTTP");
-        Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true }
+        Self { status, headers: Vec::new(), body: Some(answered), is_tagged: true, flight: None }
             .header(CONTENT_TYPE, media_type)
     }
 
@@ -143,6 +146,13 @@ impl Reply {
         Self::text(StatusCode::UNAUTHORIZED, "Unauthorized").header(WWW_AUTHENTICATE, "Bearer")
     }
 
+    /// With what tells that its bytes are on their way.
+    #[must_use]
+    pub fn in_flight(mut self, flight: Flight) -> Self {
+        self.flight = Some(flight);
+        self
+    }
+
     fn untagged(mut self) -> Self {
         self.is_tagged = false;
         self
@@ -161,8 +171,8 @@ impl Reply {
     }
 
     /// The response to whoever sent these headers.
-    pub async fn respond(self, method: &Method, asked: &HeaderMap, in_flight: &InFlight) -> Response<Sent> {
-        let Self { status, headers, body, is_tagged } = self;
+    pub async fn respond(self, method: &Method, asked: &HeaderMap) -> Response<Sent> {
+        let Self { status, headers, body, is_tagged, flight } = self;
         let mut response = Response::new(Sent::default());
         *response.status_mut() = status;
         for (name, value) in headers {
@@ -199,6 +209,9 @@ impl Reply {
         } else {
             answered
         };
+        if answered.body.len() >= LEAST {
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
         if is_tagged {
             let tag = answered.tag();
             response.headers_mut().insert(ETAG, HeaderValue::from_str(tag.as_str()).expect("a tag is plain"));
@@ -208,14 +221,11 @@ impl Reply {
                 return response;
             }
         }
-        if answered.body.len() >= LEAST {
-            response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
-        }
         if let Some(word) = coding.as_str() {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(word));
         }
         let bytes = answered.encoded(coding);
-        *response.body_mut() = Sent { flight: Some(in_flight.begin(bytes.len())), bytes };
+        *response.body_mut() = Sent { bytes, flight, busy: None };
         response
     }
 }
@@ -278,14 +288,15 @@ impl InFlight {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn begin(&self, bytes: usize) -> Flight {
+    /// So many more, until what is returned is dropped.
+    pub fn begin(&self, bytes: usize) -> Flight {
         self.0.fetch_add(bytes, Ordering::Relaxed);
         Flight { all: self.clone(), bytes }
     }
 }
 
 /// Bytes that are on their way until this is dropped.
-struct Flight {
+pub struct Flight {
     all: InFlight,
     bytes: usize,
 }
@@ -301,6 +312,14 @@ impl Drop for Flight {
 pub struct Sent {
     bytes: Bytes,
     flight: Option<Flight>,
+    busy: Option<Busy>,
+}
+
+impl Sent {
+    /// Its connection is busy until it is gone.
+    pub fn keep_busy(&mut self, busy: Busy) {
+        self.busy = Some(busy);
+    }
 }
 
 impl Body for Sent {
@@ -312,7 +331,7 @@ impl Body for Sent {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if self.bytes.is_empty() {
-            self.flight = None;
+            (self.flight, self.busy) = (None, None);
             return Poll::Ready(None);
         }
         let length = self.bytes.len().min(PIECE);

@@ -26,7 +26,7 @@ use crate::reply::{InFlight, JSON, Reply, Sent, escape};
 use crate::route::{Route, Which};
 use crate::token::Token;
 use crate::turns::Turns;
-use crate::{body, diff, graphql, lease, page, wire};
+use crate::{body, diff, graphql, lease, page};
 
 /// What a server allows.
 #[derive(Clone)]
@@ -196,7 +196,7 @@ async fn respond(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Result<Response<Sent>, std::convert::Infallible> {
-    let _busy = shared.connections.begin(&connection);
+    let busy = shared.connections.begin(&connection);
     let begun = Instant::now();
     let (parts, body) = request.into_parts();
     let route = Route::of(parts.uri.path());
@@ -221,7 +221,8 @@ async fn respond(
         },
         path: route.label(),
     };
-    let response = reply.respond(&parts.method, &parts.headers, &shared.in_flight).await;
+    let mut response = reply.respond(&parts.method, &parts.headers).await;
+    response.body_mut().keep_busy(busy);
     let took = begun.elapsed();
     shared.metrics.answered(&label, took.as_secs_f64());
     if let Some(heard) = &shared.settings.heard {
@@ -244,6 +245,10 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
         Route::Root if is_read => return Reply::found("/graphql", header(&parts.headers, ACCEPT)),
         Route::Page(name) if is_read => return page::part(name, method, path),
         Route::Graphql(Which::Latest) if graphql::wants_page(parts) => return page::page(),
+        // Whether there is such a bundle is told to those who have the token.
+        Route::Graphql(_) if graphql::wants_page(parts) && shared.settings.token.is_some() => {
+            return page::page();
+        }
         _ => {}
     }
     if let Some(token) = &shared.settings.token
@@ -254,8 +259,8 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
     // What says that it is JSON has to be, wherever it is sent.
     let content_type = header(&parts.headers, CONTENT_TYPE);
     let body = match body::read(&shared.settings, &parts.headers, body).await {
-        Ok(bytes) => match wire::json_of(content_type, &bytes) {
-            Ok(value) => (bytes, value),
+        Ok(bytes) => match body::json(content_type, bytes).await {
+            Ok((bytes, value)) => (bytes, value.filter(|_| matches!(route, Route::Graphql(_)))),
             Err(refusal) => return graphql::refuse(refusal, None),
         },
         Err(refusal) => return graphql::refuse(refusal, None),
@@ -267,7 +272,7 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
                 .await
         }
         Route::Commit(which) if is_read => {
-            of_bundle(shared, which, |bundle| Reply::text(StatusCode::OK, bundle.stamp().commit.clone()))
+            of_bundle(shared, which, |bundle| Reply::text(StatusCode::OK, escape(&bundle.stamp().commit)))
                 .await
         }
         Route::CommitInfo(which) if is_read => of_bundle(shared, which, commit_info).await,
@@ -276,7 +281,7 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
         Route::Diff { base, head, file } if is_read => diff::answer(shared, base, head, file.as_ref()).await,
         Route::Graphql(which) => match find(shared, which).await {
             Ok(engine) => {
-                shared.bundles.shelf().asked(engine.bundle().sha(), now());
+                shared.bundles.shelf().found(&engine, now());
                 graphql::answer(shared, &engine, parts, body.1.as_ref()).await
             }
             Err(Missing::Unknown) => Reply::no_such_path(method, path),
@@ -374,7 +379,7 @@ async fn reload(shared: &Shared) -> Reply {
     match shared.bundles.reload().await {
         Ok(_) => Reply::empty(StatusCode::OK),
         Err(error) => {
-            let text = format!("error parsing bundle, not replacing: {}", chain(&error));
+            let text = format!("error parsing bundle, not replacing: {}", escape(&chain(&error)));
             Reply::text(StatusCode::SERVICE_UNAVAILABLE, text)
         }
     }

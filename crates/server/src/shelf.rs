@@ -82,13 +82,31 @@ impl Shelf {
         }
     }
 
+    /// Whoever has just found a bundle asks it, and it is held even if it was dropped in between.
+    pub fn found(&mut self, engine: &Arc<Engine>, now: u64) {
+        let expires = now.saturating_add(self.ttl);
+        let held = self.held.entry(engine.bundle().sha()).or_insert_with(|| Held {
+            engine: Arc::clone(engine),
+            expires,
+            is_fetched: true,
+        });
+        held.expires = expires;
+    }
+
     /// Makes a bundle that is held the latest; whether it is held.
     pub fn make_latest(&mut self, sha: Sha256, now: u64) -> bool {
         let Some(held) = self.held.get_mut(&sha) else { return false };
         held.is_fetched = false;
         self.asked(sha, now);
-        self.latest = Some(sha);
+        self.become_latest(sha, now);
         true
+    }
+
+    /// Whoever has just heard of the one that was the latest has time to ask it.
+    fn become_latest(&mut self, sha: Sha256, now: u64) {
+        if let Some(before) = self.latest.replace(sha) {
+            self.asked(before, now);
+        }
     }
 
     /// Takes in the bundle that is the latest from now on. What gave way is handed back: it takes time to drop it.
@@ -96,17 +114,22 @@ impl Shelf {
         let dropped = self.sweep(now);
         let sha = engine.bundle().sha();
         self.held.insert(sha, Held { engine, expires: now.saturating_add(self.ttl), is_fetched: false });
-        self.latest = Some(sha);
+        self.become_latest(sha, now);
         dropped
     }
 
     /// Takes in a bundle that is not the latest. What gave way is handed back.
     pub fn put_fetched(&mut self, engine: Arc<Engine>, now: u64) -> Result<Vec<Arc<Engine>>, Full> {
-        let dropped = self.sweep(now);
-        if self.held.values().filter(|held| held.is_fetched).count() >= self.most_fetched {
+        let sha = engine.bundle().sha();
+        // It came another way meanwhile.
+        if self.held.contains_key(&sha) {
+            self.asked(sha, now);
+            return Ok(Vec::new());
+        }
+        if !self.has_room(now) {
             return Err(Full::Bundles);
         }
-        let sha = engine.bundle().sha();
+        let dropped = self.sweep(now);
         self.held.insert(sha, Held { engine, expires: now.saturating_add(self.ttl), is_fetched: true });
         Ok(dropped)
     }
@@ -135,13 +158,14 @@ impl Shelf {
         self.leases.values().filter(|lease| lease.expires > now).count()
     }
 
-    /// Keeps a bundle that is held for some seconds; until when.
-    pub fn lease(&mut self, id: u64, sha: Sha256, seconds: u64, now: u64) -> Result<Lease, Full> {
+    /// Keeps a bundle for some seconds; until when.
+    pub fn lease(&mut self, id: u64, engine: &Arc<Engine>, seconds: u64, now: u64) -> Result<Lease, Full> {
         self.leases.retain(|_, lease| lease.expires > now);
         if self.leases.len() >= MOST_LEASES {
             return Err(Full::Leases);
         }
-        let lease = Lease { sha, expires: until(seconds, now) };
+        self.found(engine, now);
+        let lease = Lease { sha: engine.bundle().sha(), expires: until(seconds, now) };
         self.leases.insert(id, lease.clone());
         Ok(lease)
     }
@@ -210,7 +234,8 @@ mod tests {
         // The one that was the latest until then stays, however old it is.
         assert!(shelf.put_latest(Arc::clone(&b), 1000).is_empty());
         assert!(shelf.get(sha(&a)).is_some());
-        assert_eq!(commits(&shelf.put_latest(Arc::clone(&c), 1001)), ["a"]);
+        // From then on it has its time, for those who have just heard of it.
+        assert_eq!(commits(&shelf.put_latest(Arc::clone(&c), 1100)), ["a"]);
         assert_eq!(shelf.latest().map(sha), Some(sha(&c)));
         assert!(shelf.get(sha(&b)).is_some());
     }
@@ -240,7 +265,7 @@ mod tests {
     fn a_lease_keeps_a_bundle_until_it_ends() {
         let (mut shelf, [a, b, c, d]) = (Shelf::new(100, 8), ["a", "b", "c", "d"].map(engine));
         shelf.put_latest(Arc::clone(&a), 0);
-        let lease = shelf.lease(7, sha(&a), 10, 0).unwrap();
+        let lease = shelf.lease(7, &a, 10, 0).unwrap();
         assert_eq!(lease, Lease { sha: sha(&a), expires: 10_000 });
         shelf.put_latest(b, 0);
         assert!(shelf.put_latest(c, 9_999).is_empty() && shelf.get(sha(&a)).is_some());
@@ -254,10 +279,10 @@ mod tests {
     fn leases_are_bounded_and_those_that_ended_give_way() {
         let (mut shelf, a) = (Shelf::new(100, 8), engine("a"));
         for id in 0..MOST_LEASES as u64 {
-            shelf.lease(id, sha(&a), 10, 0).unwrap();
+            shelf.lease(id, &a, 10, 0).unwrap();
         }
-        assert_eq!(shelf.lease(1000, sha(&a), 10, 0), Err(Full::Leases));
-        assert!(shelf.lease(1000, sha(&a), 10, 10_000).is_ok());
+        assert_eq!(shelf.lease(1000, &a, 10, 0), Err(Full::Leases));
+        assert!(shelf.lease(1000, &a, 10, 10_000).is_ok());
         assert_eq!(shelf.leases(10_000), 1);
     }
 

@@ -5,6 +5,7 @@ mod support {
     pub mod running;
 }
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use qontract_bundle::Sha256;
@@ -223,4 +224,44 @@ fn leases_need_a_token() {
     let settings = Settings { token: Some(Token::new("secret")), ..Settings::default() };
     let closed = Running::start(Setup { settings, ..Setup::default() }, &[&one]);
     assert_eq!(leased(&closed, "POST", &format!("/leases/{}", sha(&one)), "other", "").status, 401);
+}
+
+#[test]
+fn a_reload_is_finished_even_if_nobody_waits_for_it() {
+    use std::io::Write as _;
+    let [old, new] = [bundle("old", &["a"]), bundle("new", &["b"])];
+    let server = Running::start(Setup::default(), &[&old]);
+    server.source.set(&new);
+    let (begun, closed) = (server.source.begun.load(Ordering::Relaxed), server.source.gate.blocking_write());
+    let mut stream = server.connect();
+    stream.write_all(&request("POST", "/reload", &[], b"")).unwrap();
+    let start = std::time::Instant::now();
+    let wait = |what: &str, is_over: &dyn Fn() -> bool| {
+        while !is_over() {
+            assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        }
+    };
+    wait("it was not begun", &|| server.source.begun.load(Ordering::Relaxed) > begun);
+    support::running::leave(&stream);
+    // The one who asked is gone when its connection is.
+    wait("it is still there", &|| server.get("/metrics").text().contains("qontract_server_connections 1"));
+    drop(closed);
+    wait("it was not finished", &|| commit(&server) == "new");
+}
+
+#[test]
+fn a_text_that_was_asked_before_can_be_named_by_its_digest() {
+    let server = Running::start(Setup::default(), &[&bundle("one", &["a"])]);
+    assert_eq!(names(&server.query("/graphql", NAMES)), "a");
+    let named = |query: Value| {
+        let persisted = json!({ "version": 1, "sha256Hash": sha(NAMES.as_bytes()) });
+        let mut body = json!({ "extensions": { "persistedQuery": persisted } });
+        if !query.is_null() {
+            body["query"] = query;
+        }
+        server.post("/graphql", &body.to_string())
+    };
+    assert!(named(Value::Null).text().contains("PersistedQueryNotFound"));
+    assert_eq!(names(&named(json!(NAMES))), "a");
+    assert_eq!(names(&named(Value::Null)), "a");
 }

@@ -244,3 +244,19 @@ fn what_is_under_way_ends_when_the_server_does() {
     server.stop();
     assert!(std::net::TcpStream::connect(address).is_err());
 }
+
+#[test]
+fn a_query_that_only_seems_small_waits_for_its_turn_like_any_other() {
+    let server = Running::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(150)]);
+    // Lists in datafiles are taken to be short, and these are not.
+    let query = "{ teams(path: null) { friends { friends { name } } } }";
+    std::thread::scope(|scope| {
+        let heavy: Vec<_> = (0..2).map(|_| scope.spawn(|| server.query("/graphql", query))).collect();
+        let mut small = 0;
+        while !heavy.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            assert_eq!(server.get("/healthz").status, 200);
+            small += 1;
+        }
+        assert!(small > 4, "only {small} small requests were answered beside two heavy ones");
+    });
+}

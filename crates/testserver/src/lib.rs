@@ -90,10 +90,10 @@ impl DataServer {
 
     /// Loads the bytes of a bundle and makes it the latest, as a reload does; returns its sha.
     pub fn load(&self, bytes: &[u8]) -> String {
-        let (bundles, origin) = (Arc::clone(&self.bundles), Bytes(bytes.to_vec()));
+        let (bundles, origin) = (Arc::clone(&self.bundles), Arc::new(Bytes(bytes.to_vec())));
         let (sender, loaded) = std::sync::mpsc::channel();
         // On the server's own threads: a test may have a runtime or none.
-        self.runtime.spawn(async move { sender.send(bundles.load(&origin).await) });
+        self.runtime.spawn(async move { sender.send(bundles.load(origin).await) });
         loaded.recv().expect("a server").expect("the bytes of a bundle");
         Sha256::of(bytes).to_string()
     }

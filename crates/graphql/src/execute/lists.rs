@@ -6,13 +6,16 @@ use qontract_bundle::Value;
 
 use super::Executor;
 use crate::arguments::Arguments;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::filter::FilterFault;
 use crate::index::FileId;
 use crate::plan::{FieldPlan, What};
 use crate::schema::TypeId;
 use crate::sink::Sink;
 use crate::source::{Many, Raw, Source};
+
+/// So many datafiles are looked through before it is asked whether somebody still waits.
+const SCANNED: usize = 256;
 
 impl<'a, S: Sink> Executor<'a, S> {
     /// The arguments of a field, read once.
@@ -65,13 +68,18 @@ impl<'a, S: Sink> Executor<'a, S> {
             Ok(())
         };
         // The path is in the tables; everything else is looked for.
-        let considered = match arguments.text("path") {
-            Some(path) => {
-                let file = view.index.file(path).filter(|file| files.binary_search(file).is_ok());
-                file.into_iter().try_for_each(&mut consider)
+        let named = arguments.text("path").map(|path| {
+            let file = view.index.file(path).filter(|file| files.binary_search(file).is_ok());
+            file.into_iter().collect::<Vec<_>>()
+        });
+        let mut considered = Ok(());
+        for files in named.as_deref().unwrap_or(files).chunks(SCANNED) {
+            if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
+                let text = "The request was cancelled before its answer was complete.";
+                return Err(Failure::new(Code::Cancelled, text));
             }
-            None => files.iter().copied().try_for_each(&mut consider),
-        };
+            considered = considered.and_then(|()| files.iter().copied().try_for_each(&mut consider));
+        }
         considered.map_err(|fault| fault.to_failure())?;
         Ok(Many::Chosen(chosen))
     }

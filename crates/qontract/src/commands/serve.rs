@@ -16,7 +16,7 @@ use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
 
-use crate::cli::{Serve, variable};
+use crate::cli::Serve;
 use crate::exit::{Exit, UsageError};
 use crate::keep::feed::{Folder, Look};
 use crate::keep::signals;
@@ -91,7 +91,8 @@ fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
         Some(file) => Some(
             std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?,
         ),
-        None => variable("QONTRACT_SERVER_TOKEN"),
+        // One that is set and empty is a mistake, and not the wish to let everybody in.
+        None => std::env::var("QONTRACT_SERVER_TOKEN").ok(),
     };
     let text = text.map(|text| text.trim().to_owned());
     if text.as_ref().is_some_and(String::is_empty) {
@@ -117,9 +118,13 @@ async fn serve(plan: Plan) -> anyhow::Result<Exit> {
     let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     let listener = listener(Arc::clone(&log), Arc::clone(&metrics));
     let bundles = Arc::new(Bundles::new(Shelf::new(ttl, MOST_FETCHED), again, store, listener));
-    for origin in &first {
+    let mut ended = std::pin::pin!(ended);
+    for origin in first {
         let name = origin.name();
-        bundles.load(&**origin).await.with_context(|| format!("cannot serve `{name}`"))?;
+        tokio::select! {
+            loaded = bundles.load(origin) => loaded.with_context(|| format!("cannot serve `{name}`"))?,
+            () = &mut ended => return Ok(Exit::Ok),
+        };
     }
     // Nobody can ask before there is something to tell.
     let listener = bind(listen).await?;

@@ -25,8 +25,8 @@ pub struct Connection {
     has_token: bool,
 }
 
-/// How long a bundle stays for a run, unless the run ends before: longer than any run may take.
-const LEASE: Duration = Duration::from_mins(30);
+/// How long a bundle stays for a run, unless the run ends before: as long as a server allows, and as a run of a loop may take.
+const LEASE: Duration = Duration::from_hours(1);
 
 /// A bundle that stays on the server until this is dropped.
 struct Kept {

@@ -15,19 +15,21 @@ use qontract_bundle::Pool;
 use qontract_server::{Bundles, Content, Origin, OriginError, Server, Settings, Shelf, Store, Told};
 use qontract_telemetry::served::ServerMetrics;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{RwLock, oneshot};
 
 /// A bundle in memory, which a test can change.
 #[derive(Clone, Default)]
-pub struct Memory(pub Arc<Mutex<Vec<u8>>>);
+pub struct Memory {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    /// How often it was begun to read it.
+    pub begun: Arc<AtomicU64>,
+    /// Whoever writes this keeps readers waiting.
+    pub gate: Arc<RwLock<()>>,
+}
 
 impl Memory {
-    pub fn new(bytes: &[u8]) -> Self {
-        Self(Arc::new(Mutex::new(bytes.to_vec())))
-    }
-
     pub fn set(&self, bytes: &[u8]) {
-        *self.0.lock().unwrap() = bytes.to_vec();
+        *self.bytes.lock().unwrap() = bytes.to_vec();
     }
 }
 
@@ -37,7 +39,12 @@ impl Origin for Memory {
     }
 
     fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
-        async { Ok(Content::Bytes(self.0.lock().unwrap().clone())) }.boxed()
+        async {
+            self.begun.fetch_add(1, Ordering::Relaxed);
+            let _open = self.gate.read().await;
+            Ok(Content::Bytes(self.bytes.lock().unwrap().clone()))
+        }
+        .boxed()
     }
 }
 

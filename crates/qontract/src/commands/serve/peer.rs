@@ -19,10 +19,12 @@ pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
     let log = Arc::new(Log::new(Level::Info).to(Form::Text, std::io::stdout()));
     let settings = Settings { token: token(None)?, ..Settings::default() };
     start(async {
-        let again = source().await?;
-        let first = match variable("INIT_BUNDLES") {
-            Some(places) => initial(&places).await?,
-            None => again.iter().cloned().collect(),
+        // What is read again matters at the start only if there is nothing else.
+        let (again, first) = if let Some(places) = variable("INIT_BUNDLES") {
+            (source().await.ok().flatten(), initial(&places).await?)
+        } else {
+            let source = source().await?;
+            (source.clone(), source.into_iter().collect())
         };
         if first.is_empty() {
             let text = "nothing to serve: set `LOAD_METHOD` to `fs` or `s3`, or `INIT_BUNDLES`";
