@@ -6,16 +6,16 @@ use libfuzzer_sys::fuzz_target;
 use qontract_bundle::diff::Diff;
 use qontract_bundle::json::{Reader, write_python};
 use qontract_bundle::types::Types;
-use qontract_bundle::{Keys, Pool, load};
+use qontract_bundle::{Pool, load};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = str::from_utf8(bytes)
-        && let Ok(value) = Reader::new(text).whole(&mut Keys::default())
+        && let Ok(value) = Reader::new(text).whole()
     {
         let mut written = Vec::new();
         write_python(&value, &mut written);
         let written = String::from_utf8(written).expect("ASCII");
-        let again = Reader::new(&written).whole(&mut Keys::default()).expect("what we write, we read");
+        let again = Reader::new(&written).whole().expect("what we write, we read");
         assert_eq!(value, again);
     }
     let pool = Pool::default();

@@ -21,7 +21,7 @@ use crate::json;
 use crate::model::{Bundle, Encoded, Pool, Stamp};
 use crate::repo::{self, Bytes, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::types::Types;
-use crate::value::{Keys, Value};
+use crate::value::Value;
 
 /// A bundle that was just made, and its bytes.
 #[derive(Debug)]
@@ -85,9 +85,7 @@ pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoErro
 pub fn value_of(node: Node<'_>) -> Option<Value> {
     let additions = convert::Additions::default();
     let mut findings = Vec::new();
-    let mut keys = Keys::default();
-    let mut converter =
-        convert::Converter { additions: &additions, keys: &mut keys, findings: &mut findings };
+    let mut converter = convert::Converter { additions: &additions, findings: &mut findings };
     let value = converter.value(node);
     findings.is_empty().then_some(value)
 }
@@ -128,7 +126,7 @@ fn read(file: &File, bytes: &[u8]) -> Parsed {
     }
     let text = str::from_utf8(bytes).unwrap_or_default();
     let blank = text.trim().is_empty();
-    if let Err(fault) = json::Reader::new(text).whole(&mut Keys::default())
+    if let Err(fault) = json::Reader::new(text).whole()
         && !blank
     {
         let finding = Diagnostic::new(code::YAML_SYNTAX, format!("the file is not JSON: {}", fault.what));

@@ -9,6 +9,7 @@ pub mod build;
 pub mod diff;
 mod digest;
 pub mod json;
+mod keys;
 pub mod load;
 mod model;
 pub mod repo;
@@ -19,7 +20,8 @@ pub mod walk;
 
 pub use build::{Built, build, value_of};
 pub use digest::Sha256;
+pub use keys::{Key, Keys};
 pub use load::{LoadError, load};
 pub use model::{Backref, Bundle, Datafile, Document, Encoded, Pool, Resource, Stamp};
 pub use repo::{Layout, Repo};
-pub use value::{Key, Keys, Map, Value};
+pub use value::{Map, Value};

@@ -1,5 +1,6 @@
 //! Bytes → bundle. Takes the bundles of other makers too.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -7,7 +8,7 @@ use rayon::prelude::*;
 use crate::digest::Sha256;
 use crate::json::{Fault, Reader};
 use crate::model::{Backref, Bundle, Datafile, Document, Pool, Resource, Stamp};
-use crate::value::{Keys, Map, Value};
+use crate::value::{Map, Value};
 
 /// Why bytes are no bundle.
 #[derive(Debug, thiserror::Error)]
@@ -42,14 +43,21 @@ const CHUNK: usize = 256;
 
 /// Reads a bundle; what `pool` already has is shared, not read.
 pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
+    // Hashing and reading need the same bytes and nothing of each other.
+    let (sha, read) = rayon::join(|| Sha256::of(bytes), || load_named(bytes, Sha256::of(b""), pool));
+    read.map(|bundle| Bundle { sha, ..bundle })
+}
+
+/// The same of bytes whose name is known.
+pub fn load_named(bytes: &[u8], sha: Sha256, pool: &Pool) -> Result<Bundle, LoadError> {
     let text = str::from_utf8(bytes).map_err(LoadError::Encoding)?;
     let skimmed = skim(text).map_err(LoadError::Json)?;
     let part = |name: &'static str| skimmed.part(name, "there");
     let stamp =
         Stamp { commit: skimmed.text("git_commit")?, timestamp: skimmed.text("git_commit_timestamp")? };
-    let graphql = document("graphql", part("graphql")?, pool, &mut Keys::default())?;
+    let graphql = document("graphql", part("graphql")?, pool, &mut Reader::new(""))?;
     Ok(Bundle {
-        sha: Sha256::of(bytes),
+        sha,
         stamp,
         datafiles: documents(there(skimmed.data.as_ref(), "data")?, Top::Map, pool)?,
         graphql,
@@ -59,7 +67,7 @@ pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
 }
 
 /// Texts by path.
-type Texts<'a> = Vec<(String, &'a str)>;
+type Texts<'a> = Vec<(Cow<'a, str>, &'a str)>;
 
 /// The texts of a bundle's parts, found without reading them.
 #[derive(Default)]
@@ -67,14 +75,14 @@ struct Skimmed<'a> {
     data: Option<Texts<'a>>,
     resources: Option<Texts<'a>>,
     schemas: Option<Texts<'a>>,
-    rest: Vec<(String, &'a str)>,
+    rest: Texts<'a>,
 }
 
 fn skim(text: &str) -> Result<Skimmed<'_>, Fault> {
     let mut skimmed = Skimmed::default();
     let mut reader = Reader::new(text);
     reader.object(|reader, key| {
-        let documents = match key.as_str() {
+        let documents = match &*key {
             "data" => &mut skimmed.data,
             "resources" => &mut skimmed.resources,
             "schemas" => &mut skimmed.schemas,
@@ -101,7 +109,7 @@ fn there<'t, 'a>(documents: Option<&'t Texts<'a>>, part: &str) -> Result<&'t Tex
 }
 
 /// By path; of equal paths the last one stays, as in every reader of JSON.
-fn sort(documents: &mut Vec<(String, &str)>) {
+fn sort(documents: &mut Texts<'_>) {
     if !documents.is_sorted_by(|a, b| a.0 < b.0) {
         documents.reverse();
         documents.sort_by(|a, b| a.0.cmp(&b.0));
@@ -116,16 +124,20 @@ impl<'a> Skimmed<'a> {
     }
 
     fn text(&self, name: &str) -> Result<String, LoadError> {
-        let value =
-            Reader::new(self.part(name, "a string")?).whole(&mut Keys::default()).map_err(LoadError::Json)?;
+        let value = Reader::new(self.part(name, "a string")?).whole().map_err(LoadError::Json)?;
         let text = value.as_str().map(str::to_owned);
         text.ok_or_else(|| LoadError::Form { part: name.to_owned(), form: "a string" })
     }
 }
 
-fn document(path: &str, text: &str, pool: &Pool, keys: &mut Keys) -> Result<Arc<Document>, LoadError> {
+fn document<'a>(
+    path: &str,
+    text: &'a str,
+    pool: &Pool,
+    reader: &mut Reader<'a>,
+) -> Result<Arc<Document>, LoadError> {
     pool.document(Sha256::of(text.as_bytes()), || {
-        Reader::new(text).whole(keys).map_err(|fault| LoadError::Document { path: path.to_owned(), fault })
+        reader.again(text).map_err(|fault| LoadError::Document { path: path.to_owned(), fault })
     })
 }
 
@@ -138,34 +150,40 @@ enum Top {
     Any,
 }
 
-fn documents(skimmed: &[(String, &str)], top: Top, pool: &Pool) -> Result<Vec<Datafile>, LoadError> {
-    let read = |chunk: &[(String, &str)]| {
-        let mut keys = Keys::default();
-        let one = |(path, text): &(String, &str)| {
-            let document = document(path, text, pool, &mut keys)?;
-            if top == Top::Map && document.value.as_map().is_none() {
-                return Err(LoadError::Form { part: path.clone(), form: "an object" });
-            }
-            Ok(Datafile { path: Arc::from(path.as_str()), document })
-        };
-        chunk.iter().map(one).collect::<Result<Vec<_>, _>>()
-    };
-    let chunks: Vec<_> = skimmed.par_chunks(CHUNK).map(read).collect::<Result<_, _>>()?;
-    Ok(chunks.into_iter().flatten().collect())
+fn documents(skimmed: &Texts<'_>, top: Top, pool: &Pool) -> Result<Vec<Datafile>, LoadError> {
+    in_chunks(skimmed, |path, text, reader| {
+        let document = document(path, text, pool, reader)?;
+        if top == Top::Map && document.value.as_map().is_none() {
+            return Err(LoadError::Form { part: path.to_owned(), form: "an object" });
+        }
+        Ok(Datafile { path: Arc::from(path), document })
+    })
 }
 
-fn resources(skimmed: &[(String, &str)], pool: &Pool) -> Result<Vec<Arc<Resource>>, LoadError> {
-    let one = |(path, text): &(String, &str)| {
+fn resources(skimmed: &Texts<'_>, pool: &Pool) -> Result<Vec<Arc<Resource>>, LoadError> {
+    in_chunks(skimmed, |path, text, reader| {
         // The path is part of what is shared, and the key of the map decides on it.
         let digest = Resource::digest_of(path, text.as_bytes());
         pool.resource(digest, || {
-            let whole = Reader::new(text).whole(&mut Keys::default());
-            let value = whole.map_err(|fault| LoadError::Document { path: path.clone(), fault })?;
-            let form = || LoadError::Form { part: path.clone(), form: "a resource" };
+            let whole = reader.again(text);
+            let value = whole.map_err(|fault| LoadError::Document { path: path.to_owned(), fault })?;
+            let form = || LoadError::Form { part: path.to_owned(), form: "a resource" };
             read_resource(path, value.as_map().ok_or_else(form)?, digest).ok_or_else(form)
         })
+    })
+}
+
+/// Reads texts side by side; those of a chunk with one reader.
+fn in_chunks<'a, T: Send>(
+    texts: &Texts<'a>,
+    read: impl Fn(&str, &'a str, &mut Reader<'a>) -> Result<T, LoadError> + Sync,
+) -> Result<Vec<T>, LoadError> {
+    let chunk = |texts: &[(Cow<'a, str>, &'a str)]| {
+        let mut reader = Reader::new("");
+        texts.iter().map(|(path, text)| read(path, text, &mut reader)).collect::<Result<Vec<_>, _>>()
     };
-    skimmed.par_iter().map(one).collect()
+    let chunks: Vec<Vec<T>> = texts.par_chunks(CHUNK).map(chunk).collect::<Result<_, _>>()?;
+    Ok(chunks.into_iter().flatten().collect())
 }
 
 fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {

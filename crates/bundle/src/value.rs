@@ -1,37 +1,11 @@
 //! The values of a bundle: JSON, immutable, keys sorted.
 
-use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
 
-/// A key of a map. Equal keys of one build or load share their text.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(Arc<str>);
+use compact_str::CompactString;
+use thin_vec::ThinVec;
 
-impl Key {
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for Key {
-    fn from(text: &str) -> Self {
-        Self(Arc::from(text))
-    }
-}
-
-impl Borrow<str> for Key {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use crate::keys::{Key, Keys};
 
 /// A JSON value as a bundle holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +20,8 @@ pub enum Value {
     BigInt(Box<str>),
     /// A number with a point or an exponent; always finite.
     Float(f64),
-    /// Text.
-    Str(Box<str>),
+    /// Text. Up to 24 bytes stand in the value itself.
+    Str(CompactString),
     /// Values in order.
     List(Box<[Value]>),
     /// Values by key.
@@ -55,10 +29,12 @@ pub enum Value {
 }
 
 /// Values by key, sorted by key.
-///
-/// **Invariant:** keys are in ascending order of their bytes, each once.
 #[derive(Clone, Default, PartialEq)]
-pub struct Map(Box<[(Key, Value)]>);
+pub struct Map {
+    keys: Keys,
+    /// **Invariant:** as many as there are keys, in their order.
+    values: ThinVec<Value>,
+}
 
 impl Value {
     /// Text.
@@ -117,62 +93,66 @@ impl Value {
 
 impl Map {
     /// A map of `entries` in any order; of equal keys the last one stays.
-    pub fn new(mut entries: Vec<(Key, Value)>) -> Self {
-        if !entries.is_sorted_by(|a, b| a.0 < b.0) {
-            entries.sort_by(|a, b| a.0.cmp(&b.0));
-            // Equal keys stand together, the last given last: keep that one.
-            entries.dedup_by(|later, kept| {
-                let same = later.0 == kept.0;
-                if same {
-                    std::mem::swap(later, kept);
-                }
-                same
-            });
+    pub fn new<K: AsRef<str>>(mut entries: Vec<(K, Value)>) -> Self {
+        Self::drain(&mut entries, 0)
+    }
+
+    /// The same of the entries from `start` on, which are taken away.
+    pub(crate) fn drain<K: AsRef<str>>(entries: &mut Vec<(K, Value)>, start: usize) -> Self {
+        if !entries[start..].is_sorted_by(|a, b| a.0.as_ref() < b.0.as_ref()) {
+            entries[start..].sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
+            // Equal keys stand together, the last given last: that one is kept.
+            let mut kept = start;
+            for next in start + 1..entries.len() {
+                kept += usize::from(entries[next].0.as_ref() != entries[kept].0.as_ref());
+                entries.swap(kept, next);
+            }
+            entries.truncate(kept + 1);
         }
-        Self(entries.into_boxed_slice())
+        let keys = Keys::of(entries[start..].iter().map(|entry| entry.0.as_ref()));
+        let mut values = ThinVec::with_capacity(keys.len());
+        values.extend(entries.drain(start..).map(|(_, value)| value));
+        Self { keys, values }
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        let place = self.0.binary_search_by(|entry| entry.0.as_str().cmp(key)).ok()?;
-        Some(&self.0[place].1)
+        Some(&self.values[self.keys.place(key)?])
     }
 
-    /// The value of `key`, looked for first where it was found in the map before: maps of one kind look alike.
-    pub fn get_near(&self, key: &str, place: &mut usize) -> Option<&Value> {
-        if let Some((known, value)) = self.0.get(*place)
-            && known.as_str() == key
-        {
-            return Some(value);
-        }
-        *place = self.0.binary_search_by(|entry| entry.0.as_str().cmp(key)).ok()?;
-        Some(&self.0[*place].1)
+    /// The value at a [place](Keys::place) of its keys.
+    pub fn at(&self, place: usize) -> Option<&Value> {
+        self.values.get(place)
+    }
+
+    /// Its keys, to look for many of them at once.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// Keys and values, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> + DoubleEndedIterator {
-        self.0.iter().map(|(key, value)| (key, value))
+        self.keys.iter().zip(&self.values)
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.values.len()
     }
 
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty()
     }
 
     /// The map with `key` set to `value`.
     #[must_use]
-    pub fn with(self, key: Key, value: Value) -> Self {
-        let mut entries = self.0.into_vec();
-        match entries.binary_search_by(|entry| entry.0.cmp(&key)) {
-            Ok(place) => entries[place].1 = value,
-            Err(place) => entries.insert(place, (key, value)),
-        }
-        Self(entries.into_boxed_slice())
+    pub fn with(self, key: &str, value: Value) -> Self {
+        let Self { keys, values } = self;
+        let mut entries: Vec<(&str, Value)> = Vec::with_capacity(keys.len() + 1);
+        entries.extend(keys.iter().map(Key::as_str).zip(values));
+        entries.push((key, value));
+        Self::new(entries)
     }
 }
 
@@ -182,39 +162,23 @@ impl fmt::Debug for Map {
     }
 }
 
-/// Keys met so far, so that equal ones share their text.
-#[derive(Default)]
-pub struct Keys(std::collections::HashSet<Key>);
-
-/// Past this many different keys, sharing has no use and the table only costs.
-const MOST_SHARED: usize = 100_000;
-
-impl Keys {
-    /// The shared key of `text`.
-    pub fn key(&mut self, text: &str) -> Key {
-        if let Some(key) = self.0.get(text) {
-            return key.clone();
-        }
-        let key = Key::from(text);
-        if self.0.len() < MOST_SHARED {
-            self.0.insert(key.clone());
-        }
-        key
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_map_is_sorted_and_the_last_of_equal_keys_stays() {
-        let entry = |key: &str, number| (Key::from(key), Value::Int(number));
+        let entry = |key: &str, number| (key.to_owned(), Value::Int(number));
         let map = Map::new(vec![entry("b", 1), entry("a", 2), entry("b", 3), entry("b", 4)]);
         let flat: Vec<_> = map.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
         assert_eq!(flat, [("a", Value::Int(2)), ("b", Value::Int(4))]);
-        let map = map.with(Key::from("aa"), Value::Null).with(Key::from("b"), Value::Int(5));
+        let map = map.with("aa", Value::Null).with("b", Value::Int(5));
         assert_eq!(map.get("b"), Some(&Value::Int(5)));
         assert_eq!(map.len(), 3);
+    }
+
+    #[test]
+    fn a_value_is_three_words() {
+        assert_eq!(size_of::<Value>(), 3 * size_of::<usize>());
     }
 }

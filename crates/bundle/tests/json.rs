@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use qontract_bundle::json::{Reader, write_javascript, write_python};
-use qontract_bundle::{Key, Keys, Map, Value};
+use qontract_bundle::{Map, Value};
 
 fn python(value: &Value) -> String {
     let mut out = Vec::new();
@@ -17,7 +17,7 @@ fn javascript(value: &Value) -> String {
 }
 
 fn read(text: &str) -> Option<Value> {
-    Reader::new(text).whole(&mut Keys::default()).ok()
+    Reader::new(text).whole().ok()
 }
 
 #[test]
@@ -59,8 +59,7 @@ fn large_whole_numbers_stay_exact_but_for_javascript() {
 
 #[test]
 fn javascript_puts_array_indices_first() {
-    let map =
-        |keys: &[&str]| Value::Map(Map::new(keys.iter().map(|key| (Key::from(*key), Value::Null)).collect()));
+    let map = |keys: &[&str]| Value::Map(Map::new(keys.iter().map(|key| (*key, Value::Null)).collect()));
     let keys = map(&["b", "10", "9", "01", "4294967295", "4294967294", "a", "-1", "1.5", "0"]);
     let written = javascript(&keys).replace(":null", "");
     assert_eq!(written, r#"{"0","9","10","4294967294","-1","01","1.5","4294967295","a","b"}"#);
@@ -153,9 +152,7 @@ fn values() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner, 0..6).prop_map(|items| Value::List(items.into_boxed_slice())),
             entries.prop_map(|entries| {
-                Value::Map(Map::new(
-                    entries.into_iter().map(|(key, value)| (Key::from(key.as_str()), value)).collect(),
-                ))
+                Value::Map(Map::new(entries.into_iter().map(|(key, value)| (key, value)).collect()))
             }),
         ]
     })

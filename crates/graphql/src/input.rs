@@ -74,7 +74,7 @@ impl Input {
         match (self, raw) {
             (Input::Null, None | Some(Value::Null)) => true,
             (Input::Bool(mine), Some(Value::Bool(theirs))) => mine == theirs,
-            (Input::Text(mine), Some(Value::Str(theirs))) => mine == theirs,
+            (Input::Text(mine), Some(Value::Str(theirs))) => **mine == **theirs,
             #[expect(clippy::float_cmp, reason = "the same number is meant")]
             (Input::Number(mine), Some(number)) => as_number(number).is_some_and(|theirs| *mine == theirs),
             _ => false,
@@ -101,7 +101,7 @@ impl From<&Value> for Input {
             Value::Int(_) | Value::BigInt(_) | Value::Float(_) => {
                 Input::Number(as_number(value).unwrap_or(f64::NAN))
             }
-            Value::Str(text) => Input::Text(text.clone()),
+            Value::Str(text) => Input::Text((**text).into()),
             Value::List(items) => Input::List(items.iter().map(Input::from).collect()),
             Value::Map(map) => Input::Object(entries(map)),
         }
@@ -177,12 +177,12 @@ fn shown(value: &Input, depth: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use qontract_bundle::{Keys, json::Reader};
+    use qontract_bundle::json::Reader;
 
     use super::*;
 
     fn check(json: &str, expect: &str) {
-        let value = Reader::new(json).whole(&mut Keys::default()).unwrap();
+        let value = Reader::new(json).whole().unwrap();
         assert_eq!(inspect(&Input::from(&value)), expect);
     }
 

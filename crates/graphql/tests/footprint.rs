@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Bundle, Keys, Map, Pool, load};
+use qontract_bundle::{Bundle, Map, Pool, load};
 use qontract_graphql::{Engine, Footprint, Limits, Request};
 use serde_json::{Value, json};
 use support::dice::Dice;
@@ -107,7 +107,7 @@ proptest! {
         for _ in 0..12 {
             let (query, variables) = queries.request();
             let text = Value::Object(variables).to_string();
-            let given = Reader::new(&text).whole(&mut Keys::default()).unwrap();
+            let given = Reader::new(&text).whole().unwrap();
             let request = Request { query: &query, variables: given.as_map(), ..Request::default() };
             let footprint = base.footprint(request).unwrap();
             let known = answer(&base, &query, given.as_map());
@@ -126,7 +126,7 @@ proptest! {
         for _ in 0..8 {
             let (query, variables) = queries.request();
             let text = Value::Object(variables).to_string();
-            let given = Reader::new(&text).whole(&mut Keys::default()).unwrap();
+            let given = Reader::new(&text).whole().unwrap();
             let request = Request { query: &query, variables: given.as_map(), touched: true, ..Request::default() };
             let footprint = engine.footprint(request).unwrap();
             let touched = engine.answer(request).touched.unwrap();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use oracle::mutate::{GOOD, mutate};
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Keys, Pool, load};
+use qontract_bundle::{Pool, load};
 use qontract_graphql::{Engine, Limits, Request};
 use qontract_testkit::{Chance, Scratch, not_tested, vectors};
 use serde_json::{Value, json};
@@ -175,7 +175,7 @@ fn values_of_variables_are_refused_as_graphql_js_refuses_them() {
             .filter(|error| error["message"].as_str().unwrap().contains("ariable"))
             .cloned()
             .collect();
-        let variables = Reader::new(&request["variables"].to_string()).whole(&mut Keys::default()).unwrap();
+        let variables = Reader::new(&request["variables"].to_string()).whole().unwrap();
         let query = request["query"].as_str().unwrap();
         let ours = ours(&engine, Request { query, variables: variables.as_map(), ..Request::default() });
         assert_eq!(ours, theirs, "{request}");

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Keys, Pool, load};
+use qontract_bundle::{Pool, load};
 use qontract_graphql::{Engine, Limits, Request};
 use serde_json::{Value, json};
 use support::world;
@@ -463,7 +463,7 @@ fn bundles_with_the_same_types_share_schema_and_plans() {
 #[test]
 fn variables_are_checked_and_every_complaint_is_told() {
     let complaints = |query: &str, variables: &str| {
-        let given = Reader::new(variables).whole(&mut Keys::default()).unwrap();
+        let given = Reader::new(variables).whole().unwrap();
         let answer = engine().answer(Request { query, variables: given.as_map(), ..Request::default() });
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(answer.status, 400, "{body}");

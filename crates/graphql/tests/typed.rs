@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use namespaces::{NamespaceOpenshiftResource as Resource, QUERY};
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Keys, Layout, Pool, Repo, Stamp, build};
+use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_graphql::{Engine, Request, TypedError};
 use qontract_testkit::example;
 
@@ -47,7 +47,7 @@ fn the_tree_and_the_text_give_the_same() {
 #[test]
 fn what_a_condition_leaves_out_is_absent() {
     let engine = engine();
-    let variables = Reader::new("{\"withCluster\": false}").whole(&mut Keys::default()).unwrap();
+    let variables = Reader::new("{\"withCluster\": false}").whole().unwrap();
     let typed = engine.query::<namespaces::Namespaces>(request("Namespaces", variables.as_map())).unwrap();
     assert!(typed.data.namespaces_v1.unwrap().iter().all(|one| one.cluster.is_none()));
     let typed = engine.query::<namespaces::Permissions>(request("Permissions", None)).unwrap();

@@ -2,7 +2,7 @@
 
 use hyper::StatusCode;
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Keys, Map, Value};
+use qontract_bundle::{Map, Value};
 
 use crate::route::decode_lossy;
 
@@ -65,7 +65,7 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(bad());
     }
-    Reader::new(text).whole(&mut Keys::default()).map(Some).map_err(|_| bad())
+    Reader::new(text).whole().map(Some).map_err(|_| bad())
 }
 
 fn utf16(bytes: &[u8]) -> String {
@@ -129,7 +129,7 @@ pub fn read_parameters(content_type: Option<&str>, parameters: &str) -> Result<A
             return Err(refused(format!("The '{name}' search parameter may only be specified once.")));
         }
         let value = decode_lossy(&value.replace('+', " "));
-        let object = || match Reader::new(&value).whole(&mut Keys::default()) {
+        let object = || match Reader::new(&value).whole() {
             Ok(Value::Map(map)) => Ok(map),
             Ok(_) => {
                 Err(refused(format!("The {name} search parameter should contain a JSON-encoded object.")))

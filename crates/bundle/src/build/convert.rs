@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use qontract_diagnostics::{Diagnostic, code};
 use qontract_yaml::{Node, NodeId, Value as Yaml};
 
-use crate::value::{Key, Keys, Map, Value};
+use crate::value::{Map, Value};
 
 /// Fields that are added to maps of the tree. An alias is one map, so it gets them wherever it stands.
 #[derive(Debug, Default)]
@@ -24,8 +24,6 @@ impl Additions {
 pub struct Converter<'a> {
     /// What is added.
     pub additions: &'a Additions,
-    /// Keys that are shared.
-    pub keys: &'a mut Keys,
     /// Numbers that JSON cannot hold, without the file's name.
     pub findings: &'a mut Vec<Diagnostic>,
 }
@@ -48,12 +46,12 @@ impl Converter<'_> {
             Yaml::Str(text) => Value::Str(text.into()),
             Yaml::List(list) => Value::List(list.iter().map(|item| self.value(item)).collect()),
             Yaml::Map(map) => {
-                let mut entries: Vec<(Key, Value)> = Vec::with_capacity(map.iter().len() + 1);
+                let mut entries: Vec<(&str, Value)> = Vec::with_capacity(map.iter().len() + 1);
                 for entry in map.iter() {
-                    entries.push((self.keys.key(entry.key), self.value(entry.value)));
+                    entries.push((entry.key, self.value(entry.value)));
                 }
                 for (key, value) in self.additions.0.get(&node.id()).into_iter().flatten() {
-                    entries.push((self.keys.key(key), value.clone()));
+                    entries.push((*key, value.clone()));
                 }
                 Value::Map(Map::new(entries))
             }

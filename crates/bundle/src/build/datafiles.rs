@@ -13,12 +13,9 @@ use super::schemas::Schemas;
 use crate::digest::Sha256;
 use crate::model::Backref;
 use crate::repo::{File, Listing};
-use crate::types::{Field, Types};
-use crate::value::{Key, Keys, Map, Value};
+use crate::types::Types;
+use crate::value::{Map, Value};
 use crate::walk::Tree as _;
-
-/// How many files one task reads: they share their keys.
-const CHUNK: usize = 64;
 
 /// What all datafiles say.
 #[derive(Default)]
@@ -44,14 +41,10 @@ pub fn read(listing: Listing, schemas: &Schemas, types: &Types, findings: &mut V
     findings.extend(listing.findings);
     let files: Vec<File> =
         listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
-    let chunk = |files: &[File]| {
-        let mut keys = Keys::default();
-        files.iter().map(|file| one(file, schemas, types, &mut keys)).collect::<Vec<_>>()
-    };
-    let all: Vec<Vec<One>> = files.par_chunks(CHUNK).map(chunk).collect();
+    let all: Vec<One> = files.par_iter().map(|file| one(file, schemas, types)).collect();
     let mut data = Data::default();
     // In the order of paths, so that back-references are too.
-    for One { path, document, findings: found } in all.into_iter().flatten() {
+    for One { path, document, findings: found } in all {
         findings.extend(found);
         let Some((document, schema, facts)) = document else { continue };
         let Facts { backrefs, listed, additions: _, patches } = facts;
@@ -70,7 +63,7 @@ pub fn read(listing: Listing, schemas: &Schemas, types: &Types, findings: &mut V
     data
 }
 
-fn one(file: &File, schemas: &Schemas, types: &Types, keys: &mut Keys) -> One {
+fn one(file: &File, schemas: &Schemas, types: &Types) -> One {
     let mut findings = Vec::new();
     let path = file.path.clone();
     let Some((document, bytes)) = super::parse(file, &mut findings) else {
@@ -88,7 +81,7 @@ fn one(file: &File, schemas: &Schemas, types: &Types, keys: &mut Keys) -> One {
     let checksum = Value::str(&Sha256::of(&bytes).to_string());
     facts.additions.add(document.root().id(), "$file_sha256sum", checksum);
     let mut found = Vec::new();
-    let mut converter = Converter { additions: &facts.additions, keys, findings: &mut found };
+    let mut converter = Converter { additions: &facts.additions, findings: &mut found };
     let value = converter.value(document.root());
     findings.extend(found.into_iter().map(|finding| finding.in_file(&file.name)));
     One { path, document: Some((value, schema.map(str::to_owned), facts)), findings }
@@ -114,7 +107,7 @@ pub fn identify(
             patches.properties.insert(properties.id());
         }
         let Value::Map(map) = document else { continue };
-        identified.push((path, Value::Map(map.with(Key::from("__identifier"), Value::str(&identifier)))));
+        identified.push((path, Value::Map(map.with("__identifier", Value::str(&identifier)))));
     }
     identified
 }
@@ -124,7 +117,7 @@ fn file_identifier(document: &Value, schemas: &Schemas, types: &Types) -> Option
     let schema = document.get("$schema")?.as_str()?;
     schemas.get(schema)?;
     let fields = types.by_schema(schema)?.context_unique_fields();
-    let present = |field: &Field| Some((Key::from(&*field.name), document.get(&field.name)?.clone()));
-    let chosen: Vec<_> = fields.filter_map(present).collect();
+    let chosen: Vec<(&str, Value)> =
+        fields.filter_map(|field| Some((&*field.name, document.get(&field.name)?.clone()))).collect();
     (!chosen.is_empty()).then(|| facts::identifier(Map::new(chosen)))
 }

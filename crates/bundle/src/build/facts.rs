@@ -11,7 +11,7 @@ use super::schemas::{Schema, Schemas};
 use crate::digest::Sha256;
 use crate::json;
 use crate::types::{Field, Types};
-use crate::value::{Key, Keys, Map, Value};
+use crate::value::{Map, Value};
 use crate::walk::{self, At, Child, Shape, Step, Tree, Visited, Visitor};
 
 /// What the walk found.
@@ -72,10 +72,10 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Facts {
 impl Facts {
     /// Gives a list item its identifier, and its schema the field for it.
     fn identify<'s>(&mut self, item: Node<'_>, at: At<'s, Schema<'s>>, fields: &[&str]) {
-        let (nothing, mut keys, mut findings) = (Additions::default(), Keys::default(), Vec::new());
-        let mut converter = Converter { additions: &nothing, keys: &mut keys, findings: &mut findings };
+        let (nothing, mut findings) = (Additions::default(), Vec::new());
+        let mut converter = Converter { additions: &nothing, findings: &mut findings };
         let chosen = item.entries().filter(|(key, _)| fields.contains(key));
-        let chosen = chosen.map(|(key, value)| (Key::from(key), converter.value(value))).collect();
+        let chosen = chosen.map(|(key, value)| (key, converter.value(value))).collect();
         let identifier = identifier(Map::new(chosen));
         self.additions.add(item.id(), "__identifier", Value::str(&identifier));
         let Some(schema) = at.schema else { return };

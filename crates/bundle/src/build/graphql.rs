@@ -5,7 +5,7 @@ use qontract_yaml::{Node, Value as Yaml};
 
 use super::convert::{Additions, Converter};
 use crate::repo::File;
-use crate::value::{Keys, Value};
+use crate::value::Value;
 
 /// Reads the file and reports what has not the form of types.
 pub fn read(file: &File, findings: &mut Vec<Diagnostic>) -> Option<Value> {
@@ -19,7 +19,7 @@ pub fn read(file: &File, findings: &mut Vec<Diagnostic>) -> Option<Value> {
     let mut found = Vec::new();
     check(document.root(), &mut found);
     let additions = Additions::default();
-    let mut converter = Converter { additions: &additions, keys: &mut Keys::default(), findings: &mut found };
+    let mut converter = Converter { additions: &additions, findings: &mut found };
     let value = converter.value(document.root());
     findings.extend(found.into_iter().map(|finding| finding.in_file(&file.name)));
     Some(value)

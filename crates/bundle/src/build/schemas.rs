@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::Patches;
 use super::convert::{Additions, Converter};
 use crate::repo::{File, Listing};
-use crate::value::{Key, Keys, Map, Value};
+use crate::value::{Map, Value};
 use crate::walk::{self, Shape, Tree};
 
 /// The schema of the schemas of datafiles.
@@ -127,8 +127,7 @@ impl Schemas {
 
     /// The schemas as the bundle has them: with the fields that bundling adds to datafiles.
     pub(crate) fn patched(&self, patches: &Patches) -> Vec<(String, Value)> {
-        let identifier = || Value::Map(Map::new(vec![(Key::from("type"), Value::str("string"))]));
-        let mut keys = Keys::default();
+        let identifier = || Value::Map(Map::new(vec![("type", Value::str("string"))]));
         let mut findings = Vec::new();
         let mut patched = Vec::with_capacity(self.files.len());
         for (place, (file, document)) in (0..).zip(&self.files) {
@@ -142,10 +141,10 @@ impl Schemas {
                 additions.add(id.node, "__identifier", identifier());
             }
             for id in patches.roots.iter().filter(|id| id.file == place) {
-                let properties = Map::new(vec![(Key::from("__identifier"), identifier())]);
+                let properties = Map::new(vec![("__identifier", identifier())]);
                 additions.add(id.node, "properties", Value::Map(properties));
             }
-            let mut converter = Converter { additions: &additions, keys: &mut keys, findings: &mut findings };
+            let mut converter = Converter { additions: &additions, findings: &mut findings };
             patched.push((file.path.clone(), converter.value(document.root())));
         }
         patched
@@ -154,7 +153,7 @@ impl Schemas {
 
 fn checksum_schema() -> Value {
     Value::Map(Map::new(vec![
-        (Key::from("description"), Value::str("sha256sum of the datafile")),
-        (Key::from("type"), Value::str("string")),
+        ("description", Value::str("sha256sum of the datafile")),
+        ("type", Value::str("string")),
     ]))
 }

@@ -142,10 +142,9 @@ fn identity(value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::json::Reader;
-    use crate::value::Keys;
 
     fn check(old: &str, new: &str, expect: &[&str]) {
-        let read = |text: &str| Reader::new(text).whole(&mut Keys::default()).expect("JSON");
+        let read = |text: &str| Reader::new(text).whole().expect("JSON");
         let (old, new) = (read(old), read(new));
         let shown = |value: &Value| {
             let mut text = Vec::new();
@@ -206,7 +205,7 @@ mod tests {
         let list = |word: &str| {
             format!("[{}]", (0..60_000).map(|n| format!("\"{word}{n}\"")).collect::<Vec<_>>().join(","))
         };
-        let read = |text: String| Reader::new(&text).whole(&mut Keys::default()).expect("JSON");
+        let read = |text: String| Reader::new(&text).whole().expect("JSON");
         let (old, new) = (read(list("a")), read(list("b")));
         assert_eq!(fields(&old, &new).len(), 120_000);
     }

@@ -1,7 +1,8 @@
 //! JSON as JavaScript's `JSON.stringify` writes it.
 
-use super::{Shortest, escape_unicode, short_escape};
-use crate::value::{Key, Map, Value};
+use super::{Shortest, escape_unicode, plain, short_escape};
+use crate::keys::Key;
+use crate::value::{Map, Value};
 
 /// Appends `value`.
 ///
@@ -17,23 +18,6 @@ pub fn write_javascript(value: &Value, out: &mut Vec<u8>) {
 
 /// A writer of parts, for those who build an object field by field.
 pub struct JavaScript<'o>(pub &'o mut Vec<u8>);
-
-/// How many bytes at the front are written as they are. Eight at a time: most texts have nothing to escape.
-fn plain(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    // The highest bit of each byte that is less than `least`; others may be set behind such a byte only.
-    let below = |word: u64, least: u64| word.wrapping_sub(ONES * least) & !word & (ONES << 7);
-    let mut at = 0;
-    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*word);
-        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-        if below(word, 0x20) | is(b'"') | is(b'\\') != 0 {
-            break;
-        }
-        at += 8;
-    }
-    at + bytes[at..].iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | ..=0x1f)).count()
-}
 
 impl JavaScript<'_> {
     /// Appends a value.
@@ -154,28 +138,4 @@ fn array_index(key: &str) -> Option<u32> {
         return None;
     }
     key.parse().ok().filter(|index| *index < u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn every_byte_that_must_be_escaped_is_found_wherever_it_stands() {
-        for length in 0..20 {
-            assert_eq!(plain(&vec![b'x'; length]), length);
-            for at in 0..length {
-                for byte in 0..=255 {
-                    let mut bytes = vec![0xc3; length];
-                    bytes[at] = byte;
-                    let must = matches!(byte, b'"' | b'\\' | ..=0x1f);
-                    assert_eq!(
-                        plain(&bytes),
-                        if must { at } else { length },
-                        "{byte:#x} at {at} of {length}"
-                    );
-                }
-            }
-        }
-    }
 }

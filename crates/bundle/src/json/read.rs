@@ -3,7 +3,10 @@
 //! Written by hand for two reasons: whole numbers of any size stay exact, and the bytes of each document of a
 //! bundle are known before it is read, so that a document that is already in memory is not read again.
 
-use crate::value::{Key, Keys, Map, Value};
+use std::borrow::Cow;
+
+use super::plain;
+use crate::value::{Map, Value};
 
 /// What is wrong with a JSON text, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +25,10 @@ const DEPTH: usize = 220;
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// Fields of the objects that are open, one object after the other.
+    fields: Vec<(Cow<'a, str>, Value)>,
+    /// Items of the lists that are open.
+    items: Vec<Value>,
 }
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -29,19 +36,27 @@ type Result<T> = std::result::Result<T, Fault>;
 impl<'a> Reader<'a> {
     /// A reader at the start of `text`.
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, fields: Vec::new(), items: Vec::new() }
     }
 
     /// Reads the whole text as one value.
     ///
     /// ```
-    /// use qontract_bundle::{Keys, Value, json::Reader};
-    /// let value = Reader::new(r#"{"b": [1, 2.0], "a": "\u00e9"}"#).whole(&mut Keys::default()).unwrap();
+    /// use qontract_bundle::{Value, json::Reader};
+    /// let value = Reader::new(r#"{"b": [1, 2.0], "a": "\u00e9"}"#).whole().unwrap();
     /// assert_eq!(value.pointer("/b/1"), Some(&Value::Float(2.0)));
     /// assert_eq!(value.get("a").and_then(Value::as_str), Some("é"));
     /// ```
-    pub fn whole(mut self, keys: &mut Keys) -> Result<Value> {
-        let value = self.value(keys, DEPTH)?;
+    pub fn whole(mut self) -> Result<Value> {
+        self.again(self.text)
+    }
+
+    /// Reads another text as one value, in the room that the last one took.
+    pub fn again(&mut self, text: &'a str) -> Result<Value> {
+        (self.text, self.at) = (text, 0);
+        self.fields.clear();
+        self.items.clear();
+        let value = self.value(DEPTH)?;
         self.end()?;
         Ok(value)
     }
@@ -53,7 +68,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the fields of an object: `field` is called with each key, positioned at its value.
-    pub fn object(&mut self, mut field: impl FnMut(&mut Self, String) -> Result<()>) -> Result<()> {
+    pub fn object(&mut self, mut field: impl FnMut(&mut Self, Cow<'a, str>) -> Result<()>) -> Result<()> {
         self.expect(b'{', "expected an object")?;
         if self.take(b'}') {
             return Ok(());
@@ -103,6 +118,7 @@ impl<'a> Reader<'a> {
         let bytes = self.text.as_bytes();
         self.at += 1;
         loop {
+            self.at += plain(bytes.get(self.at..).unwrap_or_default());
             match bytes.get(self.at) {
                 None => return Err(self.fault("the text ends within a string")),
                 Some(b'"') => {
@@ -116,23 +132,23 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next value.
-    fn value(&mut self, keys: &mut Keys, depth: usize) -> Result<Value> {
+    fn value(&mut self, depth: usize) -> Result<Value> {
         self.blanks();
         let Some(deeper) = depth.checked_sub(1) else {
             return Err(self.fault("nested too deeply"));
         };
         match self.peek() {
-            Some(b'"') => Ok(Value::Str(self.string()?.into_boxed_str())),
+            Some(b'"') => Ok(Value::Str(self.string()?.into())),
             Some(b'{') => {
-                let mut entries: Vec<(Key, Value)> = Vec::new();
+                let start = self.fields.len();
                 self.object(|reader, key| {
-                    let key = keys.key(&key);
-                    entries.push((key, reader.value(keys, deeper)?));
+                    let value = reader.value(deeper)?;
+                    reader.fields.push((key, value));
                     Ok(())
                 })?;
-                Ok(Value::Map(Map::new(entries)))
+                Ok(Value::Map(Map::drain(&mut self.fields, start)))
             }
-            Some(b'[') => self.list(keys, deeper),
+            Some(b'[') => self.list(deeper),
             Some(b't') => self.word("true", Value::Bool(true)),
             Some(b'f') => self.word("false", Value::Bool(false)),
             Some(b'n') => self.word("null", Value::Null),
@@ -141,16 +157,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn list(&mut self, keys: &mut Keys, depth: usize) -> Result<Value> {
+    fn list(&mut self, depth: usize) -> Result<Value> {
         self.at += 1;
-        let mut items = Vec::new();
+        let start = self.items.len();
         if self.take(b']') {
             return Ok(Value::List(Box::new([])));
         }
         loop {
-            items.push(self.value(keys, depth)?);
+            let item = self.value(depth)?;
+            self.items.push(item);
             if self.take(b']') {
-                return Ok(Value::List(items.into_boxed_slice()));
+                return Ok(Value::List(self.items.drain(start..).collect()));
             }
             self.expect(b',', "expected `,` or `]`")?;
         }
@@ -203,25 +220,31 @@ impl<'a> Reader<'a> {
         if digits == 0 { Err(self.fault("expected a digit")) } else { Ok(digits) }
     }
 
-    fn string(&mut self) -> Result<String> {
+    /// The next string; as it stands, if nothing in it is escaped.
+    fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek() != Some(b'"') {
             return Err(self.fault("expected a string"));
         }
         self.at += 1;
         let bytes = self.text.as_bytes();
-        let mut text = String::new();
+        let mut text = Cow::Borrowed("");
         loop {
             let start = self.at;
-            let run =
-                bytes[start..].iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | ..=0x1f)).count();
-            self.at += run;
-            text.push_str(&self.text[start..self.at]);
+            self.at += plain(&bytes[start..]);
+            let run = &self.text[start..self.at];
+            match &mut text {
+                Cow::Borrowed("") => text = Cow::Borrowed(run),
+                text => text.to_mut().push_str(run),
+            }
             match bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
                     return Ok(text);
                 }
-                Some(b'\\') => text.push(self.escape()?),
+                Some(b'\\') => {
+                    let escaped = self.escape()?;
+                    text.to_mut().push(escaped);
+                }
                 Some(_) => return Err(self.fault("a control character in a string")),
                 None => return Err(self.fault("the text ends within a string")),
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Keys, Pool, load};
+use qontract_bundle::{Pool, load};
 use qontract_graphql::{Engine, Limits, Request};
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ impl Both {
     #[track_caller]
     pub fn check(&self, query: &str, variables: &Map<String, Value>) -> String {
         let text = Value::Object(variables.clone()).to_string();
-        let given = Reader::new(&text).whole(&mut Keys::default()).unwrap();
+        let given = Reader::new(&text).whole().unwrap();
         let answer = self.engine.answer(Request { query, variables: given.as_map(), ..Request::default() });
         let body = String::from_utf8(answer.body).unwrap();
         assert_eq!(answer.status, 200, "{query}\n{body}");

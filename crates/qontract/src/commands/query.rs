@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Keys, Layout, Pool, Value};
+use qontract_bundle::{Layout, Pool, Value};
 use qontract_diagnostics::Sources;
 use qontract_graphql::{Engine, Origin, OriginKind, Request};
 
@@ -97,7 +97,7 @@ fn stdin() -> anyhow::Result<String> {
 
 fn read_variables(text: &str) -> anyhow::Result<Value> {
     let usage = |why: String| UsageError(format!("`--variables` is not a JSON object: {why}"));
-    let value = Reader::new(text).whole(&mut Keys::default()).map_err(|fault| usage(fault.to_string()))?;
+    let value = Reader::new(text).whole().map_err(|fault| usage(fault.to_string()))?;
     match value {
         Value::Map(_) => Ok(value),
         _ => Err(usage("it is something else".to_owned()).into()),

@@ -188,7 +188,7 @@ impl Source for Remote {
             content: String,
         }
         let text = "query Resource($path: String) { resources_v1(path: $path) { content } }";
-        let variables = Map::new(vec![("path".into(), Value::str(path))]);
+        let variables = Map::new(vec![("path", Value::str(path))]);
         let ask = Ask { text, operation: Some("Resource"), variables: Some(&variables) };
         let refused = |why: String| DataError::Refused { query: format!("for the resource `{path}`"), why };
         let found = match self.answer(ask) {

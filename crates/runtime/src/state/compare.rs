@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use qontract_bundle::Value;
 use qontract_bundle::diff::fields;
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Keys, Value};
 use serde::Serialize;
 
 use super::{Declared, Digests, Shard};
@@ -106,7 +106,7 @@ fn differences<T: Serialize, S: Serialize>(
 
 fn value<S: Serialize>(state: &S) -> Value {
     let text = serde_json::to_string(state).expect("states are plain data");
-    Reader::new(&text).whole(&mut Keys::default()).expect("what was just written is JSON")
+    Reader::new(&text).whole().expect("what was just written is JSON")
 }
 
 #[cfg(test)]

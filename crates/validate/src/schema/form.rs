@@ -142,12 +142,11 @@ fn number(value: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use qontract_bundle::Key;
 
     #[test]
     fn faults_are_found_at_every_depth() {
         let map = |entries: Vec<(&str, Value)>| {
-            Value::Map(Map::new(entries.into_iter().map(|(key, value)| (Key::from(key), value)).collect()))
+            Value::Map(Map::new(entries.into_iter().map(|(key, value)| (key, value)).collect()))
         };
         let inner = map(vec![("type", Value::str("strng")), ("enum", Value::List(Box::new([])))]);
         let schema = map(vec![

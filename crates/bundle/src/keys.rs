@@ -1,0 +1,214 @@
+//! The keys of maps. Maps with the same keys share them.
+//!
+//! A data repo has a hundred thousand maps and some hundred sets of keys. So a map holds its values and a handle to its
+//! keys: it is small, it is read without looking at its keys again, and who asks many maps for the same key looks for
+//! it once per set of keys.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use foldhash::fast::RandomState;
+
+/// A key of a map.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Box<str>);
+
+impl Key {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Key {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The keys of a map, ascending by their bytes, each once.
+#[derive(Clone)]
+pub struct Keys(Arc<Set>);
+
+struct Set {
+    hash: u64,
+    keys: Box<[Key]>,
+    is_reference: bool,
+}
+
+/// A map with more keys than this is one of a kind: its keys are not shared.
+const MOST_SHARED: usize = 256;
+
+/// How many sets of keys a thread remembers, so that it need not ask the others.
+const REMEMBERED: usize = 512;
+
+thread_local! {
+    static RECENT: RefCell<Vec<Option<Keys>>> = const { RefCell::new(Vec::new()) };
+}
+
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+static SHARED: LazyLock<Mutex<Shared>> = LazyLock::new(Mutex::default);
+
+impl Keys {
+    /// These keys. They must be ascending, each once.
+    pub(crate) fn of<'k>(keys: impl ExactSizeIterator<Item = &'k str> + Clone) -> Self {
+        debug_assert!(keys.clone().is_sorted_by(|a, b| a < b), "keys are ascending");
+        let mut hasher = HASHER.build_hasher();
+        keys.clone().for_each(|key| key.hash(&mut hasher));
+        let hash = hasher.finish();
+        if keys.len() > MOST_SHARED {
+            return Self::new(hash, keys);
+        }
+        RECENT.with_borrow_mut(|recent| {
+            recent.resize(REMEMBERED, None);
+            // The highest bits of the hash would do as well.
+            let slot = &mut recent[usize::try_from(hash % REMEMBERED as u64).unwrap_or(0)];
+            if let Some(known) = slot
+                && known.is(hash, keys.clone())
+            {
+                return known.clone();
+            }
+            let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner).keys(hash, keys);
+            slot.insert(shared).clone()
+        })
+    }
+
+    fn new<'k>(hash: u64, keys: impl Iterator<Item = &'k str>) -> Self {
+        let keys: Box<[Key]> = keys.map(|key| Key(key.into())).collect();
+        let is_reference = matches!(&*keys, [one] if one.as_str() == "$ref");
+        Self(Arc::new(Set { hash, keys, is_reference }))
+    }
+
+    fn is<'k>(&self, hash: u64, keys: impl ExactSizeIterator<Item = &'k str>) -> bool {
+        self.0.hash == hash && self.len() == keys.len() && self.iter().map(Key::as_str).eq(keys)
+    }
+
+    /// Where the value of `key` is in a map of these keys.
+    pub fn place(&self, key: &str) -> Option<usize> {
+        self.0.keys.binary_search_by(|known| known.as_str().cmp(key)).ok()
+    }
+
+    /// Whether a map of these keys refers to a datafile: `$ref` is its one key.
+    pub fn is_reference(&self) -> bool {
+        self.0.is_reference
+    }
+
+    /// Whether the two are not only equal but the same. Equal ones mostly are.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A number that only these keys have, as long as somebody holds them.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    /// The keys, ascending.
+    pub fn iter(&self) -> std::slice::Iter<'_, Key> {
+        self.0.keys.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.keys.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.keys.is_empty()
+    }
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self::of([].into_iter())
+    }
+}
+
+impl PartialEq for Keys {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.0.hash == other.0.hash && self.0.keys == other.0.keys
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The keys that some map of the process has.
+///
+/// **Invariant:** keys of maps that are gone are forgotten before the table has doubled.
+#[derive(Default)]
+struct Shared {
+    /// By hash.
+    known: HashMap<u64, Vec<Keys>, RandomState>,
+    count: usize,
+    /// How many there were after the last look for those that nobody has any more.
+    swept: usize,
+}
+
+/// So few are never swept.
+const FEW: usize = 4096;
+
+impl Shared {
+    fn keys<'k>(&mut self, hash: u64, keys: impl ExactSizeIterator<Item = &'k str> + Clone) -> Keys {
+        if self.count >= FEW.max(2 * self.swept) {
+            self.sweep();
+        }
+        let alike = self.known.entry(hash).or_default();
+        if let Some(known) = alike.iter().find(|known| known.is(hash, keys.clone())) {
+            return known.clone();
+        }
+        let made = Keys::new(hash, keys);
+        alike.push(made.clone());
+        self.count += 1;
+        made
+    }
+
+    fn sweep(&mut self) {
+        self.known.retain(|_, alike| {
+            alike.retain(|keys| Arc::strong_count(&keys.0) > 1);
+            !alike.is_empty()
+        });
+        self.count = self.known.values().map(Vec::len).sum();
+        self.swept = self.count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_keys_are_the_same_in_every_thread() {
+        let make = || Keys::of(["a", "b"].into_iter());
+        let other = std::thread::spawn(make).join().expect("a thread that ends");
+        assert!(make().is_same(&other));
+        assert!(!make().is_same(&Keys::of(["a"].into_iter())));
+        assert_eq!((make().place("b"), make().place("c")), (Some(1), None));
+    }
+
+    #[test]
+    fn keys_that_nobody_has_are_forgotten() {
+        let mut shared = Shared::default();
+        let hash = |text: &str| HASHER.hash_one(text);
+        let kept = shared.keys(hash("kept"), ["kept"].into_iter());
+        for number in 0..3 * FEW {
+            let text = number.to_string();
+            drop(shared.keys(hash(&text), [text.as_str()].into_iter()));
+            assert!(shared.count <= FEW, "{}", shared.count);
+        }
+        assert!(shared.keys(hash("kept"), ["kept"].into_iter()).is_same(&kept));
+    }
+}
