@@ -3,8 +3,10 @@
 //! **Invariant:** fields are written depth first, in the order of the plan. An error at a place that cannot be null
 //! takes the nearest place above that can; what was written there is taken back, errors found before stay.
 
+mod again;
 mod complete;
 mod lists;
+mod places;
 mod scalar;
 mod trail;
 
@@ -14,13 +16,15 @@ use crate::arguments::Arguments;
 use crate::failure::{Code, Failure};
 use crate::limits::Limits;
 use crate::meta;
-use crate::plan::{FieldPlan, Plan, SelectionId, What};
+use crate::plan::{FieldPlan, Plan, Read, SelectionId, What};
 use crate::provenance::Provenance;
 use crate::schema::{Resolver, Schema, TypeId};
 use crate::sink::Sink;
 use crate::source::{Many, Raw, Resolved, Source, View};
 use crate::touched::Touched;
 use crate::variables::Variables;
+use again::Again;
+use places::Places;
 use trail::{Origin, Path, Place};
 
 /// How many objects are written between two looks at the clock of whoever asked.
@@ -74,7 +78,8 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
         failures: Vec::new(),
         schemas: Vec::new(),
         seen: vec![false; view.index.schema_count()],
-        places: vec![0; plan.field_count],
+        places: Places::new(plan),
+        again: Again::new(plan),
         arguments: (0..plan.argument_sets).map(|_| None).collect(),
         scratch: Vec::new(),
         until_look_up: LOOK_UP,
@@ -83,12 +88,16 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
     let mark = executor.out.mark();
     let place = Place { path: None, origin: Origin::Nowhere };
     if executor.object(plan.root, Source::Root, place).is_err() {
-        executor.out.rewind(mark);
+        executor.rewind(mark, 0);
         executor.out.null();
-        executor.rewind_record(0);
     }
     let Executor { out, failures, schemas, record, .. } = executor;
     Outcome { data: out, failures, schemas, record }
+}
+
+/// For how many objects a copy of so many bytes counts.
+fn looks(bytes: usize) -> u32 {
+    u32::try_from(bytes / 1024).unwrap_or(u32::MAX)
 }
 
 /// Why writing stopped.
@@ -114,8 +123,8 @@ struct Executor<'a, S> {
     schemas: Vec<Box<str>>,
     /// Schemas of datafiles that are in the list.
     seen: Vec<bool>,
-    /// Per field of the plan: where its key was found in the last map.
-    places: Vec<usize>,
+    places: Places,
+    again: Again,
     /// Per number of arguments: their values, once they were needed.
     arguments: Vec<Option<std::rc::Rc<Arguments>>>,
     scratch: Vec<u8>,
@@ -124,6 +133,7 @@ struct Executor<'a, S> {
 }
 
 impl<'a, S: Sink> Executor<'a, S> {
+    /// Writes an object: anew, or as a copy if it was written before.
     fn object(
         &mut self,
         selection: SelectionId,
@@ -131,25 +141,59 @@ impl<'a, S: Sink> Executor<'a, S> {
         place: Place<'_>,
     ) -> Result<Written, Stop> {
         self.look_up(place)?;
+        // Provenance has a line for each copy.
+        let (Source::File(file), Some(start), None) = (source, self.out.offset(), &self.record.provenance)
+        else {
+            return self.object_anew(selection, source, place);
+        };
+        if let Some(written) = self.again.find(selection, file) {
+            self.until_look_up = self.until_look_up.saturating_sub(looks(written.len())).max(1);
+            self.out.repeat(written);
+            return Ok(Written::Something);
+        }
+        let failed = self.failures.len();
+        let written = self.object_anew(selection, source, place)?;
+        // Errors tell where they are, which is elsewhere each time.
+        if let (Written::Something, Some(end)) = (written, self.out.offset())
+            && failed == self.failures.len()
+        {
+            self.again.put(selection, file, start..end);
+        }
+        Ok(written)
+    }
+
+    fn object_anew(
+        &mut self,
+        selection: SelectionId,
+        source: Source<'a>,
+        place: Place<'_>,
+    ) -> Result<Written, Stop> {
         self.note(source, place);
-        let selection = &self.task.plan.selections[selection];
+        let Task { plan, view, .. } = self.task;
+        let map = view.map(source);
+        let places = map.map(|map| self.places.of(plan, selection, map.keys()));
+        let selection = &plan.selections[selection];
         self.out.begin_object();
         let mut schema_noted = false;
-        for field in &selection.fields {
-            if !schema_noted && self.reads_key(selection.type_, field) {
+        for (number, field) in selection.fields.iter().enumerate() {
+            if !schema_noted && field.read != Read::Nothing {
                 self.note_schema(source);
                 schema_noted = true;
             }
             self.out.key(&field.key, &field.encoded_key);
-            self.field(selection.type_, field, source, place)?;
+            let held = match (&field.read, map, &places) {
+                (Read::Key(_), Some(map), Some(places)) => {
+                    map.at(places[number]).map_or(Raw::Absent, Raw::Value)
+                }
+                (Read::Key(key), ..) => view.raw(source, key),
+                (Read::Path, ..) => view.raw(source, "path"),
+                (Read::Schema, ..) => view.raw(source, "$schema"),
+                (Read::Nothing, ..) => Raw::Absent,
+            };
+            self.field(selection.type_, field, source, held, place)?;
         }
         self.out.end_object();
         Ok(if selection.fields.is_empty() { Written::EmptyObject } else { Written::Something })
-    }
-
-    fn reads_key(&self, type_: TypeId, field: &FieldPlan) -> bool {
-        let What::Field(number) = field.what else { return false };
-        matches!(self.task.schema.type_(type_).fields[number].resolver, Resolver::Key | Resolver::SchemaKey)
     }
 
     fn field(
@@ -157,12 +201,13 @@ impl<'a, S: Sink> Executor<'a, S> {
         type_: TypeId,
         field: &'a FieldPlan,
         source: Source<'a>,
+        held: Raw<'a>,
         place: Place<'_>,
     ) -> Result<(), Stop> {
         let path = Path::key(place.path, &field.key);
         let mark = self.out.mark();
         let recorded = self.recorded();
-        let written = match self.resolve(type_, field, source) {
+        let written = match self.resolve(type_, field, source, held) {
             Ok(resolved) => {
                 let origin = self.origin_of(type_, field, &place.origin);
                 self.complete(type_, field, resolved, Place { path: Some(&path), origin })
@@ -172,8 +217,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         match written {
             Ok(_) => Ok(()),
             Err(Stop::Null) if !field.shape.required => {
-                self.out.rewind(mark);
-                self.rewind_record(recorded);
+                self.rewind(mark, recorded);
                 self.out.null();
                 Ok(())
             }
@@ -192,14 +236,19 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// What a field holds.
+    /// What a field holds, if `held` is what its key does.
     fn resolve(
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
         source: Source<'a>,
+        held: Raw<'a>,
     ) -> Result<Resolved<'a>, Failure> {
         let Task { schema, view, .. } = self.task;
+        let internal = |message: String| Failure::new(Code::Internal, message);
+        if matches!(field.read, Read::Key(_) | Read::Path) {
+            return view.follow(held).map_err(internal);
+        }
         let number = match field.what {
             What::Field(number) => number,
             What::TypeName => return Ok(Resolved::One(Source::Text(&schema.type_(type_).name))),
@@ -212,13 +261,9 @@ impl<'a, S: Sink> Executor<'a, S> {
             }
         };
         let definition = &schema.type_(type_).fields[number];
-        let internal = |message: String| Failure::new(Code::Internal, message);
         match &definition.resolver {
-            Resolver::Key => {
-                let raw = view.raw_near(source, &definition.name, &mut self.places[field.number]);
-                view.follow(raw).map_err(internal)
-            }
-            Resolver::SchemaKey => Ok(match view.raw(source, "$schema") {
+            Resolver::Key => view.follow(held).map_err(internal),
+            Resolver::SchemaKey => Ok(match held {
                 Raw::Text(text) => Resolved::One(Source::Text(text)),
                 Raw::Value(Value::Null) | Raw::Absent | Raw::Backrefs(_) => Resolved::Null,
                 Raw::Value(value) => Resolved::One(Source::Value(value)),
@@ -312,9 +357,14 @@ impl<'a, S: Sink> Executor<'a, S> {
         self.record.provenance.as_ref().map_or(0, Provenance::len)
     }
 
-    fn rewind_record(&mut self, mark: usize) {
+    /// Takes back what was written and recorded since.
+    fn rewind(&mut self, mark: S::Mark, recorded: usize) {
+        self.out.rewind(mark);
+        if let Some(end) = self.out.offset() {
+            self.again.cut(end);
+        }
         if let Some(provenance) = &mut self.record.provenance {
-            provenance.truncate(mark);
+            provenance.truncate(recorded);
         }
     }
 }

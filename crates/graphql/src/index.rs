@@ -1,11 +1,14 @@
 //! What a bundle is asked for again and again: datafiles by path and by schema, and who points at whom.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use qontract_bundle::{Bundle, Value};
 
+use crate::leads::Leads;
 use crate::schema::{BackReference, Schema};
+
+/// Paths are looked up again and again, and they are our own: the hash is a fast one.
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// The number of a datafile: its place among all datafiles.
 pub type FileId = u32;
@@ -23,19 +26,25 @@ pub struct Index {
     files_of: Vec<Vec<FileId>>,
     /// Per back-reference of the schema: who points at a path.
     pointing: Vec<HashMap<Box<str>, Vec<FileId>>>,
+    leads: Leads,
+}
+
+fn with_room<K, V>(room: usize) -> HashMap<K, V> {
+    HashMap::with_capacity_and_hasher(room, foldhash::fast::RandomState::default())
 }
 
 impl Index {
     /// Reads the bundle once.
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
         let mut index = Self {
-            files: HashMap::with_capacity(bundle.datafiles().len()),
-            resources: HashMap::with_capacity(bundle.resources().len()),
-            schemas: HashMap::new(),
+            files: with_room(bundle.datafiles().len()),
+            resources: with_room(bundle.resources().len()),
+            schemas: HashMap::default(),
             schema_names: Vec::new(),
             schema_of: Vec::with_capacity(bundle.datafiles().len()),
             files_of: Vec::new(),
             pointing: Vec::new(),
+            leads: Leads::new(bundle.datafiles().len()),
         };
         for (id, datafile) in (0..).zip(bundle.datafiles()) {
             index.files.insert(Arc::clone(&datafile.path), id);
@@ -66,7 +75,7 @@ impl Index {
     }
 
     fn pointing_by(&self, bundle: &Bundle, reference: &BackReference) -> HashMap<Box<str>, Vec<FileId>> {
-        let mut pointing: HashMap<Box<str>, Vec<FileId>> = HashMap::new();
+        let mut pointing: HashMap<Box<str>, Vec<FileId>> = HashMap::default();
         for file in self.files_of(&reference.schema) {
             let value = &bundle.datafiles()[*file as usize].document.value;
             targets(value, &reference.path, &mut |target| match pointing.get_mut(target) {
@@ -84,6 +93,11 @@ impl Index {
     /// The datafile at `path`.
     pub fn file(&self, path: &str) -> Option<FileId> {
         self.files.get(path).copied()
+    }
+
+    /// Where the references that were followed lead.
+    pub fn leads(&self) -> &Leads {
+        &self.leads
     }
 
     /// The resource at `path`.

@@ -38,6 +38,7 @@ mod footprint;
 pub mod generate;
 mod index;
 mod input;
+mod leads;
 mod limits;
 mod location;
 mod meta;

@@ -25,8 +25,6 @@ pub struct Plan {
     pub root: SelectionId,
     /// How many fields have arguments.
     pub argument_sets: usize,
-    /// How many fields there are in all selections.
-    pub field_count: usize,
     /// Whether it asks for nothing but the schema, so that the answer never changes.
     pub only_meta: bool,
     /// How many bytes the last answer had: about as many as the next one will.
@@ -45,14 +43,14 @@ pub struct Selection {
 /// One field to write.
 #[derive(Debug)]
 pub struct FieldPlan {
-    /// Its number among all fields of the plan.
-    pub number: usize,
     /// Its key in the answer.
     pub key: Box<str>,
     /// The key as JSON, with its colon.
     pub encoded_key: Box<[u8]>,
     /// What is asked for.
     pub what: What,
+    /// The key of the data that it reads.
+    pub read: Read,
     /// The type of its value.
     pub shape: Shape,
     /// How its value, or each element of it, is written.
@@ -74,6 +72,19 @@ pub enum What {
     Type,
     /// The field of this number of the object's type.
     Field(usize),
+}
+
+/// The key of the data that a field reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// This one.
+    Key(Box<str>),
+    /// `path`, which of a datafile is no key but where it is.
+    Path,
+    /// `$schema`.
+    Schema,
+    /// None: it comes from elsewhere.
+    Nothing,
 }
 
 /// How a value is written.

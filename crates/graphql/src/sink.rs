@@ -1,5 +1,7 @@
 //! Where an answer is written to. What turns out to be null later is taken back.
 
+use std::ops::Range;
+
 use qontract_bundle::{Value, json::JavaScript};
 
 /// A writer of values that can go back to a mark.
@@ -12,6 +14,12 @@ pub trait Sink {
     fn rewind(&mut self, mark: Self::Mark);
     /// How many bytes it has taken, more or less.
     fn size(&self) -> usize;
+    /// Where the next value begins, if values can be [repeated](Sink::repeat) by where they are.
+    fn offset(&self) -> Option<usize> {
+        None
+    }
+    /// Writes a value again that stands there. Only who has offsets is asked.
+    fn repeat(&mut self, _written: Range<usize>) {}
     /// `null`
     fn null(&mut self);
     /// `true` or `false`
@@ -61,6 +69,14 @@ impl Sink for Bytes {
 
     fn size(&self) -> usize {
         self.0.len()
+    }
+
+    fn offset(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+
+    fn repeat(&mut self, written: Range<usize>) {
+        self.0.extend_from_within(written);
     }
 
     fn null(&mut self) {

@@ -1,6 +1,6 @@
 //! The objects that fields are read from, and what a key of one of them holds.
 
-use qontract_bundle::{Backref, Bundle, Value, json::JavaScript};
+use qontract_bundle::{Backref, Bundle, Map, Value, json::JavaScript};
 
 use crate::index::{FileId, Index, ResourceId};
 use crate::input::{Input, entries};
@@ -152,16 +152,13 @@ impl<'a> View<'a> {
         found.map_or(Raw::Absent, Raw::Value)
     }
 
-    /// The same as [`View::raw`], looked for first where it was found before.
-    pub fn raw_near(&self, source: Source<'a>, key: &str, place: &mut usize) -> Raw<'a> {
-        let map = match source {
-            Source::File(file) if key != "path" => {
-                self.bundle.datafiles()[file as usize].document.value.as_map()
-            }
+    /// The map that the keys of `source` are in.
+    pub fn map(&self, source: Source<'a>) -> Option<&'a Map> {
+        match source {
+            Source::File(file) => self.bundle.datafiles()[file as usize].document.value.as_map(),
             Source::Value(value) => value.as_map(),
-            _ => return self.raw(source, key),
-        };
-        map.and_then(|map| map.get_near(key, place)).map_or(Raw::Absent, Raw::Value)
+            _ => None,
+        }
     }
 
     /// What a key holds, with references followed: one reference, or a list of nothing but references.
@@ -185,24 +182,27 @@ impl<'a> View<'a> {
                 if !references {
                     return Ok(Resolved::Many(Many::Values(items)));
                 }
-                let targets = items.iter().filter_map(reference).map(|target| self.target(target));
+                let targets = items.iter().map(|item| self.target(item));
                 Ok(Resolved::Many(Many::Referred(targets.collect::<Result<_, _>>()?)))
             }
-            value => match reference(value) {
-                Some(target) => {
-                    Ok(self.target(target)?.map_or(Resolved::Null, |file| Resolved::One(Source::File(file))))
-                }
-                None => Ok(Resolved::One(Source::Value(value))),
-            },
+            value if reference(value).is_some() => {
+                Ok(self.target(value)?.map_or(Resolved::Null, |file| Resolved::One(Source::File(file))))
+            }
+            value => Ok(Resolved::One(Source::Value(value))),
         }
     }
 
-    /// The datafile that a reference means. What stands behind a `$` would be a place in it: nobody can say which.
-    fn target(&self, reference: &Value) -> Result<Option<FileId>, Fault> {
-        let Value::Str(text) = reference else { return Ok(None) };
-        let Some(end) = text.find('$') else {
-            return Ok(self.index.file(text));
-        };
+    /// The datafile that a reference means.
+    fn target(&self, value: &'a Value) -> Result<Option<FileId>, Fault> {
+        self.index.leads().get(value, || match reference(value) {
+            Some(Value::Str(text)) => self.find(text),
+            _ => Ok(None),
+        })
+    }
+
+    /// The datafile at a path. What stands behind a `$` would be a place in it: nobody can say which.
+    fn find(&self, text: &str) -> Result<Option<FileId>, Fault> {
+        let Some(end) = text.find('$') else { return Ok(self.index.file(text)) };
         match self.index.file(&text[..end]) {
             None => Ok(None),
             Some(_) => Err("Invalid JSON pointer.".to_owned()),
@@ -280,7 +280,7 @@ impl<'a> View<'a> {
 /// The target of a reference: a map with the one key `$ref`.
 pub fn reference(value: &Value) -> Option<&Value> {
     let map = value.as_map()?;
-    if map.len() == 1 { map.get("$ref") } else { None }
+    if map.keys().is_reference() { map.at(0) } else { None }
 }
 
 /// What is said about a `null` that is written down.

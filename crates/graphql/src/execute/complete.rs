@@ -61,8 +61,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             };
             self.out.element();
             if self.one(type_, field, source, element)? == Written::EmptyObject {
-                self.out.rewind(mark);
-                self.rewind_record(recorded);
+                self.rewind(mark, recorded);
             } else {
                 kept += 1;
             }

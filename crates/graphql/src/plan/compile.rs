@@ -8,7 +8,7 @@ use apollo_compiler::ast;
 use apollo_compiler::executable::{Field, Operation, Selection as Asked, SelectionSet};
 use qontract_bundle::json::JavaScript;
 
-use super::{Argument, FieldPlan, Form, Plan, Selection, SelectionId, What};
+use super::{Argument, FieldPlan, Form, Plan, Read, Selection, SelectionId, What};
 use crate::document::{Document, limit};
 use crate::failure::{Code, Failure};
 use crate::input::Input;
@@ -33,14 +33,8 @@ impl Plan {
         let root = compiler.selection(schema.query(), &[&operation.selection_set])?;
         let Compiler { selections, argument_sets, .. } = compiler;
         let selections: Vec<Selection> = selections.into_iter().flatten().collect();
-        let mut selections = selections;
-        let mut field_count = 0;
-        for field in selections.iter_mut().flat_map(|selection| &mut selection.fields) {
-            field.number = field_count;
-            field_count += 1;
-        }
         let only_meta = selections[root].fields.iter().all(|field| !matches!(field.what, What::Field(_)));
-        Ok(Plan { selections, root, argument_sets, field_count, only_meta, usual_size: AtomicUsize::new(0) })
+        Ok(Plan { selections, root, argument_sets, only_meta, usual_size: AtomicUsize::new(0) })
     }
 }
 
@@ -178,15 +172,26 @@ impl<'c> Compiler<'c> {
         encoded.push(b':');
         let lines = self.document.lines();
         Ok(FieldPlan {
-            number: 0,
             key: key.into(),
             encoded_key: encoded.into(),
             what,
+            read: self.read(type_, what),
             shape,
             form,
             locations: nodes.iter().filter_map(|node| lines.of_span(node.location())).collect(),
             arguments: self.arguments(type_, what, &first.arguments),
         })
+    }
+
+    fn read(&self, type_: TypeId, what: What) -> Read {
+        let What::Field(number) = what else { return Read::Nothing };
+        let field = &self.schema.type_(type_).fields[number];
+        match field.resolver {
+            Resolver::Key if &*field.name == "path" => Read::Path,
+            Resolver::Key => Read::Key(field.name.clone()),
+            Resolver::SchemaKey => Read::Schema,
+            _ => Read::Nothing,
+        }
     }
 
     fn arguments(
