@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sha2::{Digest as _, Sha256 as Hasher};
+use sha2::Digest as _;
 
 /// A SHA-256 digest, shown as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,16 +18,16 @@ impl Sha256 {
     /// assert_eq!(Sha256::parse(&digest.to_string()), Some(digest));
     /// ```
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Hasher::digest(bytes).into())
+        Self(sha2::Sha256::digest(bytes).into())
     }
 
     /// The digest of all `parts` one after the other.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut hasher = Hasher::new();
+        let mut hasher = Hasher::default();
         for part in parts {
             hasher.update(part);
         }
-        Self(hasher.finalize().into())
+        hasher.finish()
     }
 
     /// A digest that was made elsewhere.
@@ -70,5 +70,21 @@ impl fmt::Display for Sha256 {
 impl fmt::Debug for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// Makes the digest of bytes that come one after the other.
+#[derive(Default)]
+pub struct Hasher(sha2::Sha256);
+
+impl Hasher {
+    /// Takes more bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all of them.
+    pub fn finish(self) -> Sha256 {
+        Sha256(self.0.finalize().into())
     }
 }

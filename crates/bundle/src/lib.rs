@@ -19,9 +19,9 @@ mod value;
 pub mod walk;
 
 pub use build::{Built, build, value_of};
-pub use digest::Sha256;
+pub use digest::{Hasher, Sha256};
 pub use keys::{Key, Keys};
-pub use load::{LoadError, load};
+pub use load::{LoadError, load, load_from};
 pub use model::{Backref, Bundle, Datafile, Document, Encoded, Pool, Resource, Stamp};
 pub use repo::{Layout, Repo};
 pub use value::{Map, Value};

@@ -1,9 +1,12 @@
 //! Bytes → bundle. Takes the bundles of other makers too.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+mod cut;
 
-use rayon::prelude::*;
+use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cut::{Batch, Cutter, Part, Piece};
 
 use crate::digest::Sha256;
 use crate::json::{Fault, Reader};
@@ -13,6 +16,9 @@ use crate::value::{Map, Value};
 /// Why bytes are no bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The bytes do not come.
+    #[error("the bundle cannot be read")]
+    Source(#[source] std::io::Error),
     /// The bytes are not UTF-8.
     #[error("the bundle is not UTF-8 text")]
     Encoding(#[source] std::str::Utf8Error),
@@ -38,96 +44,167 @@ pub enum LoadError {
     },
 }
 
-/// How many documents one task reads.
-const CHUNK: usize = 256;
+/// About how many bytes are read in one go.
+const BATCH: usize = 512 << 10;
+
+/// So many batches wait for a thread; beyond that, whoever cuts reads as well.
+const MOST_WAITING: usize = 4;
 
 /// Reads a bundle; what `pool` already has is shared, not read.
 pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
-    // Hashing and reading need the same bytes and nothing of each other.
-    let (sha, read) = rayon::join(|| Sha256::of(bytes), || load_named(bytes, Sha256::of(b""), pool));
-    read.map(|bundle| Bundle { sha, ..bundle })
+    load_from(&mut &*bytes, pool)
 }
 
-/// The same of bytes whose name is known.
-pub fn load_named(bytes: &[u8], sha: Sha256, pool: &Pool) -> Result<Bundle, LoadError> {
-    let text = str::from_utf8(bytes).map_err(LoadError::Encoding)?;
-    let skimmed = skim(text).map_err(LoadError::Json)?;
-    let part = |name: &'static str| skimmed.part(name, "there");
-    let stamp =
-        Stamp { commit: skimmed.text("git_commit")?, timestamp: skimmed.text("git_commit_timestamp")? };
-    let graphql = document("graphql", part("graphql")?, pool, &mut Reader::new(""))?;
-    Ok(Bundle {
-        sha,
-        stamp,
-        datafiles: documents(there(skimmed.data.as_ref(), "data")?, Top::Map, pool)?,
-        graphql,
-        resources: resources(there(skimmed.resources.as_ref(), "resources")?, pool)?,
-        schemas: documents(there(skimmed.schemas.as_ref(), "schemas")?, Top::Any, pool)?,
-    })
+/// The same of bytes that come one after the other: they are never in memory all at once.
+pub fn load_from(source: &mut dyn Read, pool: &Pool) -> Result<Bundle, LoadError> {
+    load_in_batches(source, BATCH, pool)
 }
 
-/// Texts by path.
-type Texts<'a> = Vec<(Cow<'a, str>, &'a str)>;
-
-/// The texts of a bundle's parts, found without reading them.
-#[derive(Default)]
-struct Skimmed<'a> {
-    data: Option<Texts<'a>>,
-    resources: Option<Texts<'a>>,
-    schemas: Option<Texts<'a>>,
-    rest: Texts<'a>,
-}
-
-fn skim(text: &str) -> Result<Skimmed<'_>, Fault> {
-    let mut skimmed = Skimmed::default();
-    let mut reader = Reader::new(text);
-    reader.object(|reader, key| {
-        let documents = match &*key {
-            "data" => &mut skimmed.data,
-            "resources" => &mut skimmed.resources,
-            "schemas" => &mut skimmed.schemas,
-            _ => {
-                skimmed.rest.push((key, reader.skip()?));
-                return Ok(());
+fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bundle, LoadError> {
+    let mut cutter = Cutter::new(source, size);
+    let (made, waiting) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    rayon::in_place_scope(|scope| {
+        let mut number = 0;
+        while let Some(batch) = cutter.next()? {
+            number += 1;
+            let (made, waiting) = (&made, &waiting);
+            let read = move || {
+                let read = (number, batch.read(pool));
+                made.lock().unwrap_or_else(PoisonError::into_inner).push(read);
+            };
+            if number == 1 && cutter.has_ended() || waiting.load(Ordering::Relaxed) >= MOST_WAITING {
+                read();
+            } else {
+                waiting.fetch_add(1, Ordering::Relaxed);
+                scope.spawn(move |_| {
+                    read();
+                    waiting.fetch_sub(1, Ordering::Relaxed);
+                });
             }
-        };
-        let documents = documents.insert(Texts::new());
-        reader.object(|reader, path| {
-            documents.push((path, reader.skip()?));
-            Ok(())
-        })
+        }
+        Ok::<(), LoadError>(())
     })?;
-    reader.end()?;
-    for documents in [&mut skimmed.data, &mut skimmed.resources, &mut skimmed.schemas].into_iter().flatten() {
-        sort(documents);
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_by_key(|(number, _)| *number);
+    let mut parts = Parts::default();
+    for (_, read) in made {
+        read?.into_iter().for_each(|one| parts.put(one));
     }
-    Ok(skimmed)
+    parts.bundle(cutter.sha())
 }
 
-fn there<'t, 'a>(documents: Option<&'t Texts<'a>>, part: &str) -> Result<&'t Texts<'a>, LoadError> {
-    documents.ok_or_else(|| LoadError::Form { part: part.to_owned(), form: "an object" })
+/// What was read of a batch, piece by piece.
+enum One {
+    Opened(Part),
+    Datafile(Datafile),
+    Resource(Arc<Resource>),
+    Schema(Datafile),
+    Graphql(Arc<Document>),
+    Commit(String),
+    Timestamp(String),
+}
+
+impl Batch {
+    fn read(&self, pool: &Pool) -> Result<Vec<One>, LoadError> {
+        let mut reader = Reader::new("");
+        let mut read = Vec::with_capacity(self.pieces.len());
+        for piece in &self.pieces {
+            read.push(match piece {
+                Piece::Opened(part) => One::Opened(*part),
+                Piece::Document(part, path, place) => {
+                    self.document(*part, path, &self.text[place.clone()], pool, &mut reader)?
+                }
+                Piece::Other(key, place) => match (key.as_str(), &self.text[place.clone()]) {
+                    ("graphql", text) => One::Graphql(document(key, text, pool, &mut reader)?),
+                    ("git_commit", text) => One::Commit(stamp(key, text)?),
+                    ("git_commit_timestamp", text) => One::Timestamp(stamp(key, text)?),
+                    _ => continue,
+                },
+            });
+        }
+        Ok(read)
+    }
+
+    fn document<'a>(
+        &'a self,
+        part: Part,
+        path: &str,
+        text: &'a str,
+        pool: &Pool,
+        reader: &mut Reader<'a>,
+    ) -> Result<One, LoadError> {
+        if part == Part::Resources {
+            return Ok(One::Resource(resource(path, text, pool, reader)?));
+        }
+        let document = document(path, text, pool, reader)?;
+        // A schema may be `true`, and one that is none is told by itself.
+        if part == Part::Data && document.value.as_map().is_none() {
+            return Err(LoadError::Form { part: path.to_owned(), form: "an object" });
+        }
+        let datafile = Datafile { path: Arc::from(path), document };
+        Ok(if part == Part::Data { One::Datafile(datafile) } else { One::Schema(datafile) })
+    }
+}
+
+/// The parts of a bundle, as far as they have come.
+#[derive(Default)]
+struct Parts {
+    datafiles: Option<Vec<Datafile>>,
+    resources: Option<Vec<Arc<Resource>>>,
+    schemas: Option<Vec<Datafile>>,
+    graphql: Option<Arc<Document>>,
+    commit: Option<String>,
+    timestamp: Option<String>,
+}
+
+impl Parts {
+    fn put(&mut self, one: One) {
+        match one {
+            One::Opened(Part::Data) => self.datafiles = Some(Vec::new()),
+            One::Opened(Part::Resources) => self.resources = Some(Vec::new()),
+            One::Opened(Part::Schemas) => self.schemas = Some(Vec::new()),
+            One::Datafile(datafile) => self.datafiles.get_or_insert_default().push(datafile),
+            One::Resource(resource) => self.resources.get_or_insert_default().push(resource),
+            One::Schema(schema) => self.schemas.get_or_insert_default().push(schema),
+            One::Graphql(document) => self.graphql = Some(document),
+            One::Commit(text) => self.commit = Some(text),
+            One::Timestamp(text) => self.timestamp = Some(text),
+        }
+    }
+
+    fn bundle(self, sha: Sha256) -> Result<Bundle, LoadError> {
+        let missing = |part: &str, form| LoadError::Form { part: part.to_owned(), form };
+        let part = |part: Part| missing(part.name(), "an object");
+        let commit = self.commit.ok_or_else(|| missing("git_commit", "a string"))?;
+        let timestamp = self.timestamp.ok_or_else(|| missing("git_commit_timestamp", "a string"))?;
+        Ok(Bundle {
+            sha,
+            stamp: Stamp { commit, timestamp },
+            graphql: self.graphql.ok_or_else(|| missing("graphql", "there"))?,
+            datafiles: sorted(self.datafiles.ok_or_else(|| part(Part::Data))?, |datafile| &datafile.path),
+            resources: sorted(self.resources.ok_or_else(|| part(Part::Resources))?, |resource| {
+                &resource.path
+            }),
+            schemas: sorted(self.schemas.ok_or_else(|| part(Part::Schemas))?, |schema| &schema.path),
+        })
+    }
 }
 
 /// By path; of equal paths the last one stays, as in every reader of JSON.
-fn sort(documents: &mut Texts<'_>) {
-    if !documents.is_sorted_by(|a, b| a.0 < b.0) {
-        documents.reverse();
-        documents.sort_by(|a, b| a.0.cmp(&b.0));
-        documents.dedup_by(|later, kept| later.0 == kept.0);
+fn sorted<T>(mut all: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
+    if !all.is_sorted_by(|a, b| path(a) < path(b)) {
+        all.reverse();
+        all.sort_by(|a, b| path(a).cmp(path(b)));
+        all.dedup_by(|later, kept| path(later) == path(kept));
     }
+    all.shrink_to_fit();
+    all
 }
 
-impl<'a> Skimmed<'a> {
-    fn part(&self, name: &str, form: &'static str) -> Result<&'a str, LoadError> {
-        let found = self.rest.iter().rev().find(|(key, _)| key == name).map(|(_, text)| *text);
-        found.ok_or_else(|| LoadError::Form { part: name.to_owned(), form })
-    }
-
-    fn text(&self, name: &str) -> Result<String, LoadError> {
-        let value = Reader::new(self.part(name, "a string")?).whole().map_err(LoadError::Json)?;
-        let text = value.as_str().map(str::to_owned);
-        text.ok_or_else(|| LoadError::Form { part: name.to_owned(), form: "a string" })
-    }
+fn stamp(key: &str, text: &str) -> Result<String, LoadError> {
+    let value = Reader::new(text).whole().map_err(LoadError::Json)?;
+    let text = value.as_str().map(str::to_owned);
+    text.ok_or_else(|| LoadError::Form { part: key.to_owned(), form: "a string" })
 }
 
 fn document<'a>(
@@ -141,49 +218,20 @@ fn document<'a>(
     })
 }
 
-/// What the top level of a document may be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Top {
-    /// A map.
-    Map,
-    /// Anything: a schema may be `true`, and one that is none is told by itself.
-    Any,
-}
-
-fn documents(skimmed: &Texts<'_>, top: Top, pool: &Pool) -> Result<Vec<Datafile>, LoadError> {
-    in_chunks(skimmed, |path, text, reader| {
-        let document = document(path, text, pool, reader)?;
-        if top == Top::Map && document.value.as_map().is_none() {
-            return Err(LoadError::Form { part: path.to_owned(), form: "an object" });
-        }
-        Ok(Datafile { path: Arc::from(path), document })
+fn resource<'a>(
+    path: &str,
+    text: &'a str,
+    pool: &Pool,
+    reader: &mut Reader<'a>,
+) -> Result<Arc<Resource>, LoadError> {
+    // The path is part of what is shared, and the key of the map decides on it.
+    let digest = Resource::digest_of(path, text.as_bytes());
+    pool.resource(digest, || {
+        let whole = reader.again(text);
+        let value = whole.map_err(|fault| LoadError::Document { path: path.to_owned(), fault })?;
+        let form = || LoadError::Form { part: path.to_owned(), form: "a resource" };
+        read_resource(path, value.as_map().ok_or_else(form)?, digest).ok_or_else(form)
     })
-}
-
-fn resources(skimmed: &Texts<'_>, pool: &Pool) -> Result<Vec<Arc<Resource>>, LoadError> {
-    in_chunks(skimmed, |path, text, reader| {
-        // The path is part of what is shared, and the key of the map decides on it.
-        let digest = Resource::digest_of(path, text.as_bytes());
-        pool.resource(digest, || {
-            let whole = reader.again(text);
-            let value = whole.map_err(|fault| LoadError::Document { path: path.to_owned(), fault })?;
-            let form = || LoadError::Form { part: path.to_owned(), form: "a resource" };
-            read_resource(path, value.as_map().ok_or_else(form)?, digest).ok_or_else(form)
-        })
-    })
-}
-
-/// Reads texts side by side; those of a chunk with one reader.
-fn in_chunks<'a, T: Send>(
-    texts: &Texts<'a>,
-    read: impl Fn(&str, &'a str, &mut Reader<'a>) -> Result<T, LoadError> + Sync,
-) -> Result<Vec<T>, LoadError> {
-    let chunk = |texts: &[(Cow<'a, str>, &'a str)]| {
-        let mut reader = Reader::new("");
-        texts.iter().map(|(path, text)| read(path, text, &mut reader)).collect::<Result<Vec<_>, _>>()
-    };
-    let chunks: Vec<Vec<T>> = texts.par_chunks(CHUNK).map(chunk).collect::<Result<_, _>>()?;
-    Ok(chunks.into_iter().flatten().collect())
 }
 
 fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {
@@ -205,4 +253,46 @@ fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {
         backrefs,
         digest,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "{\"data\": {\"/é\": {\"a\": [1, \"}\\\"{\"]}, \"/b\" : {}, \"/b\": {\"b\": true}}, \"other\": 12,
+        \"git_commit\":\"c\",\"git_commit_timestamp\":\"\\u0031\",\"graphql\":[],\"schemas\":{\"/s\":true},
+        \"resources\":{\"/gone\":{\"content\":\"\",\"sha256sum\":\"\"}},
+        \"resources\":{\"/r\":{\"content\":\"é\",\"sha256sum\":\"0\",\"$schema\":null,\"backrefs\":[]}}}\n ";
+
+    fn shown(size: usize, text: &str) -> Result<String, String> {
+        let loaded = load_in_batches(&mut text.as_bytes(), size, &Pool::default());
+        loaded.map(|bundle| format!("{bundle:?}")).map_err(|error| format!("{error:?}"))
+    }
+
+    #[test]
+    fn where_the_text_is_cut_makes_no_difference() {
+        let whole = shown(1 << 20, TEXT).expect("a bundle");
+        let paths: Vec<_> = ["/b", "/é", "/r", "/s"].map(|path| whole.find(&format!("\"{path}\""))).into();
+        assert!(paths.iter().all(Option::is_some) && !whole.contains("/gone"), "{whole}");
+        for size in 1..TEXT.len() + 2 {
+            assert_eq!(shown(size, TEXT).as_ref(), Ok(&whole), "in batches of {size} bytes");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_wrong_is_wrong_at_the_same_byte_wherever_it_is_cut() {
+        let broken = (0..TEXT.trim_end().len())
+            .filter(|end| TEXT.is_char_boundary(*end))
+            .map(|end| TEXT[..end].to_owned());
+        let more = ["x", "{}", ","].map(|more| format!("{}{more}", TEXT.trim_end()));
+        let wrong = [(":", "="), ("{}", "{]"), ("\"/b\" ", "7 "), (", \"other", " \"other")];
+        let wrong = wrong.map(|(this, that)| TEXT.replacen(this, that, 1));
+        for text in broken.chain(more).chain(wrong) {
+            let whole = shown(1 << 20, &text).expect_err(&text);
+            for size in [1, 2, 3, 5, 8, 13, 64, 200] {
+                assert_eq!(shown(size, &text).as_ref(), Err(&whole), "{text:?} in batches of {size} bytes");
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! The bundle in memory: immutable, its documents shared.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
+
+use foldhash::fast::RandomState;
 
 use crate::digest::Sha256;
 use crate::value::Value;
@@ -187,13 +188,16 @@ impl Encoded {
     }
 }
 
+/// What is in memory, by digest.
+type Table<T> = std::collections::HashMap<Sha256, Weak<T>, RandomState>;
+
 /// Documents and resources that are in memory, by digest, so that bundles share what they have in common.
 ///
 /// **Invariant:** the pool keeps nothing alive: what no bundle holds any more is gone.
 #[derive(Debug, Default)]
 pub struct Pool {
-    documents: Mutex<HashMap<Sha256, Weak<Document>>>,
-    resources: Mutex<HashMap<Sha256, Weak<Resource>>>,
+    documents: Mutex<Table<Document>>,
+    resources: Mutex<Table<Resource>>,
 }
 
 impl Pool {
@@ -234,7 +238,7 @@ impl Pool {
 }
 
 fn shared<T, E>(
-    table: &Mutex<HashMap<Sha256, Weak<T>>>,
+    table: &Mutex<Table<T>>,
     digest: Sha256,
     make: impl FnOnce() -> Result<T, E>,
 ) -> Result<Arc<T>, E> {

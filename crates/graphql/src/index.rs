@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use qontract_bundle::{Bundle, Value};
+use rayon::prelude::*;
 
 use crate::leads::Leads;
 use crate::schema::{BackReference, Schema};
@@ -38,7 +39,7 @@ impl Index {
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
         let mut index = Self {
             files: with_room(bundle.datafiles().len()),
-            resources: with_room(bundle.resources().len()),
+            resources: HashMap::default(),
             schemas: HashMap::default(),
             schema_names: Vec::new(),
             schema_of: Vec::with_capacity(bundle.datafiles().len()),
@@ -58,12 +59,17 @@ impl Index {
                 index.files_of[known as usize].push(id);
             }
         }
-        for (id, resource) in (0..).zip(bundle.resources()) {
-            index.resources.insert(resource.path.clone(), id);
-        }
-        index.pointing =
-            schema.back_references().iter().map(|reference| index.pointing_by(bundle, reference)).collect();
-        index
+        let (pointing, resources) = rayon::join(
+            || {
+                schema
+                    .back_references()
+                    .par_iter()
+                    .map(|reference| index.pointing_by(bundle, reference))
+                    .collect()
+            },
+            || (0..).zip(bundle.resources()).map(|(id, resource)| (resource.path.clone(), id)).collect(),
+        );
+        Self { pointing, resources, ..index }
     }
 
     fn add_schema(&mut self, name: &str) -> u32 {

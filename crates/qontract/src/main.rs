@@ -19,11 +19,12 @@ use std::path::Path;
 
 use clap::Parser as _;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Command, PeerTool};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
-/// Many small values are made by many threads: this allocator takes a third of the CPU time off a bundle.
+/// Many small values are made by many threads: this allocator takes a third of the CPU time off a bundle. It asks for huge
+/// pages, which make large answers a fifth cheaper; who waits most of the time does without (`spare`).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -38,6 +39,9 @@ fn main() -> std::process::ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
         }
     };
+    if is_loop(&cli.command) {
+        spare();
+    }
     let printer = Printer::default();
     let exit = commands::run(cli.command, &printer).unwrap_or_else(|error| {
         if printer::is_broken_pipe(&error) {
@@ -48,6 +52,25 @@ fn main() -> std::process::ExitCode {
     });
     exit.into()
 }
+
+/// Whether a command waits most of the time and holds little: its memory is what it costs.
+fn is_loop(command: &Command) -> bool {
+    match command {
+        Command::Up(_) | Command::Reconcile(_) => true,
+        Command::Peer(peer) => matches!(peer.tool, PeerTool::Reconcile(_) | PeerTool::RunIntegration),
+        _ => false,
+    }
+}
+
+/// No huge pages from now on: most of each would be empty.
+#[cfg(target_os = "linux")]
+fn spare() {
+    // Where the kernel knows of none, there are none.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn spare() {}
 
 /// The command line with a peer's name in front (`qontract-bundler …`) turned into `qontract peer bundler …`.
 fn as_peer(mut arguments: Vec<OsString>) -> Vec<OsString> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qontract_bundle::{LoadError, Pool, Sha256, load};
+use qontract_bundle::{LoadError, Pool, Sha256};
 use qontract_graphql::{Engine, SchemaError};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
@@ -137,20 +137,21 @@ impl Bundles {
     }
 
     async fn load_now(&self, origin: &dyn Origin) -> Result<Told, LoadFailure> {
-        let content = origin.read(&self.pool).await?;
-        let (sha, content) = in_background(move || match content {
-            Content::Bytes(bytes) => (Sha256::of(&bytes), Content::Bytes(bytes)),
-            Content::Bundle(bundle) => (bundle.sha(), Content::Bundle(bundle)),
-        })
-        .await?;
-        if self.shelf().latest().is_some_and(|latest| latest.bundle().sha() == sha) {
-            self.shelf().asked(sha, now());
-            return Ok(Told::Same(sha));
-        }
-        if self.shelf().make_latest(sha, now()) {
-            return Ok(Told::RolledBack(sha));
+        let mut content = origin.read(&self.pool).await?;
+        // It takes less to find out that a bundle is held than to load it; the first one is not.
+        if self.shelf().latest().is_some() {
+            let (sha, named) = named(content).await?;
+            content = named;
+            if self.shelf().latest().is_some_and(|latest| latest.bundle().sha() == sha) {
+                self.shelf().asked(sha, now());
+                return Ok(Told::Same(sha));
+            }
+            if self.shelf().make_latest(sha, now()) {
+                return Ok(Told::RolledBack(sha));
+            }
         }
         let engine = self.engine(content).await?;
+        let sha = engine.bundle().sha();
         let dropped = self.shelf().put_latest(engine, now());
         self.dropped(dropped);
         Ok(Told::Loaded(sha))
@@ -160,10 +161,7 @@ impl Bundles {
     async fn engine(&self, content: Content) -> Result<Arc<Engine>, LoadFailure> {
         let (pool, beside) = (Arc::clone(&self.pool), self.shelf().latest().cloned());
         in_background(move || {
-            let bundle = match content {
-                Content::Bytes(bytes) => Arc::new(load(&bytes, &pool)?),
-                Content::Bundle(bundle) => bundle,
-            };
+            let bundle = content.load(&pool)?;
             let engine = match beside {
                 Some(latest) => latest.beside(bundle)?,
                 None => Engine::new(bundle)?,
@@ -244,7 +242,7 @@ impl Bundles {
         if !self.shelf().has_room(now()) {
             return Err(full());
         }
-        match self.fetch_bytes(store, sha).await {
+        match self.fetch_from(store, sha).await {
             Ok(Some(engine)) => {
                 let dropped = self.shelf().put_fetched(Arc::clone(&engine), now());
                 self.dropped(dropped.map_err(|_| full())?);
@@ -260,14 +258,13 @@ impl Bundles {
         }
     }
 
-    async fn fetch_bytes(&self, store: &Store, sha: Sha256) -> Result<Option<Arc<Engine>>, String> {
-        let Some(bytes) = store.fetch(sha).await.map_err(|error| chain(&error))? else { return Ok(None) };
-        let (is_it, bytes) =
-            in_background(move || (Sha256::of(&bytes) == sha, bytes)).await.map_err(|error| chain(&error))?;
-        if !is_it {
+    async fn fetch_from(&self, store: &Store, sha: Sha256) -> Result<Option<Arc<Engine>>, String> {
+        let Some(content) = store.fetch(sha).await.map_err(|error| chain(&error))? else { return Ok(None) };
+        let (found, content) = named(content).await.map_err(|error| chain(&error))?;
+        if found != sha {
             return Err("its bytes are not those of that sha".to_owned());
         }
-        self.engine(Content::Bytes(bytes)).await.map(Some).map_err(|error| chain(&error))
+        self.engine(content).await.map(Some).map_err(|error| chain(&error))
     }
 
     /// For some time, what is missing is not looked for again.
@@ -301,6 +298,12 @@ async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, LoadFailure> {
     spawn_blocking(work).await.map_err(|_| LoadFailure::Panic)
+}
+
+/// What an origin has, and its name.
+async fn named(mut content: Content) -> Result<(Sha256, Content), LoadFailure> {
+    let named = in_background(move || content.sha().map(|sha| (sha, content))).await?;
+    named.map_err(|error| LoadError::Source(error).into())
 }
 
 /// The time, in milliseconds since 1970.

@@ -1,12 +1,14 @@
 //! Where bundles come from.
 
+use std::fs;
+use std::io::{self, Read as _, Seek as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::ReadPermit;
-use qontract_bundle::{Bundle, Pool, Sha256};
+use qontract_bundle::{Bundle, Hasher, LoadError, Pool, Sha256, load, load_from};
 use qontract_client_blobs::{BlobsError, Key, Reader};
 
 /// Where a bundle comes from.
@@ -22,9 +24,44 @@ pub trait Origin: Send + Sync {
 pub enum Content {
     /// The bytes of a bundle.
     Bytes(Vec<u8>),
+    /// A file of them, which is read as it is loaded.
+    File(fs::File),
     /// A bundle that was made on the spot.
     Bundle(Arc<Bundle>),
 }
+
+impl Content {
+    /// The name of the bundle.
+    pub fn sha(&mut self) -> io::Result<Sha256> {
+        match self {
+            Content::Bytes(bytes) => Ok(Sha256::of(bytes)),
+            Content::Bundle(bundle) => Ok(bundle.sha()),
+            Content::File(file) => {
+                let (mut hasher, mut part) = (Hasher::default(), vec![0; PART]);
+                loop {
+                    match file.read(&mut part)? {
+                        0 => break,
+                        length => hasher.update(&part[..length]),
+                    }
+                }
+                file.rewind()?;
+                Ok(hasher.finish())
+            }
+        }
+    }
+
+    /// The bundle; what is in the pool is shared.
+    pub fn load(self, pool: &Pool) -> Result<Arc<Bundle>, LoadError> {
+        match self {
+            Content::Bytes(bytes) => load(&bytes, pool).map(Arc::new),
+            Content::File(mut file) => load_from(&mut file, pool).map(Arc::new),
+            Content::Bundle(bundle) => Ok(bundle),
+        }
+    }
+}
+
+/// How much of a file is hashed at a time.
+const PART: usize = 256 << 10;
 
 /// Why there is nothing good.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +73,7 @@ pub enum OriginError {
         path: PathBuf,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A store cannot be read.
     #[error("cannot read the store")]
@@ -60,7 +97,8 @@ impl Origin for File {
     fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
         async {
             let failed = |source| OriginError::File { path: self.0.clone(), source };
-            Ok(Content::Bytes(tokio::fs::read(&self.0).await.map_err(failed)?))
+            let file = tokio::fs::File::open(&self.0).await.map_err(failed)?;
+            Ok(Content::File(file.into_std().await))
         }
         .boxed()
     }
@@ -103,21 +141,21 @@ pub enum Store {
 }
 
 impl Store {
-    /// The bytes of a bundle, if the store has it.
-    pub async fn fetch(&self, sha: Sha256) -> Result<Option<Vec<u8>>, OriginError> {
+    /// A bundle, if the store has it.
+    pub async fn fetch(&self, sha: Sha256) -> Result<Option<Content>, OriginError> {
         match self {
             Store::Folder(folder) => {
                 let path = folder.join(format!("{sha}.json"));
-                match tokio::fs::read(&path).await {
-                    Ok(bytes) => Ok(Some(bytes)),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                match tokio::fs::File::open(&path).await {
+                    Ok(file) => Ok(Some(Content::File(file.into_std().await))),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                     Err(source) => Err(OriginError::File { path, source }),
                 }
             }
             Store::Blobs { blobs, prefix } => {
                 let key = Key::new(format!("{prefix}{sha}.json")).map_err(OriginError::Store)?;
                 let blob = blobs.get(&ReadPermit::for_data(), &key).await.map_err(OriginError::Store)?;
-                Ok(blob.map(|blob| blob.bytes))
+                Ok(blob.map(|blob| Content::Bytes(blob.bytes)))
             }
         }
     }

@@ -4,6 +4,7 @@
 //! bundle are known before it is read, so that a document that is already in memory is not read again.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::plain;
 use crate::value::{Map, Value};
@@ -67,8 +68,13 @@ impl<'a> Reader<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(self.fault("expected the end of the text")) }
     }
 
+    /// How far it has come.
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
     /// Reads the fields of an object: `field` is called with each key, positioned at its value.
-    pub fn object(&mut self, mut field: impl FnMut(&mut Self, Cow<'a, str>) -> Result<()>) -> Result<()> {
+    fn object(&mut self, mut field: impl FnMut(&mut Self, Cow<'a, str>) -> Result<()>) -> Result<()> {
         self.expect(b'{', "expected an object")?;
         if self.take(b'}') {
             return Ok(());
@@ -86,8 +92,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text of the next value, which is skipped, not read.
-    pub fn skip(&mut self) -> Result<&'a str> {
+    /// Where the text of the next value is, which is skipped, not read.
+    pub fn skip_range(&mut self) -> Result<Range<usize>> {
         self.blanks();
         let start = self.at;
         let bytes = self.text.as_bytes();
@@ -111,7 +117,7 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
-        Ok(self.text[start..self.at].trim_end())
+        Ok(start..start + self.text[start..self.at].trim_end().len())
     }
 
     fn skip_string(&mut self) -> Result<()> {
@@ -221,7 +227,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next string; as it stands, if nothing in it is escaped.
-    fn string(&mut self) -> Result<Cow<'a, str>> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
         if self.peek() != Some(b'"') {
             return Err(self.fault("expected a string"));
         }
@@ -294,20 +300,20 @@ impl<'a> Reader<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn blanks(&mut self) {
+    pub(crate) fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
         }
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
         self.blanks();
         let taken = self.peek() == Some(byte);
         self.at += usize::from(taken);
         taken
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<()> {
+    pub(crate) fn expect(&mut self, byte: u8, what: &'static str) -> Result<()> {
         if self.take(byte) { Ok(()) } else { Err(self.fault(what)) }
     }
 

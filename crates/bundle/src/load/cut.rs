@@ -1,0 +1,199 @@
+//! The text of a bundle, cut into the texts of its documents as it comes.
+//!
+//! A bundle is a hundred megabytes of small documents. They are given away in batches that are read side by side while the
+//! next ones come, so that neither the whole text nor the time to find its parts is ever needed at once.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use crate::digest::{Hasher, Sha256};
+use crate::json::{Fault, Reader};
+
+use super::LoadError;
+
+/// A part of a bundle that has documents by path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Data,
+    Resources,
+    Schemas,
+}
+
+impl Part {
+    /// Its key in the bundle.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Data => "data",
+            Part::Resources => "resources",
+            Part::Schemas => "schemas",
+        }
+    }
+}
+
+/// Some text and what is in it.
+pub struct Batch {
+    pub text: String,
+    pub pieces: Vec<Piece>,
+}
+
+/// What is in a text.
+pub enum Piece {
+    /// A part begins. One that was there before is forgotten, as every reader of JSON forgets it.
+    Opened(Part),
+    /// A document of a part: its path and where its text is.
+    Document(Part, String, Range<usize>),
+    /// What else the bundle has: its key and where its text is.
+    Other(String, Range<usize>),
+}
+
+/// Between which tokens of the bundle the next one comes.
+#[derive(Clone, Copy)]
+enum Place {
+    Start,
+    /// In the bundle; behind a field of it.
+    Top {
+        is_first: bool,
+    },
+    /// In a part; behind a document of it.
+    In {
+        part: Part,
+        is_first: bool,
+    },
+    End,
+}
+
+/// Cuts.
+pub struct Cutter<'r> {
+    source: &'r mut dyn Read,
+    /// About how many bytes a batch has.
+    size: usize,
+    hasher: Hasher,
+    /// What has come and is not given away.
+    buffer: Vec<u8>,
+    /// How many bytes were given away.
+    given: usize,
+    place: Place,
+    has_ended: bool,
+}
+
+impl<'r> Cutter<'r> {
+    /// A cutter of all that `source` has, into batches of about `size` bytes.
+    pub fn new(source: &'r mut dyn Read, size: usize) -> Self {
+        let (hasher, buffer) = (Hasher::default(), Vec::new());
+        Self { source, size, hasher, buffer, given: 0, place: Place::Start, has_ended: false }
+    }
+
+    /// Whether everything has come.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The digest of all that has come.
+    pub fn sha(self) -> Sha256 {
+        self.hasher.finish()
+    }
+
+    /// The next batch.
+    pub fn next(&mut self) -> Result<Option<Batch>, LoadError> {
+        while !self.has_ended {
+            self.fill().map_err(LoadError::Source)?;
+            let mut pieces = Vec::new();
+            let end = self.cut(&mut pieces)?;
+            if !pieces.is_empty() {
+                return Ok(Some(Batch { text: self.give(end)?, pieces }));
+            }
+            self.buffer.drain(..end);
+            self.given += end;
+        }
+        match self.place {
+            Place::End => Ok(None),
+            _ => Err(self.fault(self.buffer.len(), "the text ends within a value")),
+        }
+    }
+
+    /// Takes more of the source: at least as much again as is there, so that a large document is not looked through
+    /// too often.
+    fn fill(&mut self) -> io::Result<()> {
+        let (old, more) = (self.buffer.len(), self.size.max(self.buffer.len()));
+        let read = self.source.take(more as u64).read_to_end(&mut self.buffer)?;
+        self.has_ended = read < more;
+        self.hasher.update(&self.buffer[old..]);
+        Ok(())
+    }
+
+    /// Finds what is whole in the buffer, and where that ends.
+    fn cut(&mut self, pieces: &mut Vec<Piece>) -> Result<usize, LoadError> {
+        let text = match str::from_utf8(&self.buffer) {
+            Ok(text) => text,
+            // The rest of a character may come.
+            Err(error) if error.error_len().is_none() && !self.has_ended => {
+                str::from_utf8(&self.buffer[..error.valid_up_to()]).map_err(LoadError::Encoding)?
+            }
+            Err(error) => return Err(LoadError::Encoding(error)),
+        };
+        let mut reader = Reader::new(text);
+        let mut end = 0;
+        loop {
+            match step(&mut reader, self.place) {
+                Ok((place, piece)) => {
+                    pieces.extend(piece);
+                    self.place = place;
+                    end = reader.offset();
+                    if matches!(place, Place::End) && end == text.len() {
+                        return Ok(end);
+                    }
+                }
+                // What is missing may come.
+                Err(fault) if fault.offset >= text.len() && !self.has_ended => return Ok(end),
+                Err(fault) => return Err(self.fault(fault.offset, fault.what)),
+            }
+        }
+    }
+
+    /// Gives the text up to `end` away.
+    fn give(&mut self, end: usize) -> Result<String, LoadError> {
+        let mut rest = Vec::with_capacity(self.size + self.buffer.len() - end);
+        rest.extend_from_slice(&self.buffer[end..]);
+        let mut given = std::mem::replace(&mut self.buffer, rest);
+        given.truncate(end);
+        self.given += end;
+        String::from_utf8(given).map_err(|error| LoadError::Encoding(error.utf8_error()))
+    }
+
+    fn fault(&self, offset: usize, what: &'static str) -> LoadError {
+        LoadError::Json(Fault { offset: self.given + offset, what })
+    }
+}
+
+/// Reads on to the next place between tokens, and what was found on the way.
+fn step(reader: &mut Reader<'_>, place: Place) -> Result<(Place, Option<Piece>), Fault> {
+    let is_first = match place {
+        Place::Start => {
+            reader.expect(b'{', "expected an object")?;
+            return Ok((Place::Top { is_first: true }, None));
+        }
+        Place::End => return reader.end().map(|()| (Place::End, None)),
+        Place::Top { is_first } | Place::In { is_first, .. } => is_first,
+    };
+    if reader.take(b'}') {
+        let is_outside = matches!(place, Place::Top { .. });
+        return Ok((if is_outside { Place::End } else { Place::Top { is_first: false } }, None));
+    }
+    if !is_first {
+        reader.expect(b',', "expected `,` or `}`")?;
+    }
+    reader.blanks();
+    let key = reader.string()?.into_owned();
+    reader.expect(b':', "expected `:`")?;
+    if let Place::In { part, .. } = place {
+        let text = reader.skip_range()?;
+        return Ok((Place::In { part, is_first: false }, Some(Piece::Document(part, key, text))));
+    }
+    let part = [Part::Data, Part::Resources, Part::Schemas].into_iter().find(|part| part.name() == key);
+    let Some(part) = part else {
+        let text = reader.skip_range()?;
+        return Ok((Place::Top { is_first: false }, Some(Piece::Other(key, text))));
+    };
+    reader.expect(b'{', "expected an object")?;
+    Ok((Place::In { part, is_first: true }, Some(Piece::Opened(part))))
+}
