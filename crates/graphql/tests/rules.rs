@@ -506,3 +506,31 @@ fn mistakes_made_often_are_told_as_graphql_js_does() {
     assert_eq!(many.len(), 101);
     assert_eq!(many[100]["message"], "Too many validation errors, error limit reached. Validation aborted.");
 }
+
+#[test]
+fn an_object_that_was_taken_back_is_written_anew() {
+    let (thing, other) = ("/w/thing-1.yml", "/w/other-1.yml");
+    let mut bundle = bundle();
+    let at = |path: &str| json!({"$ref": path});
+    bundle["data"] = json!({
+        "/o/a.yml": {"$schema": other, "name": "a"},
+        "/o/b.yml": {"$schema": other, "name": "b"},
+        "/o/c.yml": {"$schema": other, "name": "c", "number": null},
+        "/t/a.yml": {"$schema": thing, "other": at("/o/c.yml"), "inners": [{"other": at("/o/a.yml")}], "must_string": {}},
+        "/t/b.yml": {"$schema": thing, "other": at("/o/c.yml"), "inners": [{"other": at("/o/b.yml")}], "must_string": "m"},
+    });
+    let bytes = serde_json::to_vec(&bundle).unwrap();
+    let engine = Engine::new(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap();
+    let ask = |query: &str| -> Value {
+        serde_json::from_slice(&engine.answer(Request { query, ..Request::default() }).body).unwrap()
+    };
+    let answer = ask("{ others_v1 { deep { other { name } must_string } } }");
+    let found = json!([{"other": {"name": "c"}, "must_string": "m"}]);
+    assert_eq!(answer["data"], json!({"others_v1": [{"deep": null}, {"deep": found}, {"deep": []}]}));
+    // And one that has an error has it at each place.
+    let answer = ask("{ things_v1 { other { name number } } }");
+    let paths: Vec<&Value> =
+        answer["errors"].as_array().unwrap().iter().map(|error| &error["path"]).collect();
+    let path = |index: usize| json!(["things_v1", index, "other", "number"]);
+    assert_eq!(paths, [&path(0), &path(1)]);
+}
