@@ -46,7 +46,7 @@ fn measure_size(size: usize) {
     let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("the corpus can be read");
     let built = outcome.built.expect("the corpus is good");
     let file = folder.path().join("bundle.json");
-    let bytes = built.encoded.to_vec();
+    let bytes = built.to_vec();
     std::fs::write(&file, &bytes).expect("the bundle can be written");
     // As a server has it: loaded, not built.
     let bundle = load(&bytes, &Pool::default()).expect("a bundle");

@@ -77,9 +77,9 @@ fn bundles(size: usize, folder: &Path) -> Bundles {
     let make = |file: &Path| {
         let outcome = build(&Repo::directory(&repo, Layout::default()), Stamp::default(), &Pool::default());
         let built = outcome.expect("the corpus can be read").built.expect("the corpus is good");
-        let bytes = built.encoded.to_vec();
+        let bytes = built.to_vec();
         fs::write(file, &bytes).expect("a file");
-        (Sha256::of(&bytes).to_string(), built.bundle)
+        (Sha256::of(&bytes).to_string(), built)
     };
     let (first, second) = (folder.join("first.json"), folder.join("second.json"));
     let (sha, bundle) = make(&first);

@@ -18,25 +18,16 @@ use qontract_diagnostics::{Diagnostic, Span, code};
 use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Value as Yaml};
 
 use crate::json;
-use crate::model::{Bundle, Encoded, Pool, Stamp};
+use crate::model::{Bundle, Pool, Stamp};
 use crate::repo::{self, Bytes, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::types::Types;
 use crate::value::Value;
-
-/// A bundle that was just made, and its bytes.
-#[derive(Debug)]
-pub struct Built {
-    /// The bundle.
-    pub bundle: Bundle,
-    /// Its bytes.
-    pub encoded: Encoded,
-}
 
 /// What came of a data repo.
 #[derive(Debug)]
 pub struct Outcome {
     /// The bundle, if there was no error.
-    pub built: Option<Built>,
+    pub built: Option<Bundle>,
     /// With errors, what could be read in spite of them: good for finding more mistakes, and for nothing else.
     pub partial: Option<Bundle>,
     /// Everything that was found, in no particular order.
@@ -76,7 +67,7 @@ pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoErro
     let parts = encode::Parts { datafiles, stamp, graphql, resources, schemas: schemas.patched(&patches) };
     let built = encode::encode(parts, pool);
     if findings.iter().any(Diagnostic::is_error) {
-        return Ok(Outcome { built: None, partial: Some(built.bundle), findings });
+        return Ok(Outcome { built: None, partial: Some(built), findings });
     }
     Ok(Outcome { built: Some(built), partial: None, findings })
 }

@@ -18,10 +18,10 @@ pub mod types;
 mod value;
 pub mod walk;
 
-pub use build::{Built, build, value_of};
+pub use build::{build, value_of};
 pub use digest::{Hasher, Sha256};
 pub use keys::{Key, Keys};
 pub use load::{LoadError, load, load_from};
-pub use model::{Backref, Bundle, Datafile, Document, Encoded, Pool, Resource, Stamp};
+pub use model::{Backref, Bundle, Datafile, Document, Pool, Resource, Stamp};
 pub use repo::{Layout, Repo};
 pub use value::{Map, Value};

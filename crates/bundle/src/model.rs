@@ -1,6 +1,5 @@
 //! The bundle in memory: immutable, its documents shared.
 
-use std::io;
 use std::sync::{Arc, Mutex, Weak};
 
 use foldhash::fast::RandomState;
@@ -143,49 +142,6 @@ impl Bundle {
 fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Option<&'a T> {
     let place = sorted.binary_search_by(|entry| path_of(entry).cmp(path)).ok()?;
     Some(&sorted[place])
-}
-
-/// The bytes of a bundle, in parts.
-#[derive(Debug, Default)]
-pub struct Encoded {
-    parts: Vec<Vec<u8>>,
-}
-
-impl Encoded {
-    /// Appends a part.
-    pub(crate) fn push(&mut self, part: Vec<u8>) {
-        self.parts.push(part);
-    }
-
-    /// The parts in order.
-    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
-        self.parts.iter().map(Vec::as_slice)
-    }
-
-    /// How many bytes there are.
-    pub fn len(&self) -> usize {
-        self.parts.iter().map(Vec::len).sum()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The SHA-256 of all of them: the name of the bundle.
-    pub fn sha(&self) -> Sha256 {
-        Sha256::of_parts(self.parts())
-    }
-
-    /// Writes all of them.
-    pub fn write_to(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        self.parts().try_for_each(|part| out.write_all(part))
-    }
-
-    /// All of them in one piece.
-    pub fn to_vec(&self) -> Vec<u8> {
-        self.parts.concat()
-    }
 }
 
 /// What is in memory, by digest.

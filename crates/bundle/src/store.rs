@@ -3,17 +3,17 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::model::Encoded;
+use crate::model::Bundle;
 
 /// Writes a bundle so that `path` has either all of it or what it had before.
-pub fn write(encoded: &Encoded, path: &Path) -> io::Result<()> {
-    replace(path, &|out| encoded.write_to(out))
+pub fn write(bundle: &Bundle, path: &Path) -> io::Result<()> {
+    replace(path, &|out| bundle.write_to(out))
 }
 
 /// The same, for a file that nobody else may read, whoever could before.
 pub fn replace_private(
     path: &Path,
-    content: &dyn Fn(&mut dyn io::Write) -> io::Result<()>,
+    content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
     replace_as(path, Readers::Owner, content)
 }
@@ -21,7 +21,10 @@ pub fn replace_private(
 /// Writes a file so that `path` has either all of it or what it had before.
 ///
 /// A link stays a link: what it leads to is replaced. What is no file, such as a pipe, is written to.
-pub fn replace(path: &Path, content: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+pub fn replace(
+    path: &Path,
+    content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
+) -> io::Result<()> {
     replace_as(path, Readers::AsBefore, content)
 }
 
@@ -37,7 +40,7 @@ enum Readers {
 fn replace_as(
     path: &Path,
     readers: Readers,
-    content: &dyn Fn(&mut dyn io::Write) -> io::Result<()>,
+    content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|there| !there.is_file()) {

@@ -15,7 +15,8 @@ fn built(repo: &str, (commit, timestamp): (&str, &str), pool: &Pool) -> (Bundle,
         build(&Repo::directory(vectors().join(repo), Layout::default()), stamp, pool).expect("a repo");
     assert_eq!(outcome.findings, []);
     let built = outcome.built.expect("no errors");
-    (built.bundle, built.encoded.to_vec())
+    let bytes = built.to_vec();
+    (built, bytes)
 }
 
 fn check(repo: &str, stamp: (&str, &str), recorded: &str, sha: &str) {

@@ -26,7 +26,7 @@ fn findings(outcome: &Outcome) -> Vec<String> {
 
 fn bytes(outcome: &Outcome) -> String {
     let built = outcome.built.as_ref().expect("no errors");
-    String::from_utf8(built.encoded.to_vec()).expect("ASCII")
+    String::from_utf8(built.to_vec()).expect("ASCII")
 }
 
 /// The same findings, and the same bytes if there is no error, from the folder and from its commit.
@@ -249,7 +249,7 @@ fn back_references_are_sorted_by_path_and_keep_the_order_of_the_file() {
     scratch.write("data/apps/a.yml", "$schema: /tiny/app-1.yml\nname: a\nrules: /rules/plain.txt\n");
     scratch.write("data/apps/z.yml", "$schema: /tiny/app-1.yml\nname: z\nrules: /rules/plain.txt\n");
     let outcome = folder(scratch.path());
-    let bundle = &outcome.built.as_ref().expect("no errors").bundle;
+    let bundle = outcome.built.as_ref().expect("no errors");
     let resource = bundle.resource("/rules/plain.txt").expect("a resource");
     let paths: Vec<&str> = resource.backrefs.iter().map(|backref| backref.path.as_str()).collect();
     assert_eq!(paths, ["/apps/a.yml", "/apps/search.yml", "/apps/z.yml"]);
@@ -272,7 +272,7 @@ fn a_type_may_be_told_by_a_number() {
     scratch.write("graphql-schemas/schema.yml", format!("{types}{level}"));
     scratch.write("data/apps/x.yml", "$schema: /tiny/app-1.yml\nname: x\nlevels:\n- {level: 1, path: /unused.txt}\n- {level: 3, path: /unused.txt}\n");
     let outcome = folder(scratch.path());
-    let bundle = &outcome.built.as_ref().expect("no errors").bundle;
+    let bundle = outcome.built.as_ref().expect("no errors");
     let jsonpaths: Vec<&str> = bundle
         .resource("/unused.txt")
         .expect("a resource")
@@ -290,7 +290,7 @@ fn an_alias_gets_the_identifier_of_what_it_stands_for() {
                 parameters: {first: &e {name: api, provider: http}}\nendpoints:\n- *e\n";
     scratch.write("data/apps/x.yml", text);
     let outcome = folder(scratch.path());
-    let bundle = &outcome.built.as_ref().expect("no errors").bundle;
+    let bundle = outcome.built.as_ref().expect("no errors");
     let document = &bundle.datafile("/apps/x.yml").expect("a datafile").value;
     let identifier = document.pointer("/endpoints/0/__identifier");
     assert!(identifier.is_some());
@@ -301,7 +301,7 @@ fn an_alias_gets_the_identifier_of_what_it_stands_for() {
 fn the_example_is_bundled_without_findings() {
     let outcome = folder(&example());
     assert_eq!(findings(&outcome), [""; 0]);
-    assert!(outcome.built.expect("no errors").bundle.datafiles().len() > 100);
+    assert!(outcome.built.expect("no errors").datafiles().len() > 100);
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_generated_corpus_is_bundled_under_the_public_schemas() {
     corpus.write(scratch.path()).expect("the corpus can be written");
     let outcome = folder(scratch.path());
     assert_eq!(findings(&outcome), [""; 0]);
-    let bundle = outcome.built.expect("no errors").bundle;
+    let bundle = outcome.built.expect("no errors");
     assert_eq!(bundle.datafiles().len(), 1_200);
     assert_eq!(bundle.schemas().len(), 164);
 }

@@ -2,21 +2,21 @@
 
 use std::fs;
 
-use qontract_bundle::{Encoded, Layout, Pool, Repo, Stamp, build, store};
+use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, store};
 use qontract_testkit::{Scratch, vectors};
 
-fn encoded() -> Encoded {
+fn made() -> Bundle {
     let repo = Repo::directory(vectors().join("repo"), Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
-    outcome.built.expect("no errors").encoded
+    outcome.built.expect("no errors")
 }
 
 #[test]
 fn a_file_is_replaced_and_nothing_else_is_left_in_its_folder() {
     let scratch = Scratch::new();
     let path = scratch.write("bundle.json", "old");
-    store::write(&encoded(), &path).expect("it can be written");
-    assert_eq!(fs::read(&path).expect("a file"), encoded().to_vec());
+    store::write(&made(), &path).expect("it can be written");
+    assert_eq!(fs::read(&path).expect("a file"), made().to_vec());
     assert_eq!(fs::read_dir(scratch.path()).expect("a folder").count(), 1);
 }
 
@@ -25,22 +25,22 @@ fn a_link_stays_a_link() {
     let scratch = Scratch::new();
     scratch.write("releases/1.json", "old");
     scratch.link("latest.json", "releases/1.json");
-    store::write(&encoded(), &scratch.path().join("latest.json")).expect("it can be written");
+    store::write(&made(), &scratch.path().join("latest.json")).expect("it can be written");
     assert!(fs::symlink_metadata(scratch.path().join("latest.json")).expect("a link").is_symlink());
-    assert_eq!(scratch.read("releases/1.json").as_bytes(), encoded().to_vec());
+    assert_eq!(scratch.read("releases/1.json").as_bytes(), made().to_vec());
 }
 
 #[test]
 fn a_pipe_is_written_to_and_not_replaced() {
     let scratch = Scratch::new();
     let pipe = scratch.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
-    assert!(made.success());
+    let fifo = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(fifo.success());
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || fs::read(pipe).expect("what was written")
     });
-    store::write(&encoded(), &pipe).expect("it can be written");
-    assert_eq!(reader.join().expect("the reader ends"), encoded().to_vec());
+    store::write(&made(), &pipe).expect("it can be written");
+    assert_eq!(reader.join().expect("the reader ends"), made().to_vec());
     assert!(!fs::metadata(&pipe).expect("still there").is_file());
 }

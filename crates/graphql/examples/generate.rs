@@ -89,7 +89,7 @@ fn schema_of(folder: &Path) -> Result<Schema, String> {
     let repo = Repo::directory(folder, Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).map_err(|error| error.to_string())?;
     let built = outcome.built.ok_or("the example cannot be bundled")?;
-    Schema::build(&built.bundle.graphql().value).map_err(|error| error.to_string())
+    Schema::build(&built.graphql().value).map_err(|error| error.to_string())
 }
 
 /// The source as rustfmt writes it.

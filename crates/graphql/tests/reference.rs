@@ -41,7 +41,7 @@ proptest! {
 fn bundle_of(folder: &Path) -> Vec<u8> {
     let repo = Repo::directory(folder, Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).unwrap();
-    outcome.built.expect("a good data repo").encoded.to_vec()
+    outcome.built.expect("a good data repo").to_vec()
 }
 
 /// Requests that together ask for every field of every kind in every way it can be asked for.

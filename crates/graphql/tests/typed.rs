@@ -15,7 +15,7 @@ use qontract_testkit::example;
 fn engine() -> Engine {
     let repo = Repo::directory(example(), Layout::default());
     let built = build(&repo, Stamp::default(), &Pool::default()).unwrap().built.unwrap();
-    Engine::new(Arc::new(built.bundle)).unwrap()
+    Engine::new(Arc::new(built)).unwrap()
 }
 
 fn request<'r>(operation: &'r str, variables: Option<&'r qontract_bundle::Map>) -> Request<'r> {

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 pub fn rules(repo: &Repo, outcome: &Outcome, formats: Formats) -> Vec<Diagnostic> {
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
-    let built = outcome.built.as_ref().map(|built| &built.bundle);
+    let built = outcome.built.as_ref();
     let mut findings = match built.or(outcome.partial.as_ref()) {
         Some(bundle) => validate(bundle, &Options { layout: repo.layout().clone(), formats, unread }),
         None => Vec::new(),

@@ -59,8 +59,8 @@ pub fn open(
     };
     let outcome = make(&repo, stamp, pool)?;
     let report = Report::new(outcome.findings);
-    if let Some(built) = outcome.built {
-        return Ok(Input { bundle: built.bundle, repo: Some(repo) });
+    if let Some(bundle) = outcome.built {
+        return Ok(Input { bundle, repo: Some(repo) });
     }
     printer.report(&report, &repo);
     anyhow::bail!("`{word}` cannot be bundled")

@@ -20,6 +20,11 @@ impl Default for Printer {
 }
 
 impl Printer {
+    /// Where what is too large for one piece is written to.
+    pub fn stdout(&self) -> &io::Stdout {
+        &self.out
+    }
+
     /// Writes data to stdout.
     pub fn data(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let mut out = self.out.lock();

@@ -101,7 +101,7 @@ fn data(apps: &[&str]) -> Arc<dyn Source> {
     }
     let repo = Repo::directory(scratch.path(), Layout::default());
     let built = build(&repo, Stamp::default(), &Pool::default()).expect("it can be read").built;
-    let bundle = Arc::new(built.expect("it can be bundled").bundle);
+    let bundle = Arc::new(built.expect("it can be bundled"));
     Arc::new(Loaded::new(Arc::new(Engine::new(bundle).expect("its types are good"))))
 }
 

@@ -45,7 +45,7 @@ fn check(files: &[(&str, &str)], expect: &[&str]) {
     }
     let repo = Repo::directory(scratch.path(), Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
-    let bundle = outcome.built.expect("no errors").bundle;
+    let bundle = outcome.built.expect("no errors");
     let errors = peer::records(&bundle).into_iter().filter(Record::is_error).map(|record| {
         let result = record.result;
         format!(

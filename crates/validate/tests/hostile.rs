@@ -21,7 +21,7 @@ fn codes(files: &[(&str, String)]) -> BTreeSet<String> {
     let started = worked();
     let repo = Repo::directory(scratch.path(), Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
-    let bundle = outcome.built.as_ref().map(|built| &built.bundle).or(outcome.partial.as_ref());
+    let bundle = outcome.built.as_ref().or(outcome.partial.as_ref());
     let mut found = validate(bundle.expect("the rest"), &Options::default());
     found.extend(outcome.findings);
     assert!(worked() - started < 20, "bounded time");

@@ -22,7 +22,7 @@ fn findings(repo: &Repo) -> Vec<Diagnostic> {
     let outcome = build(repo, Stamp::default(), &Pool::default()).expect("a data repo");
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
-    let bundle = outcome.built.as_ref().map(|built| &built.bundle).or(outcome.partial.as_ref());
+    let bundle = outcome.built.as_ref().or(outcome.partial.as_ref());
     let options = Options { unread, ..Options::default() };
     let mut found = validate(bundle.expect("what could be read"), &options);
     locate(&mut found, repo);

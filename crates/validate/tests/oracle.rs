@@ -25,7 +25,7 @@ fn cases(default: usize) -> usize {
 fn bundle(folder: &Path) -> Bundle {
     let repo = Repo::directory(folder, Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
-    outcome.built.expect("no errors").bundle
+    outcome.built.expect("no errors")
 }
 
 fn to_plain(value: &Value) -> Plain {

@@ -12,7 +12,7 @@ type Found = BTreeSet<(String, String, Option<String>, String)>;
 
 fn found(repo: &Repo) -> (Vec<(String, Value)>, Found) {
     let outcome = build(repo, Stamp::default(), &Pool::default()).expect("a data repo");
-    let bundle = outcome.built.expect("no errors").bundle;
+    let bundle = outcome.built.expect("no errors");
     let findings = validate(&bundle, &Options::default()).into_iter();
     let found =
         findings.map(|one| (one.code.to_string(), one.place.file, one.place.pointer, one.message)).collect();

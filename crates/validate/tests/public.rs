@@ -12,7 +12,7 @@ fn checked(scratch: &Scratch) -> (usize, Vec<Diagnostic>) {
     let repo = Repo::directory(scratch.path(), Layout::default());
     let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
     assert!(!outcome.findings.iter().any(Diagnostic::is_error), "{:#?}", outcome.findings);
-    let bundle = outcome.built.expect("no errors").bundle;
+    let bundle = outcome.built.expect("no errors");
     (bundle.schemas().len(), validate(&bundle, &Options::default()))
 }
 

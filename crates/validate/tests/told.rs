@@ -16,7 +16,7 @@ fn found(files: &[(&str, &str)]) -> Vec<Diagnostic> {
     let outcome = build(&repo, Stamp::default(), &Pool::default()).expect("a data repo");
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread = errors.map(|finding| finding.place.file.clone()).collect();
-    let bundle = outcome.built.as_ref().map(|built| &built.bundle).or(outcome.partial.as_ref());
+    let bundle = outcome.built.as_ref().or(outcome.partial.as_ref());
     let mut found = validate(bundle.expect("the rest"), &Options { unread, ..Options::default() });
     found.extend(outcome.findings);
     found.retain(|finding| files.iter().any(|(name, _)| *name == finding.place.file));

@@ -1,18 +1,21 @@
-//! Values → the bytes of a bundle, and the bundle in memory.
+//! Values → the bundle in memory, and its bytes.
 
+use std::io;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::Built;
 use super::resources::RawResource;
-use crate::digest::Sha256;
+use crate::digest::{Hasher, Sha256};
 use crate::json::{write_python, write_python_str};
-use crate::model::{Backref, Bundle, Datafile, Encoded, Pool, Resource, Stamp};
+use crate::model::{Backref, Bundle, Datafile, Pool, Resource, Stamp};
 use crate::value::Value;
 
 /// How many documents one task encodes.
-const CHUNK: usize = 256;
+const CHUNK: usize = 128;
+
+/// How many tasks there are at a time.
+const CHUNKS: usize = 16;
 
 /// Everything a bundle holds, before it is encoded.
 pub struct Parts {
@@ -23,33 +26,87 @@ pub struct Parts {
     pub schemas: Vec<(String, Value)>,
 }
 
-/// Encodes a bundle.
-pub fn encode(parts: Parts, pool: &Pool) -> Built {
+/// Names what it holds and puts it together.
+pub fn encode(parts: Parts, pool: &Pool) -> Bundle {
     let Parts { datafiles, stamp, graphql, resources, schemas } = parts;
-    let mut encoded = Encoded::default();
-    encoded.push(b"{\"data\":{".to_vec());
-    let datafiles = documents(datafiles, pool, &mut encoded);
+    let mut hasher = Hasher::default();
+    let mut out = |text: &[u8]| hasher.update(text);
+    out(OPENING);
+    let datafiles = documents(datafiles, pool, &mut out);
+    let graphql = {
+        let mut text = Vec::new();
+        write_python(&graphql, &mut text);
+        out(&middle(&stamp, &text));
+        infallible(pool.document(Sha256::of(&text), || Ok(graphql)))
+    };
+    let resources = in_order(resources, &mut out, |index, raw: RawResource, text| {
+        key(index, &raw.path, text);
+        let start = text.len();
+        let RawResource { path, content, sha256sum, schema, backrefs } = raw;
+        let (path, content, sha256sum) = (path.into(), content.into(), sha256sum.into());
+        let schema = schema.map(Into::into);
+        let unnamed = Resource { path, content, sha256sum, schema, backrefs, digest: Sha256::of(b"") };
+        write_resource(&unnamed, text);
+        let digest = Resource::digest_of(&unnamed.path, &text[start..]);
+        infallible(pool.resource(digest, || Ok(Resource { digest, ..unnamed })))
+    });
+    out(BEHIND_RESOURCES);
+    let schemas = documents(schemas, pool, &mut out);
+    out(CLOSING);
+    Bundle { sha: hasher.finish(), stamp, datafiles, graphql, resources, schemas }
+}
 
+const OPENING: &[u8] = b"{\"data\":{";
+const BEHIND_RESOURCES: &[u8] = b"},\"schemas\":{";
+const CLOSING: &[u8] = b"}}\n";
+
+/// What stands between the datafiles and the resources.
+fn middle(stamp: &Stamp, graphql: &[u8]) -> Vec<u8> {
     let mut middle = b"},\"git_commit\":".to_vec();
     write_python_str(&stamp.commit, &mut middle);
     middle.extend_from_slice(b",\"git_commit_timestamp\":");
     write_python_str(&stamp.timestamp, &mut middle);
     middle.extend_from_slice(b",\"graphql\":");
-    let graphql = {
-        let start = middle.len();
-        write_python(&graphql, &mut middle);
-        let digest = Sha256::of(&middle[start..]);
-        infallible(pool.document(digest, || Ok(graphql)))
-    };
+    middle.extend_from_slice(graphql);
     middle.extend_from_slice(b",\"resources\":{");
-    encoded.push(middle);
-    let resources = encode_resources(resources, pool, &mut encoded);
-    encoded.push(b"},\"schemas\":{".to_vec());
-    let schemas = documents(schemas, pool, &mut encoded);
-    encoded.push(b"}}\n".to_vec());
+    middle
+}
 
-    let sha = encoded.sha();
-    Built { bundle: Bundle { sha, stamp, datafiles, graphql, resources, schemas }, encoded }
+impl Bundle {
+    /// Its bytes, in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Memory takes everything.
+        let _ = self.write_to(&mut bytes);
+        bytes
+    }
+
+    /// Writes its bytes: those that its name is the digest of, if we made it.
+    pub fn write_to(&self, out: &mut (dyn io::Write + Send)) -> io::Result<()> {
+        let mut written = Ok(());
+        let mut put = |text: &[u8]| {
+            if written.is_ok() {
+                written = out.write_all(text);
+            }
+        };
+        let document = |index, datafile: &Datafile, text: &mut Vec<u8>| {
+            key(index, &datafile.path, text);
+            write_python(&datafile.document.value, text);
+        };
+        put(OPENING);
+        in_order(self.datafiles.iter().collect(), &mut put, document);
+        let mut graphql = Vec::new();
+        write_python(&self.graphql.value, &mut graphql);
+        put(&middle(&self.stamp, &graphql));
+        in_order(self.resources.iter().collect(), &mut put, |index, resource: &Arc<Resource>, text| {
+            key(index, &resource.path, text);
+            write_resource(resource, text);
+        });
+        put(BEHIND_RESOURCES);
+        in_order(self.schemas.iter().collect(), &mut put, document);
+        put(CLOSING);
+        written
+    }
 }
 
 fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
@@ -59,65 +116,54 @@ fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
     }
 }
 
-fn documents(documents: Vec<(String, Value)>, pool: &Pool, encoded: &mut Encoded) -> Vec<Datafile> {
-    let chunks: Vec<(Vec<u8>, Vec<Datafile>)> = documents
-        .into_par_iter()
-        .enumerate()
-        .chunks(CHUNK)
-        .map(|chunk| {
-            let mut text = Vec::new();
-            let mut files = Vec::with_capacity(chunk.len());
-            for (index, (path, value)) in chunk {
-                key(index, &path, &mut text);
-                let start = text.len();
-                write_python(&value, &mut text);
-                let document = infallible(pool.document(Sha256::of(&text[start..]), || Ok(value)));
-                files.push(Datafile { path: Arc::from(path), document });
-            }
-            (text, files)
-        })
-        .collect();
-    gather(chunks, encoded)
+fn documents(
+    documents: Vec<(String, Value)>,
+    pool: &Pool,
+    out: &mut (dyn FnMut(&[u8]) + Send),
+) -> Vec<Datafile> {
+    in_order(documents, out, |index, (path, value), text| {
+        key(index, &path, text);
+        let start = text.len();
+        write_python(&value, text);
+        let document = infallible(pool.document(Sha256::of(&text[start..]), || Ok(value)));
+        Datafile { path: Arc::from(path), document }
+    })
 }
 
-fn encode_resources(resources: Vec<RawResource>, pool: &Pool, encoded: &mut Encoded) -> Vec<Arc<Resource>> {
-    let chunks: Vec<(Vec<u8>, Vec<Arc<Resource>>)> = resources
-        .into_par_iter()
-        .enumerate()
-        .chunks(CHUNK)
-        .map(|chunk| {
+/// Encodes things side by side, and puts their texts out one after the other. Not all of them are in memory at once: while
+/// some are encoded, those before are put out.
+fn in_order<T: Send, U: Send>(
+    things: Vec<T>,
+    out: &mut (dyn FnMut(&[u8]) + Send),
+    encode: impl Fn(usize, T, &mut Vec<u8>) -> U + Sync,
+) -> Vec<U> {
+    let mut encoded = Vec::with_capacity(things.len());
+    let mut things = things.into_iter().enumerate();
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let chunks: Vec<Vec<(usize, T)>> = std::iter::repeat_with(|| things.by_ref().take(CHUNK).collect())
+            .take(CHUNKS)
+            .take_while(|chunk: &Vec<_>| !chunk.is_empty())
+            .collect();
+        if chunks.is_empty() && texts.is_empty() {
+            return encoded;
+        }
+        let chunk = |chunk: Vec<(usize, T)>| {
             let mut text = Vec::new();
-            let mut files = Vec::with_capacity(chunk.len());
-            for (index, raw) in chunk {
-                key(index, &raw.path, &mut text);
-                let start = text.len();
-                write_resource(&raw, &mut text);
-                let digest = Resource::digest_of(&raw.path, &text[start..]);
-                let RawResource { path, content, sha256sum, schema, backrefs } = raw;
-                files.push(infallible(pool.resource(digest, || {
-                    Ok(Resource {
-                        path: path.into(),
-                        content: content.into(),
-                        sha256sum: sha256sum.into(),
-                        schema: schema.map(Into::into),
-                        backrefs,
-                        digest,
-                    })
-                })));
-            }
-            (text, files)
-        })
-        .collect();
-    gather(chunks, encoded)
-}
-
-fn gather<T>(chunks: Vec<(Vec<u8>, Vec<T>)>, encoded: &mut Encoded) -> Vec<T> {
-    let mut all = Vec::with_capacity(chunks.iter().map(|(_, files)| files.len()).sum());
-    for (text, files) in chunks {
-        encoded.push(text);
-        all.extend(files);
+            let things = chunk.into_iter().map(|(index, thing)| encode(index, thing, &mut text));
+            let things: Vec<U> = things.collect();
+            (text, things)
+        };
+        let ((), next) = rayon::join(
+            || texts.iter().for_each(|text| out(text)),
+            || chunks.into_par_iter().map(chunk).collect::<Vec<_>>(),
+        );
+        texts.clear();
+        for (text, things) in next {
+            texts.push(text);
+            encoded.extend(things);
+        }
     }
-    all
 }
 
 fn key(index: usize, path: &str, text: &mut Vec<u8>) {
@@ -128,7 +174,7 @@ fn key(index: usize, path: &str, text: &mut Vec<u8>) {
     text.push(b':');
 }
 
-fn write_resource(resource: &RawResource, text: &mut Vec<u8>) {
+fn write_resource(resource: &Resource, text: &mut Vec<u8>) {
     text.extend_from_slice(b"{\"$schema\":");
     match &resource.schema {
         Some(schema) => write_python_str(schema, text),

@@ -1,9 +1,10 @@
 //! `qontract bundle`: a data repo → a bundle.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use qontract_bundle::{Built, Layout, Pool, Repo, Stamp, store};
+use qontract_bundle::{Layout, Pool, Repo, Stamp, store};
 use qontract_diagnostics::{Diagnostic, Report, Severity, counted};
 use qontract_validate::schema::Formats;
 
@@ -73,15 +74,13 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     Ok(Exit::Ok)
 }
 
-fn write(built: &Built, output: Option<&Path>, printer: &Printer) -> anyhow::Result<()> {
-    let Built { bundle, encoded } = built;
+fn write(bundle: &qontract_bundle::Bundle, output: Option<&Path>, printer: &Printer) -> anyhow::Result<()> {
     let Some(path) = output.map(PathBuf::from) else {
-        for part in encoded.parts() {
-            printer.data(part)?;
-        }
-        return Ok(());
+        let mut out = printer.stdout();
+        bundle.write_to(&mut out)?;
+        return Ok(out.flush()?);
     };
-    store::write(encoded, &path).with_context(|| format!("cannot write `{}`", path.display()))?;
+    store::write(bundle, &path).with_context(|| format!("cannot write `{}`", path.display()))?;
     printer.note(&format!(
         "{}, {}, {} in {}",
         counted(bundle.datafiles().len(), "datafile"),

@@ -20,7 +20,7 @@ use unwritable::Unwritable;
 
 fn example_bundle() -> Vec<u8> {
     let repo = Repo::directory(example(), Layout::default());
-    build(&repo, Stamp::default(), &Pool::default()).unwrap().built.unwrap().encoded.to_vec()
+    build(&repo, Stamp::default(), &Pool::default()).unwrap().built.unwrap().to_vec()
 }
 
 fn loaded(bytes: &[u8], pool: &Pool) -> Option<Arc<dyn Source>> {

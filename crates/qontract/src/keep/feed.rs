@@ -134,7 +134,7 @@ impl Folder {
         findings.append(&mut outcome.findings);
         let report = Report::new(findings);
         match outcome.built {
-            Some(built) if !report.has_errors() => Ok(Some(Side::of(built.bundle, repo, &self.layout)?)),
+            Some(built) if !report.has_errors() => Ok(Some(Side::of(built, repo, &self.layout)?)),
             _ => {
                 let text = render::text(&report, &repo, render::Colour::Plain);
                 show(&format!("{text}{}\n", report.summary()));
