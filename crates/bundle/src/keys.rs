@@ -4,13 +4,11 @@
 //! keys: it is small, it is read without looking at its keys again, and who asks many maps for the same key looks for
 //! it once per set of keys.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use foldhash::fast::RandomState;
+use crate::shared::{self, HASHER, Handle, Recent, Table};
 
 /// A key of a map.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,15 +46,16 @@ struct Set {
 /// A map with more keys than this is one of a kind: its keys are not shared.
 const MOST_SHARED: usize = 256;
 
-/// How many sets of keys a thread remembers, so that it need not ask the others.
-const REMEMBERED: usize = 512;
-
 thread_local! {
-    static RECENT: RefCell<Vec<Option<Keys>>> = const { RefCell::new(Vec::new()) };
+    static RECENT: Recent<Keys> = const { Recent::new(Vec::new()) };
 }
+static ALL: LazyLock<Mutex<Table<Keys>>> = LazyLock::new(Mutex::default);
 
-static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
-static SHARED: LazyLock<Mutex<Shared>> = LazyLock::new(Mutex::default);
+impl Handle for Keys {
+    fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+}
 
 impl Keys {
     /// These keys. They must be ascending, each once.
@@ -68,18 +67,8 @@ impl Keys {
         if keys.len() > MOST_SHARED {
             return Self::new(hash, keys);
         }
-        RECENT.with_borrow_mut(|recent| {
-            recent.resize(REMEMBERED, None);
-            // The highest bits of the hash would do as well.
-            let slot = &mut recent[usize::try_from(hash % REMEMBERED as u64).unwrap_or(0)];
-            if let Some(known) = slot
-                && known.is(hash, keys.clone())
-            {
-                return known.clone();
-            }
-            let shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner).keys(hash, keys);
-            slot.insert(shared).clone()
-        })
+        let make = || Self::new(hash, keys.clone());
+        shared::one((&RECENT, &ALL), hash, |known| known.is(hash, keys.clone()), make)
     }
 
     fn new<'k>(hash: u64, keys: impl Iterator<Item = &'k str>) -> Self {
@@ -89,7 +78,7 @@ impl Keys {
     }
 
     fn is<'k>(&self, hash: u64, keys: impl ExactSizeIterator<Item = &'k str>) -> bool {
-        self.0.hash == hash && self.len() == keys.len() && self.iter().map(Key::as_str).eq(keys)
+        self.0.hash == hash && self.len() == keys.len() && self.all().iter().map(Key::as_str).eq(keys)
     }
 
     /// Where the value of `key` is in a map of these keys.
@@ -113,8 +102,8 @@ impl Keys {
     }
 
     /// The keys, ascending.
-    pub fn iter(&self) -> std::slice::Iter<'_, Key> {
-        self.0.keys.iter()
+    pub(crate) fn all(&self) -> &[Key] {
+        &self.0.keys
     }
 
     /// How many there are.
@@ -142,47 +131,7 @@ impl PartialEq for Keys {
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-/// The keys that some map of the process has.
-///
-/// **Invariant:** keys of maps that are gone are forgotten before the table has doubled.
-#[derive(Default)]
-struct Shared {
-    /// By hash.
-    known: HashMap<u64, Vec<Keys>, RandomState>,
-    count: usize,
-    /// How many there were after the last look for those that nobody has any more.
-    swept: usize,
-}
-
-/// So few are never swept.
-const FEW: usize = 4096;
-
-impl Shared {
-    fn keys<'k>(&mut self, hash: u64, keys: impl ExactSizeIterator<Item = &'k str> + Clone) -> Keys {
-        if self.count >= FEW.max(2 * self.swept) {
-            self.sweep();
-        }
-        let alike = self.known.entry(hash).or_default();
-        if let Some(known) = alike.iter().find(|known| known.is(hash, keys.clone())) {
-            return known.clone();
-        }
-        let made = Keys::new(hash, keys);
-        alike.push(made.clone());
-        self.count += 1;
-        made
-    }
-
-    fn sweep(&mut self) {
-        self.known.retain(|_, alike| {
-            alike.retain(|keys| Arc::strong_count(&keys.0) > 1);
-            !alike.is_empty()
-        });
-        self.count = self.known.values().map(Vec::len).sum();
-        self.swept = self.count;
+        f.debug_list().entries(self.all()).finish()
     }
 }
 
@@ -197,18 +146,5 @@ mod tests {
         assert!(make().is_same(&other));
         assert!(!make().is_same(&Keys::of(["a"].into_iter())));
         assert_eq!((make().place("b"), make().place("c")), (Some(1), None));
-    }
-
-    #[test]
-    fn keys_that_nobody_has_are_forgotten() {
-        let mut shared = Shared::default();
-        let hash = |text: &str| HASHER.hash_one(text);
-        let kept = shared.keys(hash("kept"), ["kept"].into_iter());
-        for number in 0..3 * FEW {
-            let text = number.to_string();
-            drop(shared.keys(hash(&text), [text.as_str()].into_iter()));
-            assert!(shared.count <= FEW, "{}", shared.count);
-        }
-        assert!(shared.keys(hash("kept"), ["kept"].into_iter()).is_same(&kept));
     }
 }

@@ -13,6 +13,7 @@ mod keys;
 pub mod load;
 mod model;
 pub mod repo;
+mod shared;
 pub mod store;
 pub mod types;
 mod value;

@@ -106,16 +106,24 @@ enum One {
 
 impl Batch {
     fn read(&self, pool: &Pool) -> Result<Vec<One>, LoadError> {
-        let mut reader = Reader::new("");
+        let mut reading = Reading { pool, reader: Reader::new("") };
         let mut read = Vec::with_capacity(self.pieces.len());
         for piece in &self.pieces {
             read.push(match piece {
                 Piece::Opened(part) => One::Opened(*part),
                 Piece::Document(part, path, place) => {
-                    self.document(*part, path, &self.text[place.clone()], pool, &mut reader)?
+                    let text = &self.text[place.clone()];
+                    match part {
+                        Part::Data => One::Datafile(reading.datafile(path, text)?),
+                        Part::Resources => One::Resource(reading.resource(path, text)?),
+                        Part::Schemas => One::Schema(Datafile {
+                            path: Arc::from(path.as_str()),
+                            document: reading.document(path, text)?,
+                        }),
+                    }
                 }
                 Piece::Other(key, place) => match (key.as_str(), &self.text[place.clone()]) {
-                    ("graphql", text) => One::Graphql(document(key, text, pool, &mut reader)?),
+                    ("graphql", text) => One::Graphql(reading.document(key, text)?),
                     ("git_commit", text) => One::Commit(stamp(key, text)?),
                     ("git_commit_timestamp", text) => One::Timestamp(stamp(key, text)?),
                     _ => continue,
@@ -124,25 +132,38 @@ impl Batch {
         }
         Ok(read)
     }
+}
 
-    fn document<'a>(
-        &'a self,
-        part: Part,
-        path: &str,
-        text: &'a str,
-        pool: &Pool,
-        reader: &mut Reader<'a>,
-    ) -> Result<One, LoadError> {
-        if part == Part::Resources {
-            return Ok(One::Resource(resource(path, text, pool, reader)?));
-        }
-        let document = document(path, text, pool, reader)?;
-        // A schema may be `true`, and one that is none is told by itself.
-        if part == Part::Data && document.value.as_map().is_none() {
+/// Reads the texts of a batch.
+struct Reading<'a, 'p> {
+    pool: &'p Pool,
+    reader: Reader<'a>,
+}
+
+impl<'a> Reading<'a, '_> {
+    fn datafile(&mut self, path: &str, text: &'a str) -> Result<Datafile, LoadError> {
+        let document = self.document(path, text)?;
+        if document.value.as_map().is_none() {
             return Err(LoadError::Form { part: path.to_owned(), form: "an object" });
         }
-        let datafile = Datafile { path: Arc::from(path), document };
-        Ok(if part == Part::Data { One::Datafile(datafile) } else { One::Schema(datafile) })
+        Ok(Datafile { path: Arc::from(path), document })
+    }
+
+    fn document(&mut self, path: &str, text: &'a str) -> Result<Arc<Document>, LoadError> {
+        self.pool.document(Sha256::of(text.as_bytes()), || {
+            self.reader.again(text).map_err(|fault| LoadError::Document { path: path.to_owned(), fault })
+        })
+    }
+
+    fn resource(&mut self, path: &str, text: &'a str) -> Result<Arc<Resource>, LoadError> {
+        // The path is part of what is shared, and the key of the map decides on it.
+        let digest = Resource::digest_of(path, text.as_bytes());
+        self.pool.resource(digest, || {
+            let whole = self.reader.again(text);
+            let value = whole.map_err(|fault| LoadError::Document { path: path.to_owned(), fault })?;
+            let form = || LoadError::Form { part: path.to_owned(), form: "a resource" };
+            read_resource(path, value.as_map().ok_or_else(form)?, digest).ok_or_else(form)
+        })
     }
 }
 
@@ -205,33 +226,6 @@ fn stamp(key: &str, text: &str) -> Result<String, LoadError> {
     let value = Reader::new(text).whole().map_err(LoadError::Json)?;
     let text = value.as_str().map(str::to_owned);
     text.ok_or_else(|| LoadError::Form { part: key.to_owned(), form: "a string" })
-}
-
-fn document<'a>(
-    path: &str,
-    text: &'a str,
-    pool: &Pool,
-    reader: &mut Reader<'a>,
-) -> Result<Arc<Document>, LoadError> {
-    pool.document(Sha256::of(text.as_bytes()), || {
-        reader.again(text).map_err(|fault| LoadError::Document { path: path.to_owned(), fault })
-    })
-}
-
-fn resource<'a>(
-    path: &str,
-    text: &'a str,
-    pool: &Pool,
-    reader: &mut Reader<'a>,
-) -> Result<Arc<Resource>, LoadError> {
-    // The path is part of what is shared, and the key of the map decides on it.
-    let digest = Resource::digest_of(path, text.as_bytes());
-    pool.resource(digest, || {
-        let whole = reader.again(text);
-        let value = whole.map_err(|fault| LoadError::Document { path: path.to_owned(), fault })?;
-        let form = || LoadError::Form { part: path.to_owned(), form: "a resource" };
-        read_resource(path, value.as_map().ok_or_else(form)?, digest).ok_or_else(form)
-    })
 }
 
 fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {

@@ -1,13 +1,17 @@
 //! The GraphQL types as the data repo describes them, read from the bundle's `graphql` document.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::RandomState;
 
 use crate::value::{Map, Value};
 
 /// All types, by name.
 #[derive(Debug, Default)]
 pub struct Types {
-    types: BTreeMap<Box<str>, Type>,
+    /// Sorted by name.
+    all: Vec<Type>,
+    by_name: HashMap<Box<str>, usize, RandomState>,
     /// Names of types by the schema of their datafiles.
     by_schema: BTreeMap<Box<str>, Box<str>>,
 }
@@ -19,6 +23,8 @@ pub struct Type {
     pub name: Box<str>,
     /// Its fields, in the order of the file; a field given twice counts as given last.
     pub fields: Vec<Field>,
+    /// Where a field is, by name.
+    places: HashMap<Box<str>, usize, RandomState>,
     /// Schema of the datafiles that are of this type.
     pub datafile: Option<Box<str>>,
     /// Whether it is an interface.
@@ -92,7 +98,7 @@ impl Types {
     ///
     /// What does not have the form of a type or field is passed over: [`mod@crate::build`] reports it.
     pub fn read(graphql: &Value) -> Self {
-        let mut types = BTreeMap::new();
+        let mut types: BTreeMap<Box<str>, Type> = BTreeMap::new();
         let mut by_schema = BTreeMap::new();
         // In the order of the file: of two types for one schema the last one counts.
         for conf in confs(graphql).unwrap_or_default() {
@@ -109,12 +115,14 @@ impl Types {
                 }
             }
         }
-        Self { types, by_schema }
+        let all: Vec<Type> = types.into_values().collect();
+        let by_name = all.iter().enumerate().map(|(place, type_)| (type_.name.clone(), place)).collect();
+        Self { all, by_name, by_schema }
     }
 
     /// The type of this name.
     pub fn get(&self, name: &str) -> Option<&Type> {
-        self.types.get(name)
+        Some(&self.all[*self.by_name.get(name)?])
     }
 
     /// The type of datafiles of this schema.
@@ -124,7 +132,7 @@ impl Types {
 
     /// All types, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Type> {
-        self.types.values()
+        self.all.iter()
     }
 }
 
@@ -147,9 +155,11 @@ impl Type {
                 None => fields.push(field),
             }
         }
+        let places = fields.iter().enumerate().map(|(place, field)| (field.name.clone(), place)).collect();
         Some(Self {
             name: text(conf, "name")?,
             fields,
+            places,
             datafile: text(conf, "datafile"),
             is_interface: flag(conf, "isInterface"),
             interface: text(conf, "interface"),
@@ -159,7 +169,7 @@ impl Type {
 
     /// The field of this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| &*field.name == name)
+        Some(&self.fields[*self.places.get(name)?])
     }
 
     /// The fields that identify an object in its list.

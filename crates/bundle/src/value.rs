@@ -1,11 +1,14 @@
 //! The values of a bundle: JSON, immutable, keys sorted.
 
 use std::fmt;
+use std::hash::BuildHasher as _;
+use std::sync::{LazyLock, Mutex};
 
 use compact_str::CompactString;
-use thin_vec::ThinVec;
+use triomphe::ThinArc;
 
 use crate::keys::{Key, Keys};
+use crate::shared::{self, HASHER, Handle, Recent, Table};
 
 /// A JSON value as a bundle holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +31,26 @@ pub enum Value {
     Map(Map),
 }
 
-/// Values by key, sorted by key.
-#[derive(Clone, Default, PartialEq)]
+/// Values by key, sorted by key. Copies share the values; references to the same path do, whoever made them.
+#[derive(Clone)]
 pub struct Map {
     keys: Keys,
     /// **Invariant:** as many as there are keys, in their order.
-    values: ThinVec<Value>,
+    values: Values,
+}
+
+type Values = ThinArc<(), Value>;
+
+thread_local! {
+    static RECENT: Recent<Values> = const { Recent::new(Vec::new()) };
+}
+/// The values of all maps that are references.
+static REFERENCES: LazyLock<Mutex<Table<Values>>> = LazyLock::new(Mutex::default);
+
+impl Handle for Values {
+    fn holders(&self) -> usize {
+        ThinArc::strong_count(self)
+    }
 }
 
 impl Value {
@@ -110,19 +127,34 @@ impl Map {
             entries.truncate(kept + 1);
         }
         let keys = Keys::of(entries[start..].iter().map(|entry| entry.0.as_ref()));
-        let mut values = ThinVec::with_capacity(keys.len());
-        values.extend(entries.drain(start..).map(|(_, value)| value));
+        let entries = entries.drain(start..);
+        let values = match entries.as_slice() {
+            [(_, Value::Str(path))] if keys.is_reference() => Self::reference(path),
+            _ => ThinArc::from_header_and_iter((), entries.map(|(_, value)| value)),
+        };
         Self { keys, values }
+    }
+
+    /// The values of a reference.
+    fn reference(path: &CompactString) -> Values {
+        let is = |known: &Values| matches!(&known.slice, [Value::Str(text)] if text == path);
+        let make = || ThinArc::from_header_and_iter((), [Value::Str(path.clone())].into_iter());
+        shared::one((&RECENT, &REFERENCES), HASHER.hash_one(path.as_str()), is, make)
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        Some(&self.values[self.keys.place(key)?])
+        self.at(self.keys.place(key)?)
     }
 
     /// The value at a [place](Keys::place) of its keys.
     pub fn at(&self, place: usize) -> Option<&Value> {
-        self.values.get(place)
+        self.values.slice.get(place)
+    }
+
+    /// A number that only maps of the same values have, as long as somebody holds them.
+    pub fn id(&self) -> usize {
+        self.values.slice.as_ptr().addr()
     }
 
     /// Its keys, to look for many of them at once.
@@ -132,27 +164,38 @@ impl Map {
 
     /// Keys and values, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> + DoubleEndedIterator {
-        self.keys.iter().zip(&self.values)
+        self.keys.all().iter().zip(&self.values.slice)
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.values.len()
+        self.values.slice.len()
     }
 
     /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.values.slice.is_empty()
     }
 
     /// The map with `key` set to `value`.
     #[must_use]
-    pub fn with(self, key: &str, value: Value) -> Self {
-        let Self { keys, values } = self;
-        let mut entries: Vec<(&str, Value)> = Vec::with_capacity(keys.len() + 1);
-        entries.extend(keys.iter().map(Key::as_str).zip(values));
+    pub fn with(&self, key: &str, value: Value) -> Self {
+        let mut entries: Vec<(&str, Value)> = Vec::with_capacity(self.len() + 1);
+        entries.extend(self.iter().map(|(key, value)| (key.as_str(), value.clone())));
         entries.push((key, value));
         Self::new(entries)
+    }
+}
+
+impl Default for Map {
+    fn default() -> Self {
+        Self::new::<&str>(Vec::new())
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys == other.keys && (self.id() == other.id() || self.values.slice == other.values.slice)
     }
 }
 

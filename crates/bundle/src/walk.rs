@@ -4,10 +4,14 @@
 //! to a whole file, a `oneOf` that an interface field or the presence of `$ref` decides. It goes over YAML trees
 //! and over the values of a bundle alike, see [`Tree`]; who walks says what to do in a [`Visitor`].
 
+mod guide;
+
 use qontract_yaml::{List, Node, Value as Yaml};
 
 use crate::types::{Field, Type, Types};
 use crate::value::Value;
+
+pub use guide::{Guide, Place};
 
 /// How a schema marks a field that names a resource.
 pub const RESOURCE_REF: &str = "/common-1.json#/definitions/resourceref";
@@ -129,23 +133,6 @@ impl<'a> Tree<'a> for Node<'a> {
     }
 }
 
-/// All schemas, by path.
-pub trait Schemas<'s> {
-    /// A place within a schema.
-    type Schema: Tree<'s>;
-
-    /// The schema of datafiles that name `path`.
-    fn schema(&self, path: &str) -> Option<Self::Schema>;
-}
-
-impl<'s> Schemas<'s> for &'s crate::Bundle {
-    type Schema = &'s Value;
-
-    fn schema(&self, path: &str) -> Option<&'s Value> {
-        crate::Bundle::schema(self, path).map(|document| &document.value)
-    }
-}
-
 /// A step of a path through a datafile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'d> {
@@ -163,17 +150,17 @@ pub struct At<'s, S> {
     /// The field whose value this is; none at the top, and for an object whose interface was resolved.
     pub field: Option<&'s Field>,
     /// The schema of the value.
-    pub schema: Option<S>,
+    pub schema: Option<Place<'s, S>>,
     /// The schema whose `oneOf` led to `schema`.
-    pub one_of: Option<S>,
+    pub one_of: Option<Place<'s, S>>,
     /// The file in which `schema` stands.
     pub schema_path: Option<&'s str>,
 }
 
-impl<'s, S: Tree<'s>> At<'s, S> {
+impl<S: Copy> At<'_, S> {
     /// Whether the value here names a resource.
     pub fn names_resource(&self) -> bool {
-        self.schema.and_then(|schema| schema.get("$ref")).and_then(Tree::text) == Some(RESOURCE_REF)
+        self.schema.is_some_and(Place::names_resource)
     }
 }
 
@@ -199,49 +186,46 @@ pub trait Visitor<'s, 'd, S, D> {
     fn leaf(&mut self, leaf: Visited<'_, 's, 'd, S, D>, parent: Option<At<'s, S>>);
 }
 
-struct Walk<'w, 's, 'd, B, V> {
-    schemas: &'w B,
+struct Walk<'w, 's, 'd, V> {
     types: &'s Types,
     path: Vec<Step<'d>>,
     visitor: &'w mut V,
 }
 
 /// Walks the datafile `root`, which names the schema `schema`.
-pub fn walk<'s, 'd: 's, B, D, V>(
+pub fn walk<'s, 'd: 's, S, D, V>(
     root: D,
     schema: Option<&'d str>,
-    schemas: &B,
+    guide: &'s Guide<'s, S>,
     types: &'s Types,
     visitor: &mut V,
 ) where
-    B: Schemas<'s>,
+    S: Copy,
     D: Tree<'d>,
-    V: Visitor<'s, 'd, B::Schema, D>,
+    V: Visitor<'s, 'd, S, D>,
 {
     let at = At {
         type_: schema.and_then(|schema| types.by_schema(schema)),
         field: None,
-        schema: schema.and_then(|schema| schemas.schema(schema)),
+        schema: schema.and_then(|schema| guide.schema(schema)),
         one_of: None,
         schema_path: schema,
     };
-    Walk { schemas, types, path: Vec::new(), visitor }.node(root, at, None);
+    Walk { types, path: Vec::new(), visitor }.node(root, at, None);
 }
 
-impl<'s, 'd, B, V> Walk<'_, 's, 'd, B, V>
-where
-    B: Schemas<'s>,
-{
-    fn node<D>(&mut self, node: D, at: At<'s, B::Schema>, parent: Option<At<'s, B::Schema>>)
+impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
+    fn node<S, D>(&mut self, node: D, at: At<'s, S>, parent: Option<At<'s, S>>)
     where
+        S: Copy,
         D: Tree<'d>,
-        V: Visitor<'s, 'd, B::Schema, D>,
+        V: Visitor<'s, 'd, S, D>,
     {
         match node.shape() {
             Shape::Map => {
                 let fields = node.entries().filter(|(key, _)| *key != "$schema");
                 if matches!(self.path.last(), Some(Step::Index(_))) {
-                    let fields: Vec<Child<'s, 'd, B::Schema, D>> =
+                    let fields: Vec<Child<'s, 'd, S, D>> =
                         fields.map(|(key, value)| (key, value, self.step_to(at, key, value))).collect();
                     self.visitor.item(Visited { path: &self.path, value: node, at }, &fields);
                     for (key, value, next) in fields {
@@ -255,7 +239,7 @@ where
                 }
             }
             Shape::List => {
-                let items = at.schema.and_then(|schema| schema.get("items"));
+                let items = at.schema.and_then(Place::items);
                 for (index, item) in node.items().enumerate() {
                     let next = self.arrive(At { schema: items, one_of: None, ..at }, item);
                     self.descend(Step::Index(index), item, next, at);
@@ -267,17 +251,18 @@ where
         }
     }
 
-    fn descend<D>(&mut self, step: Step<'d>, value: D, next: At<'s, B::Schema>, at: At<'s, B::Schema>)
+    fn descend<S, D>(&mut self, step: Step<'d>, value: D, next: At<'s, S>, at: At<'s, S>)
     where
+        S: Copy,
         D: Tree<'d>,
-        V: Visitor<'s, 'd, B::Schema, D>,
+        V: Visitor<'s, 'd, S, D>,
     {
         self.path.push(step);
         self.node(value, next, Some(at));
         self.path.pop();
     }
 
-    fn step_to<D: Tree<'d>>(&self, at: At<'s, B::Schema>, key: &str, value: D) -> At<'s, B::Schema> {
+    fn step_to<S: Copy, D: Tree<'d>>(&self, at: At<'s, S>, key: &str, value: D) -> At<'s, S> {
         let (type_, field) = match (at.type_, at.field) {
             (None, _) => (None, None),
             (Some(type_), field) if key == "$ref" => (Some(type_), field),
@@ -287,20 +272,20 @@ where
                 None => (None, None),
             },
         };
-        let schema = at.schema.and_then(|schema| {
-            if schema.get("$schemaRef").is_some() { Some(schema) } else { schema.get("properties")?.get(key) }
-        });
+        let schema = at
+            .schema
+            .and_then(|schema| if schema.is_reference() { Some(schema) } else { schema.property(key) });
         self.arrive(At { type_, field, schema, one_of: None, ..at }, value)
     }
 
     /// The place of `value`, its interface and its schema resolved.
-    fn arrive<D: Tree<'d>>(&self, at: At<'s, B::Schema>, value: D) -> At<'s, B::Schema> {
+    fn arrive<S: Copy, D: Tree<'d>>(&self, at: At<'s, S>, value: D) -> At<'s, S> {
         let field_type = at.field.and_then(|field| self.types.get(&field.type_name));
         let discriminator = field_type.and_then(Type::field_map).and_then(|(field, types)| {
             let told = value.get(field)?.shape();
             told.is_truthy().then_some((field, told, types))
         });
-        let at = self.resolve(at, value, discriminator.map(|(field, told, _)| (field, told)));
+        let at = resolve(at, value, discriminator.map(|(field, told, _)| (field, told)));
         let concrete = discriminator.and_then(|(_, told, types)| match told {
             Shape::Str(text) => self.types.get(types.get(text)?),
             _ => None,
@@ -310,45 +295,41 @@ where
             None => at,
         }
     }
+}
 
-    /// Follows `$ref` and decides `oneOf`; also the schema whose `oneOf` an interface decided.
-    fn resolve<D: Tree<'d>>(
-        &self,
-        at: At<'s, B::Schema>,
-        value: D,
-        discriminator: Option<(&str, Shape<'_>)>,
-    ) -> At<'s, B::Schema> {
-        let Some(schema) = at.schema else { return at };
-        let at = self.follow(at, schema);
-        let Some(schema) = at.schema else { return at };
-        let branches = schema.get("oneOf").filter(|_| schema.get("$schemaRef").is_none());
-        let Some(branches) = branches.filter(|list| list.shape() == Shape::List) else { return at };
-        let is_reference = |branch: &B::Schema| branch.get("$schemaRef").is_some();
-        if branches.items().count() == 2 && branches.items().filter(is_reference).count() == 1 {
-            let has_ref = value.get("$ref").is_some();
-            let branch = branches.items().find(|branch| is_reference(branch) == has_ref);
-            return match branch {
-                Some(branch) => self.follow(at, branch),
-                None => At { schema: None, ..at },
-            };
-        }
-        let Some((field, told)) = discriminator else { return at };
-        let decided = branches.items().map(|branch| self.follow(at, branch)).find(|branch| {
-            let values = branch.schema.and_then(|schema| schema.get("properties")?.get(field)?.get("enum"));
-            values.is_some_and(|values| values.items().any(|value| value.shape() == told))
-        });
-        match decided {
-            Some(branch) => At { one_of: Some(schema), ..branch },
+/// Follows `$ref` and decides `oneOf`; also the schema whose `oneOf` an interface decided.
+fn resolve<'s, 'd, S: Copy, D: Tree<'d>>(
+    at: At<'s, S>,
+    value: D,
+    discriminator: Option<(&str, Shape<'_>)>,
+) -> At<'s, S> {
+    let Some(schema) = at.schema else { return at };
+    let at = follow(at, schema);
+    let Some(schema) = at.schema else { return at };
+    let Some(branches) = schema.branches() else { return at };
+    let is_reference = |branch: &Place<'s, S>| branch.is_reference();
+    if branches.clone().count() == 2 && branches.clone().filter(is_reference).count() == 1 {
+        let has_ref = value.get("$ref").is_some();
+        return match branches.clone().find(|branch| is_reference(branch) == has_ref) {
+            Some(branch) => follow(at, branch),
             None => At { schema: None, ..at },
-        }
+        };
     }
+    let Some((field, told)) = discriminator else { return at };
+    let decided = branches.map(|branch| follow(at, branch)).find(|branch| {
+        let property = branch.schema.and_then(|schema| schema.property(field));
+        property.is_some_and(|property| property.values().contains(&told))
+    });
+    match decided {
+        Some(branch) => At { one_of: Some(schema), ..branch },
+        None => At { schema: None, ..at },
+    }
+}
 
-    /// The place with the whole file that `schema` refers to, or with `schema` itself.
-    fn follow(&self, at: At<'s, B::Schema>, schema: B::Schema) -> At<'s, B::Schema> {
-        let path = schema.get("$ref").filter(|_| schema.get("$schemaRef").is_none()).and_then(Tree::text);
-        match path.and_then(|path| Some((path, self.schemas.schema(path)?))) {
-            Some((path, whole)) => At { schema: Some(whole), schema_path: Some(path), ..at },
-            None => At { schema: Some(schema), ..at },
-        }
+/// The place with the whole file that `schema` refers to, or with `schema` itself.
+fn follow<'s, S: Copy>(at: At<'s, S>, schema: Place<'s, S>) -> At<'s, S> {
+    match schema.whole() {
+        Some((path, whole)) => At { schema: Some(whole), schema_path: Some(path), ..at },
+        None => At { schema: Some(schema), ..at },
     }
 }

@@ -108,6 +108,13 @@ enum Stop {
     Over,
 }
 
+/// An object, and what it holds under the key that a field reads.
+#[derive(Clone, Copy)]
+struct Held<'a> {
+    source: Source<'a>,
+    raw: Raw<'a>,
+}
+
 /// What was written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
@@ -146,7 +153,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         else {
             return self.object_anew(selection, source, place);
         };
-        if let Some(written) = self.again.find(selection, file) {
+        if let Some(written) = self.again.find(selection, file, start) {
             self.until_look_up = self.until_look_up.saturating_sub(looks(written.len())).max(1);
             self.out.repeat(written);
             return Ok(Written::Something);
@@ -190,7 +197,7 @@ impl<'a, S: Sink> Executor<'a, S> {
                 (Read::Schema, ..) => view.raw(source, "$schema"),
                 (Read::Nothing, ..) => Raw::Absent,
             };
-            self.field(selection.type_, field, source, held, place)?;
+            self.field(selection.type_, field, Held { source, raw: held }, place)?;
         }
         self.out.end_object();
         Ok(if selection.fields.is_empty() { Written::EmptyObject } else { Written::Something })
@@ -200,14 +207,13 @@ impl<'a, S: Sink> Executor<'a, S> {
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
-        source: Source<'a>,
-        held: Raw<'a>,
+        held: Held<'a>,
         place: Place<'_>,
     ) -> Result<(), Stop> {
         let path = Path::key(place.path, &field.key);
         let mark = self.out.mark();
         let recorded = self.recorded();
-        let written = match self.resolve(type_, field, source, held) {
+        let written = match self.resolve(type_, field, held) {
             Ok(resolved) => {
                 let origin = self.origin_of(type_, field, &place.origin);
                 self.complete(type_, field, resolved, Place { path: Some(&path), origin })
@@ -236,18 +242,17 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
     }
 
-    /// What a field holds, if `held` is what its key does.
+    /// What a field holds.
     fn resolve(
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
-        source: Source<'a>,
-        held: Raw<'a>,
+        Held { source, raw }: Held<'a>,
     ) -> Result<Resolved<'a>, Failure> {
         let Task { schema, view, .. } = self.task;
         let internal = |message: String| Failure::new(Code::Internal, message);
         if matches!(field.read, Read::Key(_) | Read::Path) {
-            return view.follow(held).map_err(internal);
+            return view.follow(raw).map_err(internal);
         }
         let number = match field.what {
             What::Field(number) => number,
@@ -262,8 +267,8 @@ impl<'a, S: Sink> Executor<'a, S> {
         };
         let definition = &schema.type_(type_).fields[number];
         match &definition.resolver {
-            Resolver::Key => view.follow(held).map_err(internal),
-            Resolver::SchemaKey => Ok(match held {
+            Resolver::Key => view.follow(raw).map_err(internal),
+            Resolver::SchemaKey => Ok(match raw {
                 Raw::Text(text) => Resolved::One(Source::Text(text)),
                 Raw::Value(Value::Null) | Raw::Absent | Raw::Backrefs(_) => Resolved::Null,
                 Raw::Value(value) => Resolved::One(Source::Value(value)),

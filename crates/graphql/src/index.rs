@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use qontract_bundle::{Bundle, Value};
+use qontract_bundle::{Bundle, Map, Value};
 use rayon::prelude::*;
 
 use crate::leads::Leads;
@@ -20,6 +20,8 @@ pub type ResourceId = u32;
 #[derive(Debug)]
 pub struct Index {
     files: HashMap<Arc<str>, FileId>,
+    /// What is read of every datafile, side by side: its path and its top level.
+    roots: Vec<(Arc<str>, Option<Map>)>,
     resources: HashMap<Box<str>, ResourceId>,
     schemas: HashMap<Box<str>, u32>,
     schema_names: Vec<Box<str>>,
@@ -39,6 +41,7 @@ impl Index {
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
         let mut index = Self {
             files: with_room(bundle.datafiles().len()),
+            roots: Vec::with_capacity(bundle.datafiles().len()),
             resources: HashMap::default(),
             schemas: HashMap::default(),
             schema_names: Vec::new(),
@@ -49,6 +52,7 @@ impl Index {
         };
         for (id, datafile) in (0..).zip(bundle.datafiles()) {
             index.files.insert(Arc::clone(&datafile.path), id);
+            index.roots.push((Arc::clone(&datafile.path), datafile.document.value.as_map().cloned()));
             let name = datafile.document.schema();
             let known = name.map(|name| match index.schemas.get(name) {
                 Some(known) => *known,
@@ -69,7 +73,7 @@ impl Index {
             },
             || (0..).zip(bundle.resources()).map(|(id, resource)| (resource.path.clone(), id)).collect(),
         );
-        Self { pointing, resources, ..index }
+        Self { resources, pointing, ..index }
     }
 
     fn add_schema(&mut self, name: &str) -> u32 {
@@ -99,6 +103,16 @@ impl Index {
     /// The datafile at `path`.
     pub fn file(&self, path: &str) -> Option<FileId> {
         self.files.get(path).copied()
+    }
+
+    /// The path of a datafile.
+    pub fn path(&self, file: FileId) -> &str {
+        &self.roots[file as usize].0
+    }
+
+    /// The top level of a datafile.
+    pub fn root(&self, file: FileId) -> Option<&Map> {
+        self.roots[file as usize].1.as_ref()
     }
 
     /// Where the references that were followed lead.

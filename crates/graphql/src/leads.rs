@@ -1,14 +1,15 @@
-//! Where references lead, remembered by where they stand in memory.
+//! Where references lead, remembered by their identity.
 //!
 //! To look a path up means to read the path, its hash, the table and the path there: most of the time of a large answer
-//! was spent waiting for these. A reference that was followed before is known by its address alone.
+//! was spent waiting for these. References to the same path are one in memory, so that one that was followed before is known
+//! without reading it.
 //!
 //! **Invariant:** what is remembered is right for as long as the values of the bundle are where they are, which is as
 //! long as the bundle lives. Who shares it does not wait: an entry is one word.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use qontract_bundle::Value;
+use qontract_bundle::Map;
 
 use crate::index::FileId;
 
@@ -25,19 +26,19 @@ pub struct Leads {
 }
 
 impl Leads {
-    /// Room for the references of so many datafiles.
+    /// Room for references to so many datafiles.
     pub fn new(datafiles: usize) -> Self {
-        let power = (datafiles * 8).next_power_of_two().ilog2().clamp(BITS - 32, 22);
+        let power = (datafiles * 4).next_power_of_two().ilog2().clamp(BITS - 32, 22);
         Self { slots: (0..1_usize << power).map(|_| AtomicU64::new(0)).collect(), power }
     }
 
     /// Where a reference leads: what `find` found when it was asked first. What leads nowhere is asked again.
     pub fn get<E>(
         &self,
-        reference: &Value,
+        reference: &Map,
         find: impl FnOnce() -> Result<Option<FileId>, E>,
     ) -> Result<Option<FileId>, E> {
-        let Some((slot, tag)) = self.slot(std::ptr::from_ref(reference).addr()) else { return find() };
+        let Some((slot, tag)) = self.slot(reference.id()) else { return find() };
         let entry = slot.load(Ordering::Relaxed);
         let (known, file) = (entry >> 32, entry & u64::from(u32::MAX));
         if known == tag && file > 0 {
@@ -67,18 +68,20 @@ impl Leads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use qontract_bundle::Value;
     use std::collections::HashSet;
 
     #[test]
     fn a_reference_is_found_once_and_known_then() {
         let leads = Leads::new(10);
-        let values = [Value::Null, Value::Null];
-        let ask = |value, answer: Option<FileId>| leads.get::<()>(value, || Ok(answer)).unwrap();
-        assert_eq!(ask(&values[0], None), None);
-        assert_eq!(ask(&values[0], Some(7)), Some(7));
-        assert_eq!(ask(&values[0], Some(8)), Some(7));
-        assert_eq!(ask(&values[1], Some(u32::MAX)), Some(u32::MAX));
-        assert_eq!(ask(&values[1], Some(0)), Some(0));
+        let to = |path: &str| Map::new(vec![("$ref", Value::str(path))]);
+        let (first, second) = (to("/services/long/enough/to/be/elsewhere.yml"), to("/b"));
+        let ask = |map: &Map, answer: Option<FileId>| leads.get::<()>(map, || Ok(answer)).unwrap();
+        assert_eq!(ask(&first, None), None);
+        assert_eq!(ask(&first, Some(7)), Some(7));
+        assert_eq!(ask(&to("/services/long/enough/to/be/elsewhere.yml"), Some(8)), Some(7));
+        assert_eq!(ask(&second, Some(u32::MAX)), Some(u32::MAX));
+        assert_eq!(ask(&second, Some(0)), Some(0));
     }
 
     #[test]

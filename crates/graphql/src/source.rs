@@ -124,9 +124,9 @@ impl<'a> View<'a> {
     pub fn raw(&self, source: Source<'a>, key: &str) -> Raw<'a> {
         let found = match source {
             Source::File(file) if key == "path" => {
-                return Raw::Text(&self.bundle.datafiles()[file as usize].path);
+                return Raw::Text(self.index.path(file));
             }
-            Source::File(file) => self.bundle.datafiles()[file as usize].document.value.get(key),
+            Source::File(file) => self.index.root(file).and_then(|map| map.get(key)),
             Source::Value(value) => value.get(key),
             Source::Resource(id) => {
                 let resource = &*self.bundle.resources()[id as usize];
@@ -155,7 +155,7 @@ impl<'a> View<'a> {
     /// The map that the keys of `source` are in.
     pub fn map(&self, source: Source<'a>) -> Option<&'a Map> {
         match source {
-            Source::File(file) => self.bundle.datafiles()[file as usize].document.value.as_map(),
+            Source::File(file) => self.index.root(file),
             Source::Value(value) => value.as_map(),
             _ => None,
         }
@@ -194,7 +194,8 @@ impl<'a> View<'a> {
 
     /// The datafile that a reference means.
     fn target(&self, value: &'a Value) -> Result<Option<FileId>, Fault> {
-        self.index.leads().get(value, || match reference(value) {
+        let Some(map) = value.as_map() else { return Ok(None) };
+        self.index.leads().get(map, || match map.at(0) {
             Some(Value::Str(text)) => self.find(text),
             _ => Ok(None),
         })

@@ -25,7 +25,8 @@ mod words;
 use std::collections::BTreeSet;
 
 use qontract_bundle::types::Types;
-use qontract_bundle::{Bundle, Layout};
+use qontract_bundle::walk::Guide;
+use qontract_bundle::{Bundle, Layout, Value};
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
@@ -51,6 +52,7 @@ pub struct Options {
 struct Context<'b> {
     bundle: &'b Bundle,
     types: &'b Types,
+    guide: &'b Guide<'b, &'b Value>,
     names: Names<'b>,
     checker: &'b Checker<'b>,
     unread: &'b BTreeSet<String>,
@@ -64,19 +66,28 @@ struct FileLinks<'b> {
 
 impl<'b> Context<'b> {
     fn links(&self) -> Vec<FileLinks<'b>> {
-        let (bundle, types) = (self.bundle, self.types);
+        let (bundle, guide, types) = (self.bundle, self.guide, self.types);
         let files = bundle.datafiles().par_iter();
-        files.map(|file| FileLinks { path: &file.path, links: links::of(bundle, types, file) }).collect()
+        files
+            .map(|file| FileLinks { path: &file.path, links: links::of(bundle, guide, types, file) })
+            .collect()
     }
+}
+
+/// The schemas of a bundle, to walk along.
+fn guide(bundle: &Bundle) -> Guide<'_, &Value> {
+    Guide::new(bundle.schemas().iter().map(|schema| (&*schema.path, &schema.document.value)))
 }
 
 /// Everything that is wrong with a bundle, in no particular order.
 pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     let types = Types::read(&bundle.graphql().value);
     let checker = Checker::new(bundle, options.formats);
+    let guide = guide(bundle);
     let cx = Context {
         bundle,
         types: &types,
+        guide: &guide,
         names: Names(&options.layout),
         checker: &checker,
         unread: &options.unread,

@@ -1,7 +1,7 @@
 //! What a datafile says about other files and about itself among them: references, resources, unique values.
 
 use qontract_bundle::types::{Type, Types};
-use qontract_bundle::walk::{self, At, Child, Step, Tree as _, Visited, Visitor};
+use qontract_bundle::walk::{self, At, Child, Guide, Step, Tree as _, Visited, Visitor};
 use qontract_bundle::{Bundle, Datafile, Value, json};
 
 use crate::keywords;
@@ -64,10 +64,15 @@ struct Links<'b> {
 }
 
 /// All links of a datafile.
-pub fn of<'b>(bundle: &'b Bundle, types: &'b Types, datafile: &'b Datafile) -> Vec<Link<'b>> {
+pub fn of<'b>(
+    bundle: &'b Bundle,
+    guide: &'b Guide<'b, &'b Value>,
+    types: &'b Types,
+    datafile: &'b Datafile,
+) -> Vec<Link<'b>> {
     let mut links = Links { bundle, types, found: Vec::new() };
     let schema = datafile.document.schema().filter(|schema| !schema.is_empty());
-    walk::walk(&datafile.document.value, schema, &bundle, types, &mut links);
+    walk::walk(&datafile.document.value, schema, guide, types, &mut links);
     links.found
 }
 
@@ -86,7 +91,7 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
             self.push(path, at, What::Resource(resource));
         }
         if let Some(Step::Key("$ref")) = path.last() {
-            let expects = at.schema.and_then(|schema| schema.get("$schemaRef"));
+            let expects = at.schema.and_then(|schema| schema.tree().get("$schemaRef"));
             self.push(path, at, What::Reference { to: value, expects });
         }
         if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {

@@ -108,7 +108,15 @@ pub fn records(bundle: &Bundle) -> Vec<Record> {
     let checker = Checker::new(bundle, Formats::Ignored);
     let layout = Layout::default();
     let unread = std::collections::BTreeSet::new();
-    let cx = Context { bundle, types: &types, names: Names(&layout), checker: &checker, unread: &unread };
+    let guide = crate::guide(bundle);
+    let cx = Context {
+        bundle,
+        types: &types,
+        guide: &guide,
+        names: Names(&layout),
+        checker: &checker,
+        unread: &unread,
+    };
     let mut records: Vec<Record> =
         bundle.schemas().iter().map(|schema| one_schema(&cx, &schema.path, &schema.document.value)).collect();
     records.extend(bundle.datafiles().iter().map(|file| one_file(&cx, &file.path, &file.document.value)));

@@ -9,13 +9,13 @@ use rayon::prelude::*;
 use super::Patches;
 use super::convert::Converter;
 use super::facts::{self, Facts};
-use super::schemas::Schemas;
+use super::schemas::{Schema, Schemas};
 use crate::digest::Sha256;
 use crate::model::Backref;
 use crate::repo::{File, Listing};
 use crate::types::Types;
 use crate::value::{Map, Value};
-use crate::walk::Tree as _;
+use crate::walk::{Guide, Tree as _};
 
 /// What all datafiles say.
 #[derive(Default)]
@@ -41,7 +41,8 @@ pub fn read(listing: Listing, schemas: &Schemas, types: &Types, findings: &mut V
     findings.extend(listing.findings);
     let files: Vec<File> =
         listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
-    let all: Vec<One> = files.par_iter().map(|file| one(file, schemas, types)).collect();
+    let guide = schemas.guide();
+    let all: Vec<One> = files.par_iter().map(|file| one(file, &guide, types)).collect();
     let mut data = Data::default();
     // In the order of paths, so that back-references are too.
     for One { path, document, findings: found } in all {
@@ -63,7 +64,7 @@ pub fn read(listing: Listing, schemas: &Schemas, types: &Types, findings: &mut V
     data
 }
 
-fn one(file: &File, schemas: &Schemas, types: &Types) -> One {
+fn one<'s>(file: &File, guide: &'s Guide<'s, Schema<'s>>, types: &'s Types) -> One {
     let mut findings = Vec::new();
     let path = file.path.clone();
     let Some((document, bytes)) = super::parse(file, &mut findings) else {
@@ -77,7 +78,7 @@ fn one(file: &File, schemas: &Schemas, types: &Types) -> One {
         Some(Yaml::Str(schema)) if !schema.is_empty() => Some(schema),
         _ => None,
     };
-    let mut facts = facts::of(document.root(), schema, schemas, types);
+    let mut facts = facts::of(document.root(), schema, guide, types);
     let checksum = Value::str(&Sha256::of(&bytes).to_string());
     facts.additions.add(document.root().id(), "$file_sha256sum", checksum);
     let mut found = Vec::new();

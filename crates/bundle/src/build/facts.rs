@@ -7,12 +7,12 @@ use qontract_yaml::Node;
 
 use super::Patches;
 use super::convert::{Additions, Converter};
-use super::schemas::{Schema, Schemas};
+use super::schemas::Schema;
 use crate::digest::Sha256;
 use crate::json;
 use crate::types::{Field, Types};
 use crate::value::{Map, Value};
-use crate::walk::{self, At, Child, Shape, Step, Tree, Visited, Visitor};
+use crate::walk::{self, At, Child, Guide, Place, Shape, Step, Tree, Visited, Visitor};
 
 /// What the walk found.
 #[derive(Default)]
@@ -28,9 +28,14 @@ pub struct Facts {
 }
 
 /// Walks the datafile `root` that names `schema`.
-pub fn of<'d>(root: Node<'d>, schema: Option<&'d str>, schemas: &Schemas, types: &Types) -> Facts {
+pub fn of<'s, 'd: 's>(
+    root: Node<'d>,
+    schema: Option<&'d str>,
+    guide: &'s Guide<'s, Schema<'s>>,
+    types: &'s Types,
+) -> Facts {
     let mut facts = Facts::default();
-    walk::walk(root, schema, &schemas, types, &mut facts);
+    walk::walk(root, schema, guide, types, &mut facts);
     facts
 }
 
@@ -78,7 +83,7 @@ impl Facts {
         let chosen = chosen.map(|(key, value)| (key, converter.value(value))).collect();
         let identifier = identifier(Map::new(chosen));
         self.additions.add(item.id(), "__identifier", Value::str(&identifier));
-        let Some(schema) = at.schema else { return };
+        let Some(schema) = at.schema.map(Place::tree) else { return };
         let patches = &mut self.patches;
         if let Some(properties) = schema.get("properties") {
             patches.properties.insert(properties.id());
@@ -86,7 +91,7 @@ impl Facts {
             let branches = schema.get("oneOf").into_iter().flat_map(Tree::items);
             patches.properties.extend(branches.filter_map(|branch| Some(branch.get("properties")?.id())));
         }
-        if let Some(root) = at.one_of {
+        if let Some(root) = at.one_of.map(Place::tree) {
             match root.get("properties") {
                 Some(properties) => patches.properties.insert(properties.id()),
                 None => patches.roots.insert(root.id()),

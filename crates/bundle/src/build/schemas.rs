@@ -10,7 +10,7 @@ use super::Patches;
 use super::convert::{Additions, Converter};
 use crate::repo::{File, Listing};
 use crate::value::{Map, Value};
-use crate::walk::{self, Shape, Tree};
+use crate::walk::{Guide, Shape, Tree};
 
 /// The schema of the schemas of datafiles.
 const METASCHEMA: &str = "/metaschema-1.json";
@@ -58,14 +58,6 @@ impl<'s> Tree<'s> for Schema<'s> {
 
     fn items(self) -> impl Iterator<Item = Self> {
         self.node.items().map(move |node| Schema { node, ..self })
-    }
-}
-
-impl<'s> walk::Schemas<'s> for &'s Schemas {
-    type Schema = Schema<'s>;
-
-    fn schema(&self, path: &str) -> Option<Schema<'s>> {
-        self.get(path)
     }
 }
 
@@ -119,6 +111,16 @@ fn check(file: &File, document: &Document, findings: &mut Vec<Diagnostic>) {
 }
 
 impl Schemas {
+    /// The schemas, to walk along.
+    pub fn guide(&self) -> Guide<'_, Schema<'_>> {
+        let schemas = (0..).zip(&self.files);
+        Guide::new(
+            schemas.map(|(file, (listed, document))| {
+                (listed.path.as_str(), Schema { file, node: document.root() })
+            }),
+        )
+    }
+
     /// The schema of datafiles that name `path`.
     pub fn get(&self, path: &str) -> Option<Schema<'_>> {
         let file = *self.places.get(path)?;

@@ -40,16 +40,19 @@ impl Again {
         Self { selections: plan.selections.iter().map(|_| Known::default()).collect(), end: 0 }
     }
 
-    /// Where the fields of a selection were written for this datafile.
-    pub fn find(&mut self, selection: SelectionId, file: FileId) -> Option<Range<usize>> {
+    /// Where the fields of a selection were written for this datafile. They are about to be written at `offset`, from where
+    /// they are copied the next time: what was written last is nearest.
+    pub fn find(&mut self, selection: SelectionId, file: FileId, offset: usize) -> Option<Range<usize>> {
         let known = &mut self.selections[selection];
         if !known.pays() {
             return None;
         }
         known.asked = known.asked.saturating_add(1);
-        let written = known.written.get(&file)?;
+        let written = known.written.get_mut(&file)?;
         known.found = known.found.saturating_add(1);
-        Some(written.clone())
+        let copy = offset..offset + written.len();
+        self.end = copy.end;
+        Some(std::mem::replace(written, copy))
     }
 
     /// Remembers where they were written.

@@ -1,0 +1,119 @@
+//! Things of which the process has one each, however often they are made.
+//!
+//! A table finds the one; each thread remembers what it found last, so that it need not ask the others.
+//!
+//! **Invariant:** what nobody has any more is forgotten before the table has doubled.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread::LocalKey;
+
+use foldhash::fast::RandomState;
+
+/// Hashes what is shared.
+pub static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+
+/// A handle to something that many can hold.
+pub trait Handle: Clone {
+    /// How many handles there are.
+    fn holders(&self) -> usize;
+}
+
+/// How many things a thread remembers.
+const REMEMBERED: usize = 1024;
+
+/// What a thread found last.
+pub type Recent<T> = RefCell<Vec<Option<T>>>;
+
+/// The one thing for which `is` holds; `hash` is its hash, and `make` makes it if there is none.
+pub fn one<T: Handle + 'static>(
+    (recent, table): (&'static LocalKey<Recent<T>>, &Mutex<Table<T>>),
+    hash: u64,
+    is: impl Fn(&T) -> bool,
+    make: impl FnOnce() -> T,
+) -> T {
+    recent.with_borrow_mut(|recent| {
+        recent.resize(REMEMBERED, None);
+        let slot = &mut recent[usize::try_from(hash % REMEMBERED as u64).unwrap_or(0)];
+        if let Some(known) = slot
+            && is(known)
+        {
+            return known.clone();
+        }
+        let found = table.lock().unwrap_or_else(PoisonError::into_inner).one(hash, is, make);
+        slot.insert(found).clone()
+    })
+}
+
+/// All that there is.
+pub struct Table<T> {
+    /// By hash.
+    known: HashMap<u64, Vec<T>, RandomState>,
+    count: usize,
+    /// How many there were after the last look for those that nobody has any more.
+    swept: usize,
+}
+
+/// So few are never swept.
+const FEW: usize = 4096;
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { known: HashMap::default(), count: 0, swept: 0 }
+    }
+}
+
+impl<T: Handle> Table<T> {
+    fn one(&mut self, hash: u64, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> T {
+        if self.count >= FEW.max(2 * self.swept) {
+            self.sweep();
+        }
+        let alike = self.known.entry(hash).or_default();
+        if let Some(known) = alike.iter().find(|known| is(known)) {
+            return known.clone();
+        }
+        let made = make();
+        alike.push(made.clone());
+        self.count += 1;
+        made
+    }
+
+    fn sweep(&mut self) {
+        self.known.retain(|_, alike| {
+            alike.retain(|known| known.holders() > 1);
+            !alike.is_empty()
+        });
+        self.count = self.known.values().map(Vec::len).sum();
+        self.swept = self.count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    impl Handle for Arc<str> {
+        fn holders(&self) -> usize {
+            Arc::strong_count(self)
+        }
+    }
+
+    #[test]
+    fn what_nobody_has_is_forgotten() {
+        let mut table = Table::default();
+        let mut one = |text: &str| {
+            // A hash that does not tell them apart well.
+            let hash = text.len() as u64;
+            let found: Arc<str> = table.one(hash, |known: &Arc<str>| **known == *text, || text.into());
+            (found, table.count)
+        };
+        let (kept, _) = one("kept");
+        for number in 0..3 * FEW {
+            let (_, count) = one(&number.to_string());
+            assert!(count <= FEW, "{count}");
+        }
+        assert!(Arc::ptr_eq(&one("kept").0, &kept));
+    }
+}
