@@ -12,7 +12,7 @@ pub use serve::{PeerServer, Serve};
 
 /// Makes the world match one Git repository.
 #[derive(Debug, Parser)]
-#[command(name = "qontract", version, disable_help_subcommand = true)]
+#[command(name = "qontract", version, long_version = env!("QONTRACT_VERSION"), disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
