@@ -66,3 +66,32 @@ fn host(house: &House) -> Result<String> {
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("cargo does not tell the target of this machine")?.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Release;
+    use crate::house::House;
+    use std::fs;
+
+    #[test]
+    fn files_are_named_by_version_and_target() {
+        let release = Release { target: "a-b-c".to_owned(), commit: String::new(), seconds: 0 };
+        let version = Release::VERSION;
+        assert_eq!(release.archive(), format!("qontract-{version}-a-b-c.tar.gz"));
+        assert_eq!(release.contents(), format!("qontract-{version}-a-b-c.cdx.json"));
+    }
+
+    /// What keeps the two files together that nothing else does.
+    #[test]
+    fn the_image_is_built_by_the_toolchain_of_the_checkout_and_runs_as_a_number() {
+        let house = House::of_this_checkout().expect("a checkout");
+        let read = |name: &str| fs::read_to_string(house.root.join(name)).expect("a file of the checkout");
+        let toolchain = read("rust-toolchain.toml");
+        let channel = toolchain.lines().find_map(|line| line.strip_prefix("channel = ")).expect("a channel");
+        let image = read("Containerfile");
+        let builder = format!("ARG BUILDER=rust:{}", channel.trim_matches('"'));
+        assert!(image.lines().any(|line| line == builder), "{builder}");
+        let user = image.lines().find_map(|line| line.strip_prefix("USER ")).expect("a user");
+        assert!(user.split(':').all(|number| number.parse::<u32>().is_ok_and(|number| number > 0)), "{user}");
+    }
+}
