@@ -1,6 +1,7 @@
 //! What can be said on the command line: clap types and their help texts, no behaviour.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
 
 /// The project's own chores.
 #[derive(Debug, Parser)]
@@ -32,6 +33,8 @@ pub enum Command {
     NewIntegration(NewIntegrationArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
+    /// Make what is released, and check it: archive, checksums, the list of what is in the binary
+    Dist(DistArgs),
     /// Run the fuzz targets for a while; a crash is a failure
     Fuzz(FuzzArgs),
     /// Play many seeds of faults and of random changes against the runtime
@@ -110,6 +113,23 @@ pub enum Form {
 pub struct BenchArgs {
     /// The benchmark to run; all of them if not given
     pub name: Option<String>,
+}
+
+/// What `dist` takes.
+#[derive(Debug, Args)]
+pub struct DistArgs {
+    /// For what to build, as rustc names it; it has to run here; by default what this machine is
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// The profile to build with
+    #[arg(long, value_name = "NAME", default_value = "release")]
+    pub profile: String,
+    /// Take this binary, made by `cargo auditable build` in this checkout, and build none
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    pub binary: Option<PathBuf>,
+    /// Folder to put it into; by default `dist` in the target folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// What `fuzz` takes.

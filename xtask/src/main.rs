@@ -4,6 +4,7 @@ mod bench;
 mod chaos;
 mod cli;
 mod command;
+mod dist;
 mod fuzz;
 mod generate;
 mod house;
@@ -35,6 +36,7 @@ fn run(command: &cli::Command) -> anyhow::Result<()> {
         cli::Command::Generate(arguments) => generate::run(&house, arguments),
         cli::Command::NewIntegration(arguments) => new_integration::run(&house, arguments),
         cli::Command::Bench(arguments) => bench::run(&house, arguments),
+        cli::Command::Dist(arguments) => dist::run(&house, arguments),
         cli::Command::Fuzz(arguments) => fuzz::run(&house, arguments),
         cli::Command::Chaos(arguments) => chaos::run(&house, arguments),
     }

@@ -33,6 +33,9 @@ use std::fs::{self, File, TryLockError};
 pub const FOR_TESTS: [&dyn Provision; 8] =
     [&Python, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &Kubernetes, &DENY];
 
+/// What `cargo xtask dist` needs.
+pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_tool::AUDITABLE2CDX];
+
 /// Provides what is missing of `wanted`.
 pub fn run(cache: &Cache, wanted: &[&dyn Provision]) -> Result<()> {
     let _lock = lock(cache)?;

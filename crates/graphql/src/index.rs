@@ -20,8 +20,11 @@ pub type ResourceId = u32;
 #[derive(Debug)]
 pub struct Index {
     files: HashMap<Arc<str>, FileId>,
-    /// What is read of every datafile, side by side: its path and its top level.
-    roots: Vec<(Arc<str>, Option<Map>)>,
+    /// The top levels of all datafiles, side by side: who reads many of them need not look for each.
+    roots: Vec<Option<Map>>,
+    /// The same of their paths, one after the other, and where each ends.
+    paths: String,
+    ends: Vec<usize>,
     resources: HashMap<Box<str>, ResourceId>,
     schemas: HashMap<Box<str>, u32>,
     schema_names: Vec<Box<str>>,
@@ -42,6 +45,8 @@ impl Index {
         let mut index = Self {
             files: with_room(bundle.datafiles().len()),
             roots: Vec::with_capacity(bundle.datafiles().len()),
+            paths: String::new(),
+            ends: Vec::with_capacity(bundle.datafiles().len()),
             resources: HashMap::default(),
             schemas: HashMap::default(),
             schema_names: Vec::new(),
@@ -52,7 +57,9 @@ impl Index {
         };
         for (id, datafile) in (0..).zip(bundle.datafiles()) {
             index.files.insert(Arc::clone(&datafile.path), id);
-            index.roots.push((Arc::clone(&datafile.path), datafile.document.value.as_map().cloned()));
+            index.roots.push(datafile.document.value.as_map().cloned());
+            index.paths.push_str(&datafile.path);
+            index.ends.push(index.paths.len());
             let name = datafile.document.schema();
             let known = name.map(|name| match index.schemas.get(name) {
                 Some(known) => *known,
@@ -107,12 +114,14 @@ impl Index {
 
     /// The path of a datafile.
     pub fn path(&self, file: FileId) -> &str {
-        &self.roots[file as usize].0
+        let file = file as usize;
+        let start = file.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.paths[start..self.ends[file]]
     }
 
     /// The top level of a datafile.
     pub fn root(&self, file: FileId) -> Option<&Map> {
-        self.roots[file as usize].1.as_ref()
+        self.roots[file as usize].as_ref()
     }
 
     /// Where the references that were followed lead.

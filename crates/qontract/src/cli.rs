@@ -6,13 +6,14 @@ mod serve;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 
 /// Makes the world match one Git repository.
 #[derive(Debug, Parser)]
-#[command(name = "qontract", version, disable_help_subcommand = true)]
+#[command(name = "qontract", version, long_version = env!("QONTRACT_VERSION"), disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -66,6 +67,10 @@ pub enum Command {
     Runs(Runs),
     /// Be one of the established tools, with its arguments
     Peer(Peer),
+    /// Print what a shell needs to complete commands: `source <(qontract completions bash)`
+    Completions(Completions),
+    /// Write the manual pages, one for each command
+    Man(Man),
 }
 
 /// Where the parts of a data repo are.
@@ -482,4 +487,18 @@ pub struct PeerBundler {
     pub git_commit: String,
     /// Time of that commit
     pub git_commit_timestamp: String,
+}
+
+/// Arguments of `completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// Which shell
+    pub shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Folder to write into; pages in it that are in the way are replaced
+    pub folder: PathBuf,
 }

@@ -2,11 +2,13 @@
 
 mod affected;
 mod bundle;
+mod completions;
 mod diff;
 mod explain;
 mod get;
 mod integrations;
 mod inventory;
+mod man;
 mod peer_bundler;
 mod peer_validator;
 mod query;
@@ -46,6 +48,8 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
             PeerTool::Server(arguments) => serve::run_peer(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
+        Command::Completions(arguments) => completions::run(&arguments, printer),
+        Command::Man(arguments) => man::run(&arguments, printer),
         Command::Schema(schema) => match schema.action {
             SchemaAction::Export(arguments) => schema::export(arguments, printer),
         },

@@ -1,0 +1,49 @@
+//! Tells the binary which commit it is built from: what `QONTRACT_COMMIT` says, else what Git says, else nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=QONTRACT_COMMIT");
+    let said = std::env::var("QONTRACT_COMMIT").ok().map(|commit| (commit, Vec::new()));
+    let (commit, watched) = said.or_else(|| checkout(Path::new("."))).unwrap_or_default();
+    for path in watched {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    println!("cargo::rustc-env=QONTRACT_VERSION={}", version(env!("CARGO_PKG_VERSION"), &commit));
+}
+
+/// The version with what is known of the commit: `COMMIT DATE`, `COMMIT`, or nothing.
+pub fn version(version: &str, commit: &str) -> String {
+    let mut words = commit.split_whitespace();
+    match (words.next(), words.next()) {
+        (Some(commit), Some(date)) => format!("{version} (commit {commit:.12}, {date})"),
+        (Some(commit), None) => format!("{version} (commit {commit:.12})"),
+        (None, _) => version.to_owned(),
+    }
+}
+
+/// Commit and day of the checkout that this package's folder is a part of, and the files that change when it moves on.
+pub fn checkout(folder: &Path) -> Option<(String, Vec<PathBuf>)> {
+    // a source archive may lie in somebody else's repository, whose commits say nothing about it
+    if git(folder, &["rev-parse", "--show-prefix"])? != "crates/qontract/" {
+        return None;
+    }
+    let place = |name: &str| Some(folder.join(git(folder, &["rev-parse", "--git-path", name])?));
+    let branch = place(&git(folder, &["rev-parse", "--symbolic-full-name", "HEAD"])?)?;
+    let mut watched = vec![place("HEAD")?];
+    if !branch.exists() {
+        // It is among the packed ones, and the next commit gives it a file of its own: that changes the folder.
+        watched.push(place("packed-refs")?);
+    }
+    watched.extend(branch.ancestors().find(|path| path.exists()).map(Path::to_owned));
+    Some((git(folder, &["log", "-1", "--no-show-signature", "--format=%H %cs"])?, watched))
+}
+
+/// What Git answers, if it is there and knows.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").current_dir(folder).args(arguments).output().ok()?;
+    let answer = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    Some(answer.trim().to_owned())
+}

@@ -1,0 +1,15 @@
+//! `qontract completions`: what a shell needs to complete commands.
+
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, Completions};
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+pub fn run(arguments: &Completions, printer: &Printer) -> anyhow::Result<Exit> {
+    // written at once: the generator does not expect a reader that goes away
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "qontract", &mut script);
+    printer.data(&script)?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,21 @@
+//! `qontract man`: the manual pages, one for each command.
+
+use std::fs;
+
+use anyhow::Context as _;
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, Man};
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+pub fn run(arguments: &Man, printer: &Printer) -> anyhow::Result<Exit> {
+    let folder = &arguments.folder;
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(folder)?;
+        clap_mangen::generate_to(Cli::command(), folder)
+    };
+    write().with_context(|| format!("cannot write into `{}`", folder.display()))?;
+    printer.note(&format!("see `man -l {}`", folder.join("qontract.1").display()));
+    Ok(Exit::Ok)
+}

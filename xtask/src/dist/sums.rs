@@ -1,0 +1,65 @@
+//! The checksums: a line for each file of this version, as `sha256sum` writes and reads them.
+
+use super::release::Release;
+use crate::command::CommandLine;
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+use std::fs;
+use std::path::Path;
+
+/// The name of the file.
+pub const FILE: &str = "SHA256SUMS";
+
+/// Sums up every archive and list of this version in the folder, also those for other targets.
+pub fn write(folder: &Path) -> Result<()> {
+    let version = format!("qontract-{}-", Release::VERSION);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(&version) && entry.file_type()?.is_file() {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let mut lines = String::new();
+    for name in names {
+        let bytes = fs::read(folder.join(&name)).with_context(|| format!("cannot read {name}"))?;
+        for byte in Sha256::digest(bytes) {
+            lines.push_str(&format!("{byte:02x}"));
+        }
+        lines.push_str(&format!("  {name}\n"));
+    }
+    Ok(fs::write(folder.join(FILE), lines)?)
+}
+
+/// Checks them as anybody can, with a program that is not ours.
+pub fn check(folder: &Path) -> Result<()> {
+    CommandLine::new("sha256sum --check --strict --quiet").args([FILE]).folder(folder).run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FILE, check, write};
+    use crate::dist::release::Release;
+    use std::fs;
+
+    #[test]
+    fn every_file_of_the_version_is_summed_up_and_a_change_is_seen() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let name = format!("qontract-{}-here.tar.gz", Release::VERSION);
+        let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+        put(&name, "abc");
+        put("qontract-0.0.0-here.tar.gz", "an older one");
+        fs::create_dir(folder.path().join(format!("qontract-{}-here", Release::VERSION))).expect("a folder");
+        write(folder.path()).expect("it sums up");
+        let sums = fs::read_to_string(folder.path().join(FILE)).expect("the sums");
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sums, format!("{expected}  {name}\n"));
+        check(folder.path()).expect("nothing has changed");
+        put(&name, "abd");
+        check(folder.path()).expect_err("a changed file");
+        fs::remove_file(folder.path().join(&name)).expect("it is there");
+        check(folder.path()).expect_err("a missing file");
+    }
+}
