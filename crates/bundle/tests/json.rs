@@ -151,9 +151,7 @@ fn values() -> impl Strategy<Value = Value> {
         let entries = prop::collection::vec((".{0,4}", inner.clone()), 0..6);
         prop_oneof![
             prop::collection::vec(inner, 0..6).prop_map(|items| Value::List(items.into_boxed_slice())),
-            entries.prop_map(|entries| {
-                Value::Map(Map::new(entries.into_iter().map(|(key, value)| (key, value)).collect()))
-            }),
+            entries.prop_map(|entries| { Value::Map(Map::new(entries.into_iter().collect())) }),
         ]
     })
 }

@@ -145,9 +145,7 @@ mod tests {
 
     #[test]
     fn faults_are_found_at_every_depth() {
-        let map = |entries: Vec<(&str, Value)>| {
-            Value::Map(Map::new(entries.into_iter().map(|(key, value)| (key, value)).collect()))
-        };
+        let map = |entries: Vec<(&str, Value)>| Value::Map(Map::new(entries));
         let inner = map(vec![("type", Value::str("strng")), ("enum", Value::List(Box::new([])))]);
         let schema = map(vec![
             ("properties", map(vec![("a", inner), ("b", Value::Int(1))])),
