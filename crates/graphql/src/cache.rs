@@ -1,44 +1,83 @@
-//! A bounded table of what was made before.
+//! What was made before, within a budget.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Two generations: what is asked for lives on, what nobody asked for during a whole generation is gone.
 #[derive(Debug)]
-pub struct Cache<T> {
-    generations: Mutex<[HashMap<Box<str>, Arc<T>>; 2]>,
-    /// How many entries a generation has.
-    size: usize,
+pub struct Cache<K, V> {
+    generations: Mutex<[Generation<K, V>; 2]>,
+    /// What a generation may cost.
+    most: usize,
 }
 
-impl<T> Cache<T> {
-    /// An empty table that keeps at most twice `size` entries.
-    pub fn new(size: usize) -> Self {
-        Self { generations: Mutex::default(), size }
+#[derive(Debug)]
+struct Generation<K, V> {
+    /// Values, and what each costs.
+    kept: HashMap<K, (V, usize)>,
+    cost: usize,
+}
+
+impl<K, V> Default for Generation<K, V> {
+    fn default() -> Self {
+        Self { kept: HashMap::new(), cost: 0 }
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> Cache<K, V> {
+    /// An empty one in which everything together costs at most `budget`; with 0, nothing is kept.
+    pub fn new(budget: usize) -> Self {
+        Self { generations: Mutex::default(), most: budget / 2 }
+    }
+
+    /// Whether nothing is kept at all.
+    pub fn is_off(&self) -> bool {
+        self.most == 0
     }
 
     /// What is kept under `key`.
-    pub fn get(&self, key: &str) -> Option<Arc<T>> {
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = generations[0].get(key) {
-            return Some(Arc::clone(found));
+    pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut generations = self.lock();
+        if let Some((value, _)) = generations[0].kept.get(key) {
+            return Some(value.clone());
         }
-        let (key, found) = generations[1].remove_entry(key)?;
-        Self::put(&mut generations, self.size, key, Arc::clone(&found));
-        Some(found)
+        let (key, (value, cost)) = generations[1].kept.remove_entry(key)?;
+        generations[1].cost -= cost;
+        self.put(&mut generations, key, value.clone(), cost);
+        Some(value)
     }
 
-    /// Keeps `value` under `key`.
-    pub fn insert(&self, key: &str, value: Arc<T>) {
-        let mut generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::put(&mut generations, self.size, key.into(), value);
+    /// Keeps a value that costs so much, unless it costs more than a quarter of a generation: it would drive out too much.
+    pub fn insert(&self, key: K, value: V, cost: usize) {
+        if cost <= self.most / 4 {
+            self.put(&mut self.lock(), key, value, cost);
+        }
     }
 
-    fn put(generations: &mut [HashMap<Box<str>, Arc<T>>; 2], size: usize, key: Box<str>, value: Arc<T>) {
-        if generations[0].len() >= size {
+    /// What everything together costs.
+    pub fn cost(&self) -> usize {
+        self.lock().iter().map(|generation| generation.cost).sum()
+    }
+
+    fn put(&self, generations: &mut [Generation<K, V>; 2], key: K, value: V, cost: usize) {
+        if generations[0].cost + cost > self.most {
             generations[1] = std::mem::take(&mut generations[0]);
         }
-        generations[0].insert(key, value);
+        let [young, _] = generations;
+        young.cost += cost;
+        if let Some((_, before)) = young.kept.insert(key, (value, cost)) {
+            young.cost -= before;
+        }
+    }
+
+    /// The tables are whole at any time, so a panic elsewhere does not spoil them.
+    fn lock(&self) -> MutexGuard<'_, [Generation<K, V>; 2]> {
+        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -47,15 +86,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_stays_and_the_rest_goes() {
-        let cache = Cache::new(2);
-        cache.insert("kept", Arc::new(0));
-        for number in 1..100 {
-            cache.insert(&number.to_string(), Arc::new(number));
-            assert_eq!(cache.get("kept").as_deref(), Some(&0));
+    fn the_budget_holds_what_is_asked_for_stays_and_the_rest_goes() {
+        let cache: Cache<String, usize> = Cache::new(100);
+        cache.insert("kept".to_owned(), 0, 7);
+        for number in 1..1000 {
+            cache.insert(number.to_string(), number, number % 12);
+            assert_eq!(cache.get("kept"), Some(0));
+            assert!(cache.cost() <= 100, "{}", cache.cost());
         }
         assert_eq!(cache.get("1"), None);
-        let generations = cache.generations.lock().unwrap();
-        assert!(generations[0].len() <= 2 && generations[1].len() <= 2);
+    }
+
+    #[test]
+    fn what_costs_too_much_is_not_kept() {
+        let cache: Cache<&str, ()> = Cache::new(100);
+        cache.insert("large", (), 13);
+        cache.insert("small", (), 12);
+        assert_eq!((cache.get("large"), cache.get("small")), (None, Some(())));
+        let off: Cache<&str, ()> = Cache::new(0);
+        off.insert("any", (), 1);
+        assert!(off.is_off() && off.get("any").is_none());
+    }
+
+    #[test]
+    fn the_same_twice_counts_once() {
+        let cache: Cache<&str, usize> = Cache::new(100);
+        cache.insert("a", 1, 9);
+        cache.insert("a", 2, 5);
+        assert_eq!((cache.cost(), cache.get("a")), (5, Some(2)));
     }
 }

@@ -49,14 +49,14 @@ pub struct Request<'r> {
 struct Prepared {
     schema: Arc<Schema>,
     digest: Sha256,
-    documents: Cache<Result<Document, Vec<Failure>>>,
+    documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
     /// Answers to questions about the schema alone.
-    introspections: Cache<Answer>,
+    introspections: Cache<Box<str>, Arc<Answer>>,
 }
 
 impl Prepared {
     fn new(schema: Arc<Schema>, digest: Sha256) -> Self {
-        let (documents, introspections) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
+        let (documents, introspections) = (Cache::new(2 * REMEMBERED), Cache::new(2 * REMEMBERED));
         Self { schema, digest, documents, introspections }
     }
 }
@@ -190,7 +190,7 @@ impl Engine {
         }
         let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
         if text.len() <= LONGEST_REMEMBERED {
-            self.prepared.documents.insert(text, Arc::clone(&document));
+            self.prepared.documents.insert(text.into(), Arc::clone(&document), 1);
         }
         document
     }
@@ -265,7 +265,7 @@ impl Ready<'_> {
             plan.only_meta && request.variables.is_none() && !request.provenance && !request.touched;
         let introspections = &engine.prepared.introspections;
         let key = lasting.then(|| format!("{}\n{}", request.operation.unwrap_or_default(), request.query));
-        if let Some(known) = key.as_ref().and_then(|key| introspections.get(key)) {
+        if let Some(known) = key.as_deref().and_then(|key| introspections.get(key)) {
             return (*known).clone();
         }
         let begun = Answer::begin(plan.usual_size.load(Ordering::Relaxed));
@@ -274,7 +274,7 @@ impl Ready<'_> {
         if let Some(key) = key
             && answer.body.len() < 16 << 20
         {
-            introspections.insert(&key, Arc::new(answer.clone()));
+            introspections.insert(key.into(), Arc::new(answer.clone()), 1);
         }
         answer
     }

@@ -53,6 +53,7 @@ mod typed;
 mod variables;
 
 pub use answer::Answer;
+pub use cache::Cache;
 pub use engine::{Engine, Ready, Request};
 pub use failure::{Code, Failure, Step};
 pub use footprint::{Footprint, Keys, Strays};

@@ -1,10 +1,10 @@
 //! Answers that were given before. A bundle never changes, so neither does what it answers.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use qontract_bundle::Sha256;
+use qontract_graphql::Cache;
 
 use crate::compress::Coding;
 use crate::tag::Tag;
@@ -44,6 +44,14 @@ impl Answered {
     }
 }
 
+/// The bytes of a body without much room to spare: what is kept is counted by its bytes.
+pub fn fitting(mut body: Vec<u8>) -> Vec<u8> {
+    if body.capacity() - body.len() > body.len() / 4 {
+        body.shrink_to_fit();
+    }
+    body
+}
+
 /// What an answer is kept under: a digest of the bundle's sha and of everything that was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(Sha256);
@@ -58,68 +66,12 @@ impl Key {
     }
 }
 
-/// Answers within a budget of bytes: what is asked for again lives on, what nobody asked for is gone.
-#[derive(Debug)]
-pub struct Answers {
-    generations: Mutex<[Generation; 2]>,
-    /// How many bytes a generation has.
-    most: usize,
-}
+/// Answers within a budget of bytes.
+pub type Answers = Cache<Key, Arc<Answered>>;
 
-#[derive(Debug, Default)]
-struct Generation {
-    answers: HashMap<Key, Arc<Answered>>,
-    bytes: usize,
-}
-
-impl Answers {
-    /// Keeps at most this many bytes; with 0, nothing.
-    pub fn new(budget: usize) -> Self {
-        Self { generations: Mutex::default(), most: budget / 2 }
-    }
-
-    /// Whether nothing is kept at all.
-    pub fn is_off(&self) -> bool {
-        self.most == 0
-    }
-
-    /// What is kept under `key`.
-    pub fn get(&self, key: Key) -> Option<Arc<Answered>> {
-        let mut generations = self.lock();
-        if let Some(found) = generations[0].answers.get(&key) {
-            return Some(Arc::clone(found));
-        }
-        let found = generations[1].answers.remove(&key)?;
-        generations[1].bytes -= cost(&found);
-        self.put(&mut generations, key, Arc::clone(&found));
-        Some(found)
-    }
-
-    /// Keeps an answer, unless it is too large to be worth it.
-    pub fn insert(&self, key: Key, answered: Arc<Answered>) {
-        if cost(&answered) <= self.most / 4 {
-            self.put(&mut self.lock(), key, answered);
-        }
-    }
-
-    /// How many bytes are kept.
-    pub fn bytes(&self) -> usize {
-        self.lock().iter().map(|generation| generation.bytes).sum()
-    }
-
-    fn put(&self, generations: &mut [Generation; 2], key: Key, answered: Arc<Answered>) {
-        let cost = cost(&answered);
-        if generations[0].bytes + cost > self.most {
-            generations[1] = std::mem::take(&mut generations[0]);
-        }
-        if generations[0].answers.insert(key, answered).is_none() {
-            generations[0].bytes += cost;
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, [Generation; 2]> {
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Keeps an answer, unless it is too large to be worth it.
+pub fn keep(answers: &Answers, key: Key, answered: &Arc<Answered>) {
+    answers.insert(key, Arc::clone(answered), cost(answered));
 }
 
 /// What an answer costs: its body, half of it again for its compressed forms, and what is around it.
@@ -140,34 +92,20 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_holds_and_what_is_asked_stays() {
-        let answers = Answers::new(100_000);
-        answers.insert(key("kept"), answered(100));
-        for number in 0..1000 {
-            answers.insert(key(&number.to_string()), answered(1000));
-            assert!(answers.get(key("kept")).is_some());
-            assert!(answers.bytes() <= 100_000);
-        }
-        assert!(answers.get(key("1")).is_none());
-    }
-
-    #[test]
-    fn what_is_too_large_is_not_kept() {
+    fn an_answer_costs_its_bytes() {
         let answers = Answers::new(10_000);
-        answers.insert(key("large"), answered(1_000));
-        assert!(answers.get(key("large")).is_none());
-        let off = Answers::new(0);
-        off.insert(key("any"), answered(1));
-        assert!(off.is_off() && off.get(key("any")).is_none());
+        keep(&answers, key("large"), &answered(1_000));
+        assert!(answers.get(&key("large")).is_none());
+        keep(&answers, key("small"), &answered(100));
+        assert!(answers.get(&key("small")).is_some());
+        assert_eq!(answers.cost(), 100 + 50 + 256);
     }
 
     #[test]
-    fn the_same_twice_counts_once() {
-        let answers = Answers::new(100_000);
-        answers.insert(key("a"), answered(1000));
-        let bytes = answers.bytes();
-        answers.insert(key("a"), answered(1000));
-        assert_eq!(answers.bytes(), bytes);
+    fn an_answer_has_no_room_to_spare() {
+        let mut body = Vec::with_capacity(1 << 20);
+        body.extend_from_slice(b"{}");
+        assert_eq!(fitting(body).capacity(), 2);
     }
 
     #[test]

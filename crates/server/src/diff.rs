@@ -7,7 +7,7 @@ use qontract_bundle::Bundle;
 use qontract_bundle::diff::{Change, DatafileChange, Diff, ResourceChange};
 use qontract_bundle::json::JavaScript;
 
-use crate::answers::{Answered, Key};
+use crate::answers::{Answered, Key, keep};
 use crate::graphql;
 use crate::reply::{JSON, Reply, escape};
 use crate::route::Which;
@@ -29,7 +29,7 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&(Stri
         return of_file(&base, &head, kind, path);
     }
     let key = Key::of(base.sha(), &["diff", &head.sha().to_string()]);
-    if let Some(known) = shared.answers.get(key) {
+    if let Some(known) = shared.answers.get(&key) {
         return Reply::answered(JSON, known);
     }
     let turn = match graphql::turn(shared).await {
@@ -46,7 +46,7 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&(Stri
     };
     let flight = shared.in_flight.begin(made.len());
     let answered = Arc::new(Answered::new(200, made));
-    shared.answers.insert(key, Arc::clone(&answered));
+    keep(&shared.answers, key, &answered);
     Reply::answered(JSON, answered).in_flight(flight)
 }
 

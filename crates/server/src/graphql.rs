@@ -12,8 +12,9 @@ use qontract_bundle::{Map, Sha256, Value};
 use qontract_graphql::{Answer, Engine, Request};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::answers::{Answered, Key};
+use crate::answers::{Answered, Key, fitting, keep};
 use crate::page;
+use crate::persisted;
 use crate::reply::{Flight, Reply};
 use crate::serve::Shared;
 use crate::turns::Waiter;
@@ -109,12 +110,12 @@ async fn execute(
         let parts = [method.as_str(), &asked.query, has_operation, operation, &asked.variables_text()];
         Key::of(sha, &parts)
     });
-    let known = key.and_then(|key| shared.answers.get(key));
+    let known = key.and_then(|key| shared.answers.get(&key));
     shared.metrics.remembered(known.is_some());
     let reply = |answered| Reply::answered(form.as_str(), answered).header(CACHE_CONTROL, "no-store");
     let persist = |digest: Option<String>, text: &str, status| {
         if let (Some(digest), 200) = (digest, status) {
-            shared.persisted.insert(sha, &digest, text);
+            persisted::insert(&shared.persisted, sha, &digest, text);
         }
     };
     if let Some(answered) = known {
@@ -134,9 +135,9 @@ async fn execute(
         return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
     }
     persist(digest, &text, made.status);
-    let answered = Arc::new(Answered::new(made.status, made.body));
+    let answered = Arc::new(Answered::new(made.status, fitting(made.body)));
     if let Some(key) = key {
-        shared.answers.insert(key, Arc::clone(&answered));
+        keep(&shared.answers, key, &answered);
     }
     let reply = reply(answered);
     match flight {
@@ -191,7 +192,7 @@ fn named(
         Some(Named::Digest(digest)) => digest,
     };
     match query {
-        None => shared.persisted.get(sha, &digest).map(|text| (text, None)).ok_or(Unknown::Text),
+        None => persisted::get(&shared.persisted, sha, &digest).map(|text| (text, None)).ok_or(Unknown::Text),
         Some(query) if Sha256::of(query.as_bytes()).to_string() == digest => Ok((query, Some(digest))),
         Some(_) => Err(Unknown::Wrong("provided sha does not match query")),
     }

@@ -21,7 +21,7 @@ use crate::answers::Answers;
 use crate::bundles::{Bundles, Missing, chain, now};
 use crate::connection::{Connection, Connections, Patient};
 use crate::graphql::header;
-use crate::persisted::Persisted;
+use crate::persisted::{self, Persisted};
 use crate::reply::{InFlight, JSON, Reply, Sent, escape};
 use crate::route::{Route, Which};
 use crate::token::Token;
@@ -130,7 +130,7 @@ impl Server {
     ) -> Self {
         let shared = Shared {
             answers: Answers::new(settings.answers),
-            persisted: Persisted::default(),
+            persisted: Persisted::new(2 * persisted::MOST),
             turns: Turns::new(settings.at_a_time, settings.waiting),
             in_flight: InFlight::default(),
             connections: Arc::new(Connections::new(settings.connections)),
@@ -365,7 +365,7 @@ fn metrics(shared: &Shared) -> Reply {
         bundles,
         leases,
         connections: shared.connections.count(),
-        answer_bytes: shared.answers.bytes(),
+        answer_bytes: shared.answers.cost(),
     };
     let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let text = match latest {
