@@ -106,24 +106,48 @@ fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
 
 /// How many bytes at the front stand for themselves in a string. Eight at a time: most texts have nothing to escape.
 fn plain(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    // The highest bit of each byte that is less than `least`; others may be set behind such a byte only.
-    let below = |word: u64, least: u64| word.wrapping_sub(ONES * least) & !word & (ONES << 7);
+    run(bytes, |word| below(word, 0x20) | is(word, b'"') | is(word, b'\\'))
+}
+
+/// The same in ASCII, where everything else is escaped.
+fn plain_ascii(bytes: &[u8]) -> usize {
+    let odd =
+        |word| below(word, 0x20) | is(word, b'"') | is(word, b'\\') | is(word, 0x7f) | word & (ONES << 7);
+    run(bytes, odd)
+}
+
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+
+/// The highest bit of each byte that is less than `least`; others may be set behind such a byte only.
+fn below(word: u64, least: u64) -> u64 {
+    word.wrapping_sub(ONES * least) & !word & (ONES << 7)
+}
+
+/// The same of each byte that is this one.
+fn is(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// How many bytes come before the first in which `odd` sets a bit.
+fn run(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
     let mut at = 0;
     while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*word);
-        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-        if below(word, 0x20) | is(b'"') | is(b'\\') != 0 {
-            break;
+        let odd = odd(u64::from_le_bytes(*word));
+        if odd != 0 {
+            return at + odd.trailing_zeros() as usize / 8;
         }
         at += 8;
     }
-    at + bytes[at..].iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | ..=0x1f)).count()
+    // The rest, filled up with what is never odd.
+    let rest = &bytes[at..];
+    let mut word = [b' '; 8];
+    word[..rest.len()].copy_from_slice(rest);
+    at + (odd(u64::from_le_bytes(word)).trailing_zeros() as usize / 8).min(rest.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{plain, plain_ascii};
 
     #[test]
     fn every_byte_that_must_be_escaped_is_found_wherever_it_stands() {
@@ -134,11 +158,12 @@ mod tests {
                     let mut bytes = vec![0xc3; length];
                     bytes[at] = byte;
                     let must = matches!(byte, b'"' | b'\\' | ..=0x1f);
-                    assert_eq!(
-                        plain(&bytes),
-                        if must { at } else { length },
-                        "{byte:#x} at {at} of {length}"
-                    );
+                    let expected = if must { at } else { length };
+                    assert_eq!(plain(&bytes), expected, "{byte:#x} at {at} of {length}");
+                    let mut bytes = vec![b'~'; length];
+                    bytes[at] = byte;
+                    let expected = if must || byte >= 0x7f { at } else { length };
+                    assert_eq!(plain_ascii(&bytes), expected, "{byte:#x} at {at} of {length}");
                 }
             }
         }

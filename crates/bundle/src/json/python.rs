@@ -1,6 +1,6 @@
 //! JSON as Python's `json.dumps(sort_keys=True, separators=(",", ":"))` writes it.
 
-use super::{Shortest, escape_unicode, short_escape};
+use super::{Shortest, escape_unicode, plain_ascii, short_escape};
 use crate::value::Value;
 
 /// Appends `value`.
@@ -49,10 +49,9 @@ pub fn write_python(value: &Value, out: &mut Vec<u8>) {
 pub fn write_python_str(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
-    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     let mut at = 0;
     while at < bytes.len() {
-        let run = bytes[at..].iter().take_while(|byte| plain(byte)).count();
+        let run = plain_ascii(&bytes[at..]);
         out.extend_from_slice(&bytes[at..at + run]);
         at += run;
         let Some(character) = text[at..].chars().next() else { break };
