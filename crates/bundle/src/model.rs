@@ -1,6 +1,7 @@
 //! The bundle in memory: immutable, its documents shared.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use foldhash::fast::RandomState;
 
@@ -90,7 +91,11 @@ pub struct Bundle {
     pub(crate) graphql: Arc<Document>,
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) schemas: Vec<Datafile>,
+    pub(crate) places: Places,
 }
+
+/// Where datafiles are, by path; made when it is asked for the first time.
+pub(crate) type Places = OnceLock<HashMap<Arc<str>, usize, RandomState>>;
 
 impl Bundle {
     /// The name of the bundle: the SHA-256 of its bytes.
@@ -110,7 +115,9 @@ impl Bundle {
 
     /// The datafile at `path`.
     pub fn datafile(&self, path: &str) -> Option<&Arc<Document>> {
-        find(&self.datafiles, path, |datafile| &datafile.path).map(|datafile| &datafile.document)
+        let paths = || self.datafiles.iter().enumerate().map(|(place, file)| (Arc::clone(&file.path), place));
+        let places = self.places.get_or_init(|| paths().collect());
+        Some(&self.datafiles[*places.get(path)?].document)
     }
 
     /// The description of the GraphQL types.
@@ -145,7 +152,7 @@ fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Opt
 }
 
 /// What is in memory, by digest.
-type Table<T> = std::collections::HashMap<Sha256, Weak<T>, RandomState>;
+type Table<T> = HashMap<Sha256, Weak<T>, RandomState>;
 
 /// Documents and resources that are in memory, by digest, so that bundles share what they have in common.
 ///

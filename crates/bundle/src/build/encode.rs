@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::resources::RawResource;
 use crate::digest::{Hasher, Sha256};
 use crate::json::{write_python, write_python_str};
-use crate::model::{Backref, Bundle, Datafile, Pool, Resource, Stamp};
+use crate::model::{Backref, Bundle, Datafile, Places, Pool, Resource, Stamp};
 use crate::value::Value;
 
 /// How many documents one task encodes.
@@ -53,7 +53,8 @@ pub fn encode(parts: Parts, pool: &Pool) -> Bundle {
     out(BEHIND_RESOURCES);
     let schemas = documents(schemas, pool, &mut out);
     out(CLOSING);
-    Bundle { sha: hasher.finish(), stamp, datafiles, graphql, resources, schemas }
+    let (sha, places) = (hasher.finish(), Places::new());
+    Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }
 }
 
 const OPENING: &[u8] = b"{\"data\":{";

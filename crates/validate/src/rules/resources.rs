@@ -35,7 +35,9 @@ fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
 
 /// Resources that no datafile and no other resource names.
 pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
-    let paths: HashSet<&str> = cx.bundle.resources().iter().map(|resource| &*resource.path).collect();
+    // What a datafile names in the way of its schema has a back-reference; the rest is looked for in all texts.
+    let unnamed = || cx.bundle.resources().iter().filter(|resource| resource.backrefs.is_empty());
+    let paths: HashSet<&str> = unnamed().map(|resource| &*resource.path).collect();
     // A file that could not be read may name any of them.
     if paths.is_empty() || !cx.unread.is_empty() {
         return Vec::new();
@@ -53,8 +55,7 @@ pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     });
     let mut used: HashSet<&str> = named_in_data.reduce(HashSet::new, union);
     used = union(used, named_in_resources.reduce(HashSet::new, union));
-    let unused = cx.bundle.resources().iter().filter(|resource| !used.contains(&*resource.path));
-    let unused = unused.filter(|resource| resource.backrefs.is_empty());
+    let unused = unnamed().filter(|resource| !used.contains(&*resource.path));
     let finding = |resource: &std::sync::Arc<Resource>| {
         let finding = Diagnostic::new(code::UNUSED_RESOURCE, "no datafile names this resource");
         finding.in_file(cx.names.resource(&resource.path)).hint("remove it, or name it where it is needed")
