@@ -81,7 +81,10 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
 /// The resources that a text mentions by their path.
 fn mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
-    if let Some(known) = paths.get(text) {
+    // All paths begin with a slash, and most texts do not.
+    if text.starts_with('/')
+        && let Some(known) = paths.get(text)
+    {
         named.insert(known);
     }
     for (start, _) in text.match_indices('/') {
