@@ -43,8 +43,8 @@ struct Set {
     is_reference: bool,
 }
 
-/// A map with more keys than this is one of a kind: its keys are not shared.
-const MOST_SHARED: usize = 256;
+/// A map whose keys have more bytes than this is one of a kind: they are not shared, and nobody holds them after it.
+const MOST_SHARED: usize = 4096;
 
 thread_local! {
     static RECENT: Recent<Keys> = const { Recent::new(Vec::new()) };
@@ -64,7 +64,7 @@ impl Keys {
         let mut hasher = HASHER.build_hasher();
         keys.clone().for_each(|key| key.hash(&mut hasher));
         let hash = hasher.finish();
-        if keys.len() > MOST_SHARED {
+        if keys.clone().map(|key| key.len() + 1).sum::<usize>() > MOST_SHARED {
             return Self::new(hash, keys);
         }
         let make = || Self::new(hash, keys.clone());

@@ -20,8 +20,11 @@ pub enum LoadError {
     #[error("the bundle cannot be read")]
     Source(#[source] std::io::Error),
     /// The bytes are not UTF-8.
-    #[error("the bundle is not UTF-8 text")]
-    Encoding(#[source] std::str::Utf8Error),
+    #[error("the bundle is not UTF-8 text from byte {offset} on")]
+    Encoding {
+        /// The first byte that is none.
+        offset: usize,
+    },
     /// The text is not JSON.
     #[error("the bundle is not valid JSON")]
     Json(#[source] Fault),
@@ -47,9 +50,6 @@ pub enum LoadError {
 /// About how many bytes are read in one go.
 const BATCH: usize = 512 << 10;
 
-/// So many batches wait for a thread; beyond that, whoever cuts reads as well.
-const MOST_WAITING: usize = 4;
-
 /// Reads a bundle; what `pool` already has is shared, not read.
 pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
     load_from(&mut &*bytes, pool)
@@ -62,23 +62,25 @@ pub fn load_from(source: &mut dyn Read, pool: &Pool) -> Result<Bundle, LoadError
 
 fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bundle, LoadError> {
     let mut cutter = Cutter::new(source, size);
-    let (made, waiting) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let (made, given) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    // So many batches are with other threads; beyond that, whoever cuts reads as well.
+    let most = 2 * rayon::current_num_threads();
     rayon::in_place_scope(|scope| {
         let mut number = 0;
         while let Some(batch) = cutter.next()? {
             number += 1;
-            let (made, waiting) = (&made, &waiting);
+            let (made, given) = (&made, &given);
             let read = move || {
                 let read = (number, batch.read(pool));
                 made.lock().unwrap_or_else(PoisonError::into_inner).push(read);
             };
-            if number == 1 && cutter.has_ended() || waiting.load(Ordering::Relaxed) >= MOST_WAITING {
+            if number == 1 && cutter.has_ended() || given.load(Ordering::Relaxed) >= most {
                 read();
             } else {
-                waiting.fetch_add(1, Ordering::Relaxed);
+                given.fetch_add(1, Ordering::Relaxed);
                 scope.spawn(move |_| {
                     read();
-                    waiting.fetch_sub(1, Ordering::Relaxed);
+                    given.fetch_sub(1, Ordering::Relaxed);
                 });
             }
         }
@@ -255,20 +257,20 @@ mod tests {
     use super::*;
 
     const TEXT: &str =
-        "{\"data\": {\"/é\": {\"a\": [1, \"}\\\"{\"]}, \"/b\" : {}, \"/b\": {\"b\": true}}, \"other\": 12,
+        "{\"data\": {\"/\\u00e9\\ud83d\\ude00é\": {\"a\": [1, \"}\\\"{\"]}, \"/b\" : {}, \"/b\": {\"b\": true}}, \"other\": 12,
         \"git_commit\":\"c\",\"git_commit_timestamp\":\"\\u0031\",\"graphql\":[],\"schemas\":{\"/s\":true},
         \"resources\":{\"/gone\":{\"content\":\"\",\"sha256sum\":\"\"}},
         \"resources\":{\"/r\":{\"content\":\"é\",\"sha256sum\":\"0\",\"$schema\":null,\"backrefs\":[]}}}\n ";
 
-    fn shown(size: usize, text: &str) -> Result<String, String> {
-        let loaded = load_in_batches(&mut text.as_bytes(), size, &Pool::default());
+    fn shown(size: usize, text: impl AsRef<[u8]>) -> Result<String, String> {
+        let loaded = load_in_batches(&mut text.as_ref(), size, &Pool::default());
         loaded.map(|bundle| format!("{bundle:?}")).map_err(|error| format!("{error:?}"))
     }
 
     #[test]
     fn where_the_text_is_cut_makes_no_difference() {
         let whole = shown(1 << 20, TEXT).expect("a bundle");
-        let paths: Vec<_> = ["/b", "/é", "/r", "/s"].map(|path| whole.find(&format!("\"{path}\""))).into();
+        let paths: Vec<_> = ["/b", "/é😀é", "/r", "/s"].map(|path| whole.find(&format!("\"{path}\""))).into();
         assert!(paths.iter().all(Option::is_some) && !whole.contains("/gone"), "{whole}");
         for size in 1..TEXT.len() + 2 {
             assert_eq!(shown(size, TEXT).as_ref(), Ok(&whole), "in batches of {size} bytes");
@@ -289,5 +291,35 @@ mod tests {
                 assert_eq!(shown(size, &text).as_ref(), Err(&whole), "{text:?} in batches of {size} bytes");
             }
         }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_at_their_place() {
+        let at = TEXT.find("other").expect("a key");
+        let mut bytes = TEXT.as_bytes().to_vec();
+        bytes[at] = 0xff;
+        for size in [1, 7, 16, 64, 1 << 20] {
+            let expected = format!("Encoding {{ offset: {at} }}");
+            assert_eq!(shown(size, &bytes), Err(expected), "in batches of {size} bytes");
+        }
+    }
+
+    #[test]
+    fn a_source_that_fails_is_told() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("gone"))
+            }
+        }
+        let mut source = (&TEXT.as_bytes()[..40]).chain(Broken);
+        let loaded = load_in_batches(&mut source, 16, &Pool::default());
+        assert!(matches!(loaded, Err(LoadError::Source(_))));
+    }
+
+    #[test]
+    fn what_is_given_twice_must_be_right_twice() {
+        let twice = TEXT.replacen("\"/b\" : {}", "\"/b\" : 5", 1);
+        assert!(shown(1 << 20, twice).expect_err("5 is no object").contains("/b"));
     }
 }

@@ -184,8 +184,14 @@ impl Pool {
 
     /// Forgets what no bundle holds any more.
     pub fn sweep(&self) {
-        lock(&self.documents).retain(|_, document| document.strong_count() > 0);
-        lock(&self.resources).retain(|_, resource| resource.strong_count() > 0);
+        fn sweep<T>(table: &Mutex<Table<T>>) {
+            let mut table = lock(table);
+            table.retain(|_, kept| kept.strong_count() > 0);
+            let room = 2 * table.len();
+            table.shrink_to(room);
+        }
+        sweep(&self.documents);
+        sweep(&self.resources);
     }
 
     /// How many documents and resources are alive.

@@ -2,7 +2,8 @@
 //!
 //! A table finds the one; each thread remembers what it found last, so that it need not ask the others.
 //!
-//! **Invariant:** what nobody has any more is forgotten before the table has doubled.
+//! **Invariant:** what nobody has any more is forgotten before the table has doubled. Some thousand small things may stay for
+//! good, so nothing large may be shared.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -84,6 +85,7 @@ impl<T: Handle> Table<T> {
             alike.retain(|known| known.holders() > 1);
             !alike.is_empty()
         });
+        self.known.shrink_to(2 * self.known.len());
         self.count = self.known.values().map(Vec::len).sum();
         self.swept = self.count;
     }

@@ -41,6 +41,9 @@ pub struct Map {
 
 type Values = ThinArc<(), Value>;
 
+/// References to longer paths are not shared, so that nobody holds them after their map.
+const LONGEST_SHARED: usize = 1024;
+
 thread_local! {
     static RECENT: Recent<Values> = const { Recent::new(Vec::new()) };
 }
@@ -129,7 +132,9 @@ impl Map {
         let keys = Keys::of(entries[start..].iter().map(|entry| entry.0.as_ref()));
         let entries = entries.drain(start..);
         let values = match entries.as_slice() {
-            [(_, Value::Str(path))] if keys.is_reference() => Self::reference(path),
+            [(_, Value::Str(path))] if keys.is_reference() && path.len() <= LONGEST_SHARED => {
+                Self::reference(path)
+            }
             _ => ThinArc::from_header_and_iter((), entries.map(|(_, value)| value)),
         };
         Self { keys, values }

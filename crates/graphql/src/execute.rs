@@ -155,6 +155,9 @@ impl<'a, S: Sink> Executor<'a, S> {
         };
         if let Some(written) = self.again.find(selection, file, start) {
             self.until_look_up = self.until_look_up.saturating_sub(looks(written.len())).max(1);
+            if self.out.size() + written.len() > self.task.limits.answer_bytes {
+                return Err(self.too_large(place));
+            }
             self.out.repeat(written);
             return Ok(Written::Something);
         }
@@ -335,17 +338,27 @@ impl<'a, S: Sink> Executor<'a, S> {
             return Ok(());
         }
         self.until_look_up = LOOK_UP;
+        if self.out.size() > self.task.limits.answer_bytes {
+            return Err(self.too_large(place));
+        }
+        if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
+            let text = "The request was cancelled before its answer was complete.";
+            return Err(self.over(Failure::new(Code::Cancelled, text), place));
+        }
+        Ok(())
+    }
+
+    fn too_large(&mut self, place: Place<'_>) -> Stop {
         let most = self.task.limits.answer_bytes;
-        let mut failure = if self.out.size() > most {
-            Failure::new(Code::LimitExceeded, format!("The answer has more than {most} bytes."))
-        } else if self.task.cancelled.is_some_and(|cancelled| cancelled()) {
-            Failure::new(Code::Cancelled, "The request was cancelled before its answer was complete.")
-        } else {
-            return Ok(());
-        };
+        let text = format!("The answer has more than {most} bytes.");
+        self.over(Failure::new(Code::LimitExceeded, text), place)
+    }
+
+    /// Records why the whole request is over.
+    fn over(&mut self, mut failure: Failure, place: Place<'_>) -> Stop {
         failure.path = place.path.map(Path::steps).unwrap_or_default();
         self.failures.push(failure);
-        Err(Stop::Over)
+        Stop::Over
     }
 
     /// Records an object, as far as somebody wants to know.

@@ -534,3 +534,25 @@ fn an_object_that_was_taken_back_is_written_anew() {
     let path = |index: usize| json!(["things_v1", index, "other", "number"]);
     assert_eq!(paths, [&path(0), &path(1)]);
 }
+
+#[test]
+fn copies_count_as_bytes_of_the_answer() {
+    let mut bundle = bundle();
+    let other = json!({"$schema": "/w/other-1.yml", "name": "x".repeat(1000)});
+    bundle["data"] = json!({"/o/a.yml": other});
+    for number in 0..20 {
+        let thing = json!({"$schema": "/w/thing-1.yml", "other": {"$ref": "/o/a.yml"}});
+        bundle["data"][format!("/t/{number:02}.yml")] = thing;
+    }
+    let bytes = serde_json::to_vec(&bundle).unwrap();
+    let engine = |answer_bytes| {
+        let limits = Limits { answer_bytes, ..Limits::default() };
+        Engine::new(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap().with_limits(limits)
+    };
+    let request = Request { query: "{ things_v1 { other { name } } }", ..Request::default() };
+    assert!(!engine(25_000).answer(request).has_errors);
+    let answer = engine(10_000).answer(request);
+    assert!(answer.has_errors && answer.body.len() < 10_000, "{} bytes", answer.body.len());
+    let touched = engine(25_000).answer(Request { touched: true, ..request }).touched.unwrap();
+    assert_eq!(touched.files().count(), 21);
+}

@@ -62,7 +62,7 @@ fn is_loop(command: &Command) -> bool {
     }
 }
 
-/// No huge pages from now on: most of each would be empty.
+/// No huge pages from now on, here and in what is started from here: most of each would be empty.
 #[cfg(target_os = "linux")]
 fn spare() {
     // Where the kernel knows of none, there are none.

@@ -264,7 +264,12 @@ impl Bundles {
         if found != sha {
             return Err("its bytes are not those of that sha".to_owned());
         }
-        self.engine(content).await.map(Some).map_err(|error| chain(&error))
+        let engine = self.engine(content).await.map_err(|error| chain(&error))?;
+        // A file may have been written anew since.
+        if engine.bundle().sha() != sha {
+            return Err("it changed while it was read".to_owned());
+        }
+        Ok(Some(engine))
     }
 
     /// For some time, what is missing is not looked for again.
@@ -302,8 +307,7 @@ async fn in_background<T: Send + 'static>(
 
 /// What an origin has, and its name.
 async fn named(mut content: Content) -> Result<(Sha256, Content), LoadFailure> {
-    let named = in_background(move || content.sha().map(|sha| (sha, content))).await?;
-    named.map_err(|error| LoadError::Source(error).into())
+    Ok(in_background(move || content.sha().map(|sha| (sha, content))).await??)
 }
 
 /// The time, in milliseconds since 1970.

@@ -11,6 +11,8 @@ use qontract_access::ReadPermit;
 use qontract_bundle::{Bundle, Hasher, LoadError, Pool, Sha256, load, load_from};
 use qontract_client_blobs::{BlobsError, Key, Reader};
 
+use crate::bundles::LoadFailure;
+
 /// Where a bundle comes from.
 pub trait Origin: Send + Sync {
     /// Its name, for people.
@@ -25,39 +27,64 @@ pub enum Content {
     /// The bytes of a bundle.
     Bytes(Vec<u8>),
     /// A file of them, which is read as it is loaded.
-    File(fs::File),
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The file, from its start.
+        file: fs::File,
+    },
     /// A bundle that was made on the spot.
     Bundle(Arc<Bundle>),
 }
 
 impl Content {
     /// The name of the bundle.
-    pub fn sha(&mut self) -> io::Result<Sha256> {
+    pub fn sha(&mut self) -> Result<Sha256, OriginError> {
         match self {
             Content::Bytes(bytes) => Ok(Sha256::of(bytes)),
             Content::Bundle(bundle) => Ok(bundle.sha()),
-            Content::File(file) => {
-                let (mut hasher, mut part) = (Hasher::default(), vec![0; PART]);
-                loop {
-                    match file.read(&mut part)? {
-                        0 => break,
-                        length => hasher.update(&part[..length]),
-                    }
-                }
-                file.rewind()?;
-                Ok(hasher.finish())
+            Content::File { path, file } => {
+                hash(file).map_err(|source| OriginError::File { path: path.clone(), source })
             }
         }
     }
 
     /// The bundle; what is in the pool is shared.
-    pub fn load(self, pool: &Pool) -> Result<Arc<Bundle>, LoadError> {
+    pub fn load(self, pool: &Pool) -> Result<Arc<Bundle>, LoadFailure> {
         match self {
-            Content::Bytes(bytes) => load(&bytes, pool).map(Arc::new),
-            Content::File(mut file) => load_from(&mut file, pool).map(Arc::new),
+            Content::Bytes(bytes) => Ok(Arc::new(load(&bytes, pool)?)),
             Content::Bundle(bundle) => Ok(bundle),
+            Content::File { path, mut file } => match load_from(&mut file, pool) {
+                Ok(bundle) => Ok(Arc::new(bundle)),
+                Err(LoadError::Source(source)) => Err(OriginError::File { path, source }.into()),
+                Err(wrong) => Err(wrong.into()),
+            },
         }
     }
+
+    /// What a file has: it is read later, or at once if it can be read only once.
+    async fn of_file(path: PathBuf) -> io::Result<Self> {
+        let mut file = tokio::fs::File::open(&path).await?;
+        if file.metadata().await?.is_file() {
+            return Ok(Content::File { path, file: file.into_std().await });
+        }
+        let mut bytes = Vec::new();
+        tokio::io::AsyncReadExt::read_to_end(&mut file, &mut bytes).await?;
+        Ok(Content::Bytes(bytes))
+    }
+}
+
+/// The digest of a file, which is at its start before and after.
+fn hash(file: &mut fs::File) -> io::Result<Sha256> {
+    let (mut hasher, mut part) = (Hasher::default(), vec![0; PART]);
+    loop {
+        match file.read(&mut part)? {
+            0 => break,
+            length => hasher.update(&part[..length]),
+        }
+    }
+    file.rewind()?;
+    Ok(hasher.finish())
 }
 
 /// How much of a file is hashed at a time.
@@ -97,8 +124,7 @@ impl Origin for File {
     fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
         async {
             let failed = |source| OriginError::File { path: self.0.clone(), source };
-            let file = tokio::fs::File::open(&self.0).await.map_err(failed)?;
-            Ok(Content::File(file.into_std().await))
+            Content::of_file(self.0.clone()).await.map_err(failed)
         }
         .boxed()
     }
@@ -146,8 +172,8 @@ impl Store {
         match self {
             Store::Folder(folder) => {
                 let path = folder.join(format!("{sha}.json"));
-                match tokio::fs::File::open(&path).await {
-                    Ok(file) => Ok(Some(Content::File(file.into_std().await))),
+                match Content::of_file(path.clone()).await {
+                    Ok(content) => Ok(Some(content)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                     Err(source) => Err(OriginError::File { path, source }),
                 }

@@ -74,7 +74,7 @@ fn middle(stamp: &Stamp, graphql: &[u8]) -> Vec<u8> {
 }
 
 impl Bundle {
-    /// Its bytes, in one piece.
+    /// What [`Bundle::write_to`] writes, in one piece.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Memory takes everything.

@@ -68,6 +68,11 @@ impl<'a> Reader<'a> {
         if self.at == self.text.len() { Ok(()) } else { Err(self.fault("expected the end of the text")) }
     }
 
+    /// What is read.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// How far it has come.
     pub fn offset(&self) -> usize {
         self.at
@@ -296,7 +301,7 @@ impl<'a> Reader<'a> {
         unit.ok_or_else(|| self.fault("expected four hexadecimal digits"))
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 

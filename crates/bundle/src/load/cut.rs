@@ -3,8 +3,10 @@
 //! A bundle is a hundred megabytes of small documents. They are given away in batches that are read side by side while the
 //! next ones come, so that neither the whole text nor the time to find its parts is ever needed at once.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::str::Utf8Error;
 
 use crate::digest::{Hasher, Sha256};
 use crate::json::{Fault, Reader};
@@ -127,9 +129,9 @@ impl<'r> Cutter<'r> {
             Ok(text) => text,
             // The rest of a character may come.
             Err(error) if error.error_len().is_none() && !self.has_ended => {
-                str::from_utf8(&self.buffer[..error.valid_up_to()]).map_err(LoadError::Encoding)?
+                str::from_utf8(&self.buffer[..error.valid_up_to()]).map_err(|error| self.encoding(error))?
             }
-            Err(error) => return Err(LoadError::Encoding(error)),
+            Err(error) => return Err(self.encoding(error)),
         };
         let mut reader = Reader::new(text);
         let mut end = 0;
@@ -156,13 +158,29 @@ impl<'r> Cutter<'r> {
         rest.extend_from_slice(&self.buffer[end..]);
         let mut given = std::mem::replace(&mut self.buffer, rest);
         given.truncate(end);
+        let text = String::from_utf8(given).map_err(|error| self.encoding(error.utf8_error()))?;
         self.given += end;
-        String::from_utf8(given).map_err(|error| LoadError::Encoding(error.utf8_error()))
+        Ok(text)
+    }
+
+    fn encoding(&self, error: Utf8Error) -> LoadError {
+        LoadError::Encoding { offset: self.given + error.valid_up_to() }
     }
 
     fn fault(&self, offset: usize, what: &'static str) -> LoadError {
         LoadError::Json(Fault { offset: self.given + offset, what })
     }
+}
+
+/// The next key. It is decoded when all of it is there: half an escape is no mistake while more may come.
+fn key(reader: &mut Reader<'_>) -> Result<String, Fault> {
+    reader.blanks();
+    if reader.peek() != Some(b'"') {
+        return Err(reader.fault("expected a string"));
+    }
+    let place = reader.skip_range()?;
+    let decoded = Reader::new(&reader.text()[place.clone()]).string().map(Cow::into_owned);
+    decoded.map_err(|fault| Fault { offset: place.start + fault.offset, ..fault })
 }
 
 /// Reads on to the next place between tokens, and what was found on the way.
@@ -182,8 +200,7 @@ fn step(reader: &mut Reader<'_>, place: Place) -> Result<(Place, Option<Piece>),
     if !is_first {
         reader.expect(b',', "expected `,` or `}`")?;
     }
-    reader.blanks();
-    let key = reader.string()?.into_owned();
+    let key = key(reader)?;
     reader.expect(b':', "expected `:`")?;
     if let Place::In { part, .. } = place {
         let text = reader.skip_range()?;

@@ -69,7 +69,7 @@ impl Again {
     /// Forgets what is no longer there: the answer was cut off at `end`.
     pub fn cut(&mut self, end: usize) {
         if self.end > end {
-            self.selections.iter_mut().for_each(|known| known.written.clear());
+            self.selections.iter_mut().for_each(|known| known.written = HashMap::default());
             self.end = 0;
         }
     }
