@@ -56,17 +56,29 @@ fn main() -> std::process::ExitCode {
 /// Whether a command waits most of the time and holds little: its memory is what it costs.
 fn is_loop(command: &Command) -> bool {
     match command {
-        Command::Up(_) | Command::Reconcile(_) => true,
-        Command::Peer(peer) => matches!(peer.tool, PeerTool::Reconcile(_) | PeerTool::RunIntegration),
+        Command::Up(_) => true,
+        Command::Reconcile(arguments) => arguments.options.every.is_some(),
+        Command::Peer(peer) => matches!(peer.tool, PeerTool::RunIntegration),
         _ => false,
     }
 }
 
-/// No huge pages from now on, here and in what is started from here: most of each would be empty.
+/// Does without huge pages, as most of each would be empty. The allocator has to know before the process begins, so the
+/// process begins again, as itself: same number, same arguments. What it starts does without them, too.
 #[cfg(target_os = "linux")]
 fn spare() {
-    // Where the kernel knows of none, there are none.
-    let _ = rustix::thread::disable_transparent_huge_pages(true);
+    use std::os::unix::process::CommandExt as _;
+    const HUGE_PAGES: &str = "MIMALLOC_ALLOW_THP";
+    if std::env::var_os(HUGE_PAGES).is_some() {
+        return;
+    }
+    let mut arguments = std::env::args_os();
+    let mut again = std::process::Command::new("/proc/self/exe");
+    if let Some(name) = arguments.next() {
+        again.arg0(name);
+    }
+    // It comes back only if it cannot be done, and then it is none the worse but for some megabytes.
+    let _ = again.args(arguments).env(HUGE_PAGES, "0").exec();
 }
 
 #[cfg(not(target_os = "linux"))]
