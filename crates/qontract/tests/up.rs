@@ -150,3 +150,23 @@ fn when_nobody_reads_any_more_it_ends() {
     scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("tier: edge", "tier: core"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_loop_has_no_huge_pages() {
+    let scratch = stage();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_qontract"))
+        .current_dir(scratch.path())
+        .args(["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--log-format", "json"])
+        .env_remove("MIMALLOC_ALLOW_THP")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    let pages = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", child.id())).unwrap();
+    let huge = pages.lines().find(|line| line.starts_with("AnonHugePages:"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(huge.and_then(|line| line.split_whitespace().nth(1)), Some("0"), "{pages}");
+}
