@@ -221,7 +221,6 @@ fn sorted<T>(mut all: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
         all.sort_by(|a, b| path(a).cmp(path(b)));
         all.dedup_by(|later, kept| path(later) == path(kept));
     }
-    all.shrink_to_fit();
     all
 }
 

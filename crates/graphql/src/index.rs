@@ -45,7 +45,7 @@ impl Index {
         let mut index = Self {
             files: with_room(bundle.datafiles().len()),
             roots: Vec::with_capacity(bundle.datafiles().len()),
-            paths: String::new(),
+            paths: String::with_capacity(bundle.datafiles().iter().map(|file| file.path.len()).sum()),
             ends: Vec::with_capacity(bundle.datafiles().len()),
             resources: HashMap::default(),
             schemas: HashMap::default(),
