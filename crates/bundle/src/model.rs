@@ -115,9 +115,13 @@ impl Bundle {
 
     /// The datafile at `path`.
     pub fn datafile(&self, path: &str) -> Option<&Arc<Document>> {
+        Some(&self.datafiles[self.place(path)?].document)
+    }
+
+    /// Where the datafile at `path` is among all.
+    pub fn place(&self, path: &str) -> Option<usize> {
         let paths = || self.datafiles.iter().enumerate().map(|(place, file)| (Arc::clone(&file.path), place));
-        let places = self.places.get_or_init(|| paths().collect());
-        Some(&self.datafiles[*places.get(path)?].document)
+        self.places.get_or_init(|| paths().collect()).get(path).copied()
     }
 
     /// The description of the GraphQL types.

@@ -1,7 +1,5 @@
 //! What a bundle is asked for again and again: datafiles by path and by schema, and who points at whom.
 
-use std::sync::Arc;
-
 use qontract_bundle::{Bundle, Map, Value};
 use rayon::prelude::*;
 
@@ -19,7 +17,6 @@ pub type ResourceId = u32;
 /// The look-up tables of one bundle.
 #[derive(Debug)]
 pub struct Index {
-    files: HashMap<Arc<str>, FileId>,
     /// The top levels of all datafiles, side by side: who reads many of them need not look for each.
     roots: Vec<Option<Map>>,
     /// The same of their paths, one after the other, and where each ends.
@@ -35,15 +32,10 @@ pub struct Index {
     leads: Leads,
 }
 
-fn with_room<K, V>(room: usize) -> HashMap<K, V> {
-    HashMap::with_capacity_and_hasher(room, foldhash::fast::RandomState::default())
-}
-
 impl Index {
     /// Reads the bundle once.
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
         let mut index = Self {
-            files: with_room(bundle.datafiles().len()),
             roots: Vec::with_capacity(bundle.datafiles().len()),
             paths: String::with_capacity(bundle.datafiles().iter().map(|file| file.path.len()).sum()),
             ends: Vec::with_capacity(bundle.datafiles().len()),
@@ -56,7 +48,6 @@ impl Index {
             leads: Leads::new(bundle.datafiles().len()),
         };
         for (id, datafile) in (0..).zip(bundle.datafiles()) {
-            index.files.insert(Arc::clone(&datafile.path), id);
             index.roots.push(datafile.document.value.as_map().cloned());
             index.paths.push_str(&datafile.path);
             index.ends.push(index.paths.len());
@@ -70,6 +61,8 @@ impl Index {
                 index.files_of[known as usize].push(id);
             }
         }
+        // Now, so that no request waits for it.
+        bundle.place("");
         let (pointing, resources) = rayon::join(
             || {
                 schema
@@ -105,11 +98,6 @@ impl Index {
             });
         }
         pointing
-    }
-
-    /// The datafile at `path`.
-    pub fn file(&self, path: &str) -> Option<FileId> {
-        self.files.get(path).copied()
     }
 
     /// The path of a datafile.

@@ -120,6 +120,11 @@ pub struct View<'a> {
 pub type Fault = String;
 
 impl<'a> View<'a> {
+    /// The datafile at `path`.
+    pub fn file(&self, path: &str) -> Option<FileId> {
+        self.bundle.place(path).and_then(|place| FileId::try_from(place).ok())
+    }
+
     /// What `key` of `source` holds. A datafile has its path as a key.
     pub fn raw(&self, source: Source<'a>, key: &str) -> Raw<'a> {
         let found = match source {
@@ -203,8 +208,8 @@ impl<'a> View<'a> {
 
     /// The datafile at a path. What stands behind a `$` would be a place in it: nobody can say which.
     fn find(&self, text: &str) -> Result<Option<FileId>, Fault> {
-        let Some(end) = text.find('$') else { return Ok(self.index.file(text)) };
-        match self.index.file(&text[..end]) {
+        let Some(end) = text.find('$') else { return Ok(self.file(text)) };
+        match self.file(&text[..end]) {
             None => Ok(None),
             Some(_) => Err("Invalid JSON pointer.".to_owned()),
         }

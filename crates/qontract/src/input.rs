@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
-use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, load};
+use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, load_from};
 use qontract_diagnostics::{NoSources, Report, Sources};
 
 use crate::cli::LayoutOptions;
@@ -48,8 +48,8 @@ pub fn open(
 ) -> anyhow::Result<Input> {
     let path = PathBuf::from(word);
     if path.is_file() {
-        let bytes = std::fs::read(&path).with_context(|| format!("cannot read `{word}`"))?;
-        let bundle = load(&bytes, pool).with_context(|| format!("`{word}` is not a bundle"))?;
+        let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
+        let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
         return Ok(Input { bundle, repo: None });
     }
     let (repo, stamp) = if path.is_dir() {

@@ -8,7 +8,7 @@ mod support {
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use qontract_testkit::{Scratch, example};
 use support::command::qontract;
@@ -131,11 +131,10 @@ fn data_without_integrations_is_told_what_is_missing() {
     assert!(code == 0 && told.contains("the data defines no integration that is here"), "{told}");
 }
 
-#[test]
-fn when_nobody_reads_any_more_it_ends() {
-    let scratch = stage();
+/// `up` under way: the process, what it says, and its first line.
+fn live(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_qontract"))
-        .current_dir(scratch.path())
+        .current_dir(folder)
         .args(["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--log-format", "json"])
         .stdout(Stdio::piped())
         .spawn()
@@ -143,6 +142,13 @@ fn when_nobody_reads_any_more_it_ends() {
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
+    (child, lines, line)
+}
+
+#[test]
+fn when_nobody_reads_any_more_it_ends() {
+    let scratch = stage();
+    let (mut child, lines, line) = live(scratch.path());
     let told: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(told["message"], "up: real run of repo on sandbox");
     drop(lines);
@@ -155,15 +161,7 @@ fn when_nobody_reads_any_more_it_ends() {
 #[test]
 fn a_loop_has_no_huge_pages() {
     let scratch = stage();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_qontract"))
-        .current_dir(scratch.path())
-        .args(["up", "repo", "--sandbox", "sandbox", "--runs", "runs", "--log-format", "json"])
-        .env_remove("MIMALLOC_ALLOW_THP")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
-    lines.read_line(&mut String::new()).unwrap();
+    let (mut child, _lines, _line) = live(scratch.path());
     let pages = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", child.id())).unwrap();
     let huge = pages.lines().find(|line| line.starts_with("AnonHugePages:"));
     child.kill().unwrap();

@@ -30,7 +30,10 @@ pub struct Parts {
 pub fn encode(parts: Parts, pool: &Pool) -> Bundle {
     let Parts { datafiles, stamp, graphql, resources, schemas } = parts;
     let mut hasher = Hasher::default();
-    let mut out = |text: &[u8]| hasher.update(text);
+    let mut out = |text: &[u8]| {
+        hasher.update(text);
+        true
+    };
     out(OPENING);
     let datafiles = documents(datafiles, pool, &mut out);
     let graphql = {
@@ -85,10 +88,12 @@ impl Bundle {
     /// Writes its bytes: those that its name is the digest of, if we made it.
     pub fn write_to(&self, out: &mut (dyn io::Write + Send)) -> io::Result<()> {
         let mut written = Ok(());
+        // Nothing more is encoded for those who take no more.
         let mut put = |text: &[u8]| {
             if written.is_ok() {
                 written = out.write_all(text);
             }
+            written.is_ok()
         };
         let document = |index, datafile: &Datafile, text: &mut Vec<u8>| {
             key(index, &datafile.path, text);
@@ -117,11 +122,7 @@ fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
     }
 }
 
-fn documents(
-    documents: Vec<(String, Value)>,
-    pool: &Pool,
-    out: &mut (dyn FnMut(&[u8]) + Send),
-) -> Vec<Datafile> {
+fn documents(documents: Vec<(String, Value)>, pool: &Pool, out: &mut Out<'_>) -> Vec<Datafile> {
     in_order(documents, out, |index, (path, value), text| {
         key(index, &path, text);
         let start = text.len();
@@ -131,11 +132,14 @@ fn documents(
     })
 }
 
+/// Takes a text, and says whether more is wanted.
+type Out<'o> = dyn FnMut(&[u8]) -> bool + Send + 'o;
+
 /// Encodes things side by side, and puts their texts out one after the other. Not all of them are in memory at once: while
 /// some are encoded, those before are put out.
 fn in_order<T: Send, U: Send>(
     things: Vec<T>,
-    out: &mut (dyn FnMut(&[u8]) + Send),
+    out: &mut Out<'_>,
     encode: impl Fn(usize, T, &mut Vec<u8>) -> U + Sync,
 ) -> Vec<U> {
     let mut encoded = Vec::with_capacity(things.len());
@@ -155,10 +159,13 @@ fn in_order<T: Send, U: Send>(
             let things: Vec<U> = things.collect();
             (text, things)
         };
-        let ((), next) = rayon::join(
-            || texts.iter().for_each(|text| out(text)),
+        let (is_wanted, next) = rayon::join(
+            || texts.iter().all(|text| out(text)),
             || chunks.into_par_iter().map(chunk).collect::<Vec<_>>(),
         );
+        if !is_wanted {
+            return encoded;
+        }
         texts.clear();
         for (text, things) in next {
             texts.push(text);

@@ -69,7 +69,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         };
         // The path is in the tables; everything else is looked for.
         let named = arguments.text("path").map(|path| {
-            let file = view.index.file(path).filter(|file| files.binary_search(file).is_ok());
+            let file = view.file(path).filter(|file| files.binary_search(file).is_ok());
             file.into_iter().collect::<Vec<_>>()
         });
         let mut considered = Ok(());

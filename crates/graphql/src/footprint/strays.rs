@@ -82,8 +82,7 @@ impl Search<'_> {
     }
 
     fn target(&mut self, target: &Value, type_: TypeId) {
-        let Some(file) = target.as_str().and_then(|text| self.view.index.file(text.split('$').next()?))
-        else {
+        let Some(file) = target.as_str().and_then(|text| self.view.file(text.split('$').next()?)) else {
             return;
         };
         let name = self.view.index.schema_of(file).map(|id| self.view.index.schema_name(id));

@@ -1,6 +1,6 @@
 //! `qontract peer validator`: the arguments of qontract-validator, its records on stdout.
 
-use qontract_bundle::{Pool, load};
+use qontract_bundle::{Pool, load_from};
 use qontract_diagnostics::shown;
 use qontract_validate::peer::{self, Record};
 
@@ -10,9 +10,9 @@ use crate::printer::Printer;
 
 pub fn run(arguments: &PeerValidator, printer: &Printer) -> anyhow::Result<Exit> {
     let PeerValidator { only_errors, bundle: path } = arguments;
-    let bytes = std::fs::read(path)
+    let mut file = std::fs::File::open(path)
         .map_err(|error| UsageError(format!("cannot read `{}`: {error}", path.display())))?;
-    let bundle = load(&bytes, &Pool::default())?;
+    let bundle = load_from(&mut file, &Pool::default())?;
     for path in peer::unchecked(&bundle) {
         printer
             .note(&format!("WARNING: {} names a schema but cannot be read, and is not checked", shown(path)));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use qontract_bundle::{Layout, Pool, load};
+use qontract_bundle::{Layout, Pool, load_from};
 use qontract_diagnostics::record::records;
 use qontract_diagnostics::render::{self, Colour};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources};
@@ -47,8 +47,8 @@ fn find(
     let path = PathBuf::from(what);
     let pool = Pool::default();
     if path.is_file() {
-        let bytes = std::fs::read(&path).with_context(|| format!("cannot read `{what}`"))?;
-        let bundle = load(&bytes, &pool).map_err(|error| {
+        let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{what}`"))?;
+        let bundle = load_from(&mut file, &pool).map_err(|error| {
             let error = anyhow::Error::new(error);
             UsageError(format!("`{what}` is not a bundle: {error:#}"))
         })?;
