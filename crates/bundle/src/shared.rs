@@ -6,11 +6,11 @@
 //! good, so nothing large may be shared.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread::LocalKey;
 
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 /// Hashes what is shared.
 pub static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
@@ -24,8 +24,8 @@ pub trait Handle: Clone {
 /// How many things a thread remembers.
 const REMEMBERED: usize = 1024;
 
-/// What a thread found last.
-pub type Recent<T> = RefCell<Vec<Option<T>>>;
+/// What a thread found last, and the hash of each: who looks for another need not look at it.
+pub type Recent<T> = RefCell<Vec<Option<(u64, T)>>>;
 
 /// The one thing for which `is` holds; `hash` is its hash, and `make` makes it if there is none.
 pub fn one<T: Handle + 'static>(
@@ -37,21 +37,21 @@ pub fn one<T: Handle + 'static>(
     recent.with_borrow_mut(|recent| {
         recent.resize(REMEMBERED, None);
         let slot = &mut recent[usize::try_from(hash % REMEMBERED as u64).unwrap_or(0)];
-        if let Some(known) = slot
+        if let Some((other, known)) = slot
+            && *other == hash
             && is(known)
         {
             return known.clone();
         }
         let found = table.lock().unwrap_or_else(PoisonError::into_inner).one(hash, is, make);
-        slot.insert(found).clone()
+        slot.insert((hash, found)).1.clone()
     })
 }
 
 /// All that there is.
 pub struct Table<T> {
-    /// By hash.
-    known: HashMap<u64, Vec<T>, RandomState>,
-    count: usize,
+    /// With their hashes.
+    known: HashTable<(u64, T)>,
     /// How many there were after the last look for those that nobody has any more.
     swept: usize,
 }
@@ -61,33 +61,24 @@ const FEW: usize = 4096;
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { known: HashMap::default(), count: 0, swept: 0 }
+        Self { known: HashTable::new(), swept: 0 }
     }
 }
 
 impl<T: Handle> Table<T> {
     fn one(&mut self, hash: u64, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> T {
-        if self.count >= FEW.max(2 * self.swept) {
+        if self.known.len() >= FEW.max(2 * self.swept) {
             self.sweep();
         }
-        let alike = self.known.entry(hash).or_default();
-        if let Some(known) = alike.iter().find(|known| is(known)) {
-            return known.clone();
-        }
-        let made = make();
-        alike.push(made.clone());
-        self.count += 1;
-        made
+        let found = |(other, known): &(u64, T)| *other == hash && is(known);
+        let entry = self.known.entry(hash, found, |(hash, _)| *hash).or_insert_with(|| (hash, make()));
+        entry.get().1.clone()
     }
 
     fn sweep(&mut self) {
-        self.known.retain(|_, alike| {
-            alike.retain(|known| known.holders() > 1);
-            !alike.is_empty()
-        });
-        self.known.shrink_to(2 * self.known.len());
-        self.count = self.known.values().map(Vec::len).sum();
-        self.swept = self.count;
+        self.known.retain(|(_, known)| known.holders() > 1);
+        self.known.shrink_to(2 * self.known.len(), |(hash, _)| *hash);
+        self.swept = self.known.len();
     }
 }
 
@@ -109,7 +100,7 @@ mod tests {
             // A hash that does not tell them apart well.
             let hash = text.len() as u64;
             let found: Arc<str> = table.one(hash, |known: &Arc<str>| **known == *text, || text.into());
-            (found, table.count)
+            (found, table.known.len())
         };
         let (kept, _) = one("kept");
         for number in 0..3 * FEW {

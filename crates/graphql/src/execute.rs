@@ -7,24 +7,27 @@ mod again;
 mod complete;
 mod lists;
 mod places;
+mod rows;
 mod scalar;
 mod trail;
 
 use qontract_bundle::Value;
 
 use crate::arguments::Arguments;
+use crate::columns::Found;
 use crate::failure::{Code, Failure};
 use crate::limits::Limits;
 use crate::meta;
-use crate::plan::{FieldPlan, Plan, Read, SelectionId, What};
+use crate::plan::{FieldPlan, Form, Plan, Read, SelectionId, What};
 use crate::provenance::Provenance;
-use crate::schema::{Resolver, Schema, TypeId};
+use crate::schema::{Resolver, Scalar, Schema, TypeId};
 use crate::sink::Sink;
 use crate::source::{Many, Raw, Resolved, Source, View};
 use crate::touched::Touched;
 use crate::variables::Variables;
 use again::Again;
 use places::Places;
+use rows::Rows;
 use trail::{Origin, Path, Place};
 
 /// How many objects are written between two looks at the clock of whoever asked.
@@ -80,6 +83,7 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: Record) -> Outcome<S> {
         seen: vec![false; view.index.schema_count()],
         places: Places::new(plan),
         again: Again::new(plan),
+        rows: Rows::new(plan),
         arguments: (0..plan.argument_sets).map(|_| None).collect(),
         scratch: Vec::new(),
         until_look_up: LOOK_UP,
@@ -132,6 +136,7 @@ struct Executor<'a, S> {
     seen: Vec<bool>,
     places: Places,
     again: Again,
+    rows: Rows,
     /// Per number of arguments: their values, once they were needed.
     arguments: Vec<Option<std::rc::Rc<Arguments>>>,
     scratch: Vec<u8>,
@@ -182,6 +187,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         let Task { plan, view, .. } = self.task;
         let map = view.map(source);
         let places = map.map(|map| self.places.of(plan, selection, map.keys()));
+        let columns = self.rows.of(selection, view, source);
         let selection = &plan.selections[selection];
         self.out.begin_object();
         let mut schema_noted = false;
@@ -191,6 +197,15 @@ impl<'a, S: Sink> Executor<'a, S> {
                 schema_noted = true;
             }
             self.out.key(&field.key, &field.encoded_key);
+            let found = columns.as_ref().and_then(|(fields, row)| fields[number].as_ref()?.at(*row));
+            if let (Some(Found::Text(text)), Form::Scalar(Scalar::String)) = (found, &field.form) {
+                self.out.encoded(text);
+                continue;
+            }
+            if let Some(Found::File(file)) = found {
+                self.field(selection.type_, field, Ok(Resolved::One(Source::File(file))), place)?;
+                continue;
+            }
             let held = match (&field.read, map, &places) {
                 (Read::Key(_), Some(map), Some(places)) => {
                     map.at(places[number]).map_or(Raw::Absent, Raw::Value)
@@ -200,23 +215,25 @@ impl<'a, S: Sink> Executor<'a, S> {
                 (Read::Schema, ..) => view.raw(source, "$schema"),
                 (Read::Nothing, ..) => Raw::Absent,
             };
-            self.field(selection.type_, field, Held { source, raw: held }, place)?;
+            let resolved = self.resolve(selection.type_, field, Held { source, raw: held });
+            self.field(selection.type_, field, resolved, place)?;
         }
         self.out.end_object();
         Ok(if selection.fields.is_empty() { Written::EmptyObject } else { Written::Something })
     }
 
+    /// Writes what a field holds, or `null` where it may be.
     fn field(
         &mut self,
         type_: TypeId,
         field: &'a FieldPlan,
-        held: Held<'a>,
+        resolved: Result<Resolved<'a>, Failure>,
         place: Place<'_>,
     ) -> Result<(), Stop> {
         let path = Path::key(place.path, &field.key);
         let mark = self.out.mark();
         let recorded = self.recorded();
-        let written = match self.resolve(type_, field, held) {
+        let written = match resolved {
             Ok(resolved) => {
                 let origin = self.origin_of(type_, field, &place.origin);
                 self.complete(type_, field, resolved, Place { path: Some(&path), origin })

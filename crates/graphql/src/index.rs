@@ -3,6 +3,7 @@
 use qontract_bundle::{Bundle, Map, Value};
 use rayon::prelude::*;
 
+use crate::columns::Columns;
 use crate::leads::Leads;
 use crate::schema::{BackReference, Schema};
 
@@ -27,9 +28,12 @@ pub struct Index {
     schema_names: Vec<Box<str>>,
     schema_of: Vec<Option<u32>>,
     files_of: Vec<Vec<FileId>>,
+    /// Where a datafile is among those of its schema.
+    rows: Vec<u32>,
     /// Per back-reference of the schema: who points at a path.
     pointing: Vec<HashMap<Box<str>, Vec<FileId>>>,
     leads: Leads,
+    columns: Columns,
 }
 
 impl Index {
@@ -44,8 +48,10 @@ impl Index {
             schema_names: Vec::new(),
             schema_of: Vec::with_capacity(bundle.datafiles().len()),
             files_of: Vec::new(),
+            rows: Vec::with_capacity(bundle.datafiles().len()),
             pointing: Vec::new(),
             leads: Leads::new(bundle.datafiles().len()),
+            columns: Columns::default(),
         };
         for (id, datafile) in (0..).zip(bundle.datafiles()) {
             index.roots.push(datafile.document.value.as_map().cloned());
@@ -57,12 +63,12 @@ impl Index {
                 None => index.add_schema(name),
             });
             index.schema_of.push(known);
-            if let Some(known) = known {
-                index.files_of[known as usize].push(id);
+            let files = known.map(|known| &mut index.files_of[known as usize]);
+            index.rows.push(files.as_ref().map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)));
+            if let Some(files) = files {
+                files.push(id);
             }
         }
-        // Now, so that no request waits for it.
-        bundle.place("");
         let (pointing, resources) = rayon::join(
             || {
                 schema
@@ -71,7 +77,11 @@ impl Index {
                     .map(|reference| index.pointing_by(bundle, reference))
                     .collect()
             },
-            || (0..).zip(bundle.resources()).map(|(id, resource)| (resource.path.clone(), id)).collect(),
+            || {
+                // Now, so that no request waits for it.
+                bundle.place("");
+                (0..).zip(bundle.resources()).map(|(id, resource)| (resource.path.clone(), id)).collect()
+            },
         );
         Self { resources, pointing, ..index }
     }
@@ -115,6 +125,16 @@ impl Index {
     /// Where the references that were followed lead.
     pub fn leads(&self) -> &Leads {
         &self.leads
+    }
+
+    /// Fields that long lists asked for.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// Where a datafile is among [those of its schema](Self::files_of).
+    pub fn row(&self, file: FileId) -> usize {
+        self.rows[file as usize] as usize
     }
 
     /// The resource at `path`.

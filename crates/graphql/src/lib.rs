@@ -28,6 +28,7 @@
 mod answer;
 mod arguments;
 mod cache;
+mod columns;
 mod cost;
 mod document;
 mod engine;

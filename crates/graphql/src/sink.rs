@@ -20,6 +20,8 @@ pub trait Sink {
     }
     /// Writes a value again that stands there. Only who has offsets is asked.
     fn repeat(&mut self, _written: Range<usize>) {}
+    /// A text that is JSON already. Only who has offsets is asked.
+    fn encoded(&mut self, _text: &[u8]) {}
     /// `null`
     fn null(&mut self);
     /// `true` or `false`
@@ -77,6 +79,10 @@ impl Sink for Bytes {
 
     fn repeat(&mut self, written: Range<usize>) {
         self.0.extend_from_within(written);
+    }
+
+    fn encoded(&mut self, text: &[u8]) {
+        self.0.extend_from_slice(text);
     }
 
     fn null(&mut self) {

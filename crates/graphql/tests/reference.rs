@@ -19,6 +19,7 @@ use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_testkit::{Scratch, example, public_schemas};
 use serde_json::{Map, Value, json};
 use support::compare::Both;
+use support::dice::Dice;
 use support::queries::Queries;
 use support::world;
 
@@ -33,6 +34,24 @@ proptest! {
         for _ in 0..8 {
             let (query, variables) = queries.request();
             both.check(&query, &variables);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The second time a long list is asked for, its fields are laid side by side; the third time they are.
+    #[test]
+    fn long_lists_are_the_same_each_time(seed: u64) {
+        let both = Both::new(&world::bundle_of(&mut Dice::new(seed), [300, 260, 3]));
+        let confs = both.reference.confs.clone();
+        let mut queries = Queries::new(&confs, seed, 2);
+        let plain = ["{ others_v1 { path name number peer { name } } }", "{ things_v1 { name one_string one_int other { name } } }"];
+        let plain = plain.map(|query| (query.to_owned(), Map::new()));
+        for (query, variables) in plain.into_iter().chain(std::iter::repeat_with(|| queries.request()).take(6)) {
+            let answers = [(); 3].map(|()| both.check(&query, &variables));
+            assert_eq!(answers[0], answers[2]);
         }
     }
 }

@@ -12,16 +12,21 @@ pub fn confs() -> Value {
 /// The text of a bundle made from a number.
 pub fn bundle(seed: u64) -> Vec<u8> {
     let mut dice = Dice::new(seed);
+    let counts = [dice.below(6), dice.below(4), dice.below(4)];
+    bundle_of(&mut dice, counts)
+}
+
+/// The same with so many things, others and shapes.
+pub fn bundle_of(dice: &mut Dice, [things, others, shapes]: [usize; 3]) -> Vec<u8> {
     let confs = confs();
     let mut data = Map::new();
-    let (things, others, shapes) = (dice.below(6), dice.below(4), dice.below(4));
     for (count, type_, schema, folder) in [
         (things, "Thing_v1", "/w/thing-1.yml", "t"),
         (others, "Other_v1", "/w/other-1.yml", "o"),
         (shapes, "Square_v1", "/w/shape-1.yml", "s"),
     ] {
         for number in 0..count {
-            let mut file = object(&mut dice, &confs, type_, 0);
+            let mut file = object(dice, &confs, type_, 0);
             file["$schema"] = json!(schema);
             data.insert(format!("/{folder}/{number}.yml"), file);
         }

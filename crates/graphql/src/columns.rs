@@ -1,0 +1,177 @@
+//! Fields of all datafiles of a schema, side by side.
+//!
+//! A long list reads the same few fields of each of its datafiles, and these are all over memory: most of its time went by in
+//! waiting for them. A field that long lists ask for again is copied into a column: texts as the answer has them, one after the
+//! other, and references as the datafiles they lead to.
+//!
+//! **Invariant:** a column says what the datafiles say, or nothing; whoever finds nothing asks the datafile.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use qontract_bundle::{Value, json::JavaScript};
+
+use crate::index::FileId;
+use crate::source::{Resolved, Source};
+
+/// All columns of a bundle together have at most so many bytes.
+const MOST_BYTES: usize = 16 << 20;
+
+/// The columns of a bundle, made as they are asked for.
+#[derive(Debug, Default)]
+pub struct Columns(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// By the number of a schema and a key.
+    slots: HashMap<(u32, Box<str>), Slot>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Slot {
+    /// Somebody asked once. Many ask only once, and a column takes longer to make than to do without.
+    Asked,
+    Made(Arc<Column>),
+    /// There is no room for it.
+    Refused,
+}
+
+/// A field of all datafiles of a schema, in their order.
+#[derive(Debug, Default)]
+pub struct Column {
+    cells: Vec<Cell>,
+    texts: Vec<u8>,
+}
+
+/// What a datafile has in a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cell {
+    /// A text, as JSON.
+    Text(u32, u32),
+    /// A reference that leads to this datafile.
+    File(FileId),
+    /// Something else, or nothing.
+    Other,
+}
+
+/// What a column says of a datafile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'c> {
+    /// A text, as JSON.
+    Text(&'c [u8]),
+    /// A reference that leads to this datafile.
+    File(FileId),
+}
+
+impl Columns {
+    /// The column of a schema's key, if it is asked for again; `read` tells what each datafile holds there.
+    pub fn get<'a>(
+        &self,
+        schema: u32,
+        key: &str,
+        read: impl IntoIterator<Item = Option<Resolved<'a>>>,
+    ) -> Option<Arc<Column>> {
+        let slot = (schema, Box::from(key));
+        {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match kept.slots.get(&slot) {
+                Some(Slot::Made(column)) => return Some(Arc::clone(column)),
+                Some(Slot::Refused) => return None,
+                Some(Slot::Asked) => {}
+                None => {
+                    kept.slots.insert(slot, Slot::Asked);
+                    return None;
+                }
+            }
+        }
+        // Whoever else asks meanwhile makes it too: nobody waits.
+        let made = Column::of(read).map(Arc::new);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = made.as_ref().map_or(0, |column| column.bytes());
+        let has_room = kept.bytes + bytes <= MOST_BYTES;
+        let made = made.filter(|_| has_room);
+        let before = kept.slots.insert(slot, made.clone().map_or(Slot::Refused, Slot::Made));
+        if made.is_some() && !matches!(before, Some(Slot::Made(_))) {
+            kept.bytes += bytes;
+        }
+        made
+    }
+}
+
+impl Column {
+    /// The column of what datafiles hold; none if it would be too large.
+    fn of<'a>(read: impl IntoIterator<Item = Option<Resolved<'a>>>) -> Option<Self> {
+        let mut column = Self::default();
+        for held in read {
+            let cell = match held {
+                Some(Resolved::One(Source::File(file))) => Cell::File(file),
+                Some(Resolved::One(Source::Value(Value::Str(text)))) => column.text(text)?,
+                _ => Cell::Other,
+            };
+            column.cells.push(cell);
+        }
+        column.texts.shrink_to_fit();
+        Some(column)
+    }
+
+    fn text(&mut self, text: &str) -> Option<Cell> {
+        let start = u32::try_from(self.texts.len()).ok()?;
+        JavaScript(&mut self.texts).str(text);
+        let end = u32::try_from(self.texts.len()).ok()?;
+        (self.texts.len() <= MOST_BYTES).then_some(Cell::Text(start, end))
+    }
+
+    /// What it says of the datafile in this row.
+    pub fn at(&self, row: usize) -> Option<Found<'_>> {
+        match *self.cells.get(row)? {
+            Cell::Text(start, end) => {
+                let place: Range<usize> = start as usize..end as usize;
+                Some(Found::Text(&self.texts[place]))
+            }
+            Cell::File(file) => Some(Found::File(file)),
+            Cell::Other => None,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.cells.capacity() * size_of::<Cell>() + self.texts.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(text: &Value) -> Option<Resolved<'_>> {
+        Some(Resolved::One(Source::Value(text)))
+    }
+
+    #[test]
+    fn a_column_is_made_when_it_is_asked_for_again() {
+        let columns = Columns::default();
+        let (text, number) = (Value::str("a \"b\""), Value::Int(1));
+        let rows = || [held(&text), Some(Resolved::One(Source::File(7))), held(&number), None, Some(Resolved::Null)];
+        assert!(columns.get(0, "name", rows()).is_none());
+        let column = columns.get(0, "name", rows()).expect("asked before");
+        assert_eq!(column.at(0), Some(Found::Text(b"\"a \\\"b\\\"\"")));
+        assert_eq!(column.at(1), Some(Found::File(7)));
+        assert_eq!((column.at(2), column.at(3), column.at(4), column.at(5)), (None, None, None, None));
+        let again = columns.get(0, "name", std::iter::empty()).expect("made before");
+        assert!(Arc::ptr_eq(&column, &again));
+        assert!(columns.get(1, "name", rows()).is_none(), "another schema is another column");
+    }
+
+    #[test]
+    fn what_has_no_room_is_not_made() {
+        let columns = Columns::default();
+        let large = Value::Str("x".repeat(MOST_BYTES / 2).into());
+        for (key, fits) in [("a", true), ("b", false), ("c", false)] {
+            assert!(columns.get(0, key, [held(&large)]).is_none());
+            assert_eq!(columns.get(0, key, [held(&large)]).is_some(), fits, "{key}");
+        }
+        let larger = Value::Str("x".repeat(MOST_BYTES).into());
+        assert!(Column::of([held(&larger)]).is_none());
+    }
+}
