@@ -53,11 +53,14 @@ impl Index {
             leads: Leads::new(bundle.datafiles().len()),
             columns: Columns::default(),
         };
-        for (id, datafile) in (0..).zip(bundle.datafiles()) {
-            index.roots.push(datafile.document.value.as_map().cloned());
+        // Side by side, as each waits for memory.
+        let documents = bundle.datafiles().par_iter().map(|datafile| &*datafile.document);
+        let tops: Vec<_> =
+            documents.map(|document| (document.value.as_map().cloned(), document.schema())).collect();
+        for (id, (datafile, (root, name))) in (0..).zip(bundle.datafiles().iter().zip(tops)) {
+            index.roots.push(root);
             index.paths.push_str(&datafile.path);
             index.ends.push(index.paths.len());
-            let name = datafile.document.schema();
             let known = name.map(|name| match index.schemas.get(name) {
                 Some(known) => *known,
                 None => index.add_schema(name),

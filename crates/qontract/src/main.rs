@@ -29,7 +29,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     let arguments = as_peer(std::env::args_os().collect());
-    spare_memory(&arguments);
     cli::know(integrations::known(&arguments));
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -48,24 +47,6 @@ fn main() -> std::process::ExitCode {
         Exit::of(&error)
     });
     exit.into()
-}
-
-/// Huge pages are for those who hold whole bundles and answer from them: they are faster there, and cost a fifth more memory. The
-/// others would only pay, so this comes before anything else takes memory.
-fn spare_memory(arguments: &[OsString]) {
-    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
-    let serves = match words.next() {
-        Some("serve") => true,
-        Some("peer") => words.next() == Some("server"),
-        _ => false,
-    };
-    #[cfg(target_os = "linux")]
-    if !serves {
-        // Where it cannot be refused, they are used.
-        let _ = rustix::thread::disable_transparent_huge_pages(true);
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = serves;
 }
 
 /// The command line with a peer's name in front (`qontract-bundler …`) turned into `qontract peer bundler …`.
