@@ -152,7 +152,8 @@ mod tests {
     fn a_column_is_made_when_it_is_asked_for_again() {
         let columns = Columns::default();
         let (text, number) = (Value::str("a \"b\""), Value::Int(1));
-        let rows = || [held(&text), Some(Resolved::One(Source::File(7))), held(&number), None, Some(Resolved::Null)];
+        let rows =
+            || [held(&text), Some(Resolved::One(Source::File(7))), held(&number), None, Some(Resolved::Null)];
         assert!(columns.get(0, "name", rows()).is_none());
         let column = columns.get(0, "name", rows()).expect("asked before");
         assert_eq!(column.at(0), Some(Found::Text(b"\"a \\\"b\\\"\"")));

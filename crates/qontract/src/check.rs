@@ -11,21 +11,28 @@ use qontract_validate::{Options, locate, validate};
 use rayon::prelude::*;
 
 /// What checking a data repo finds, after `outcome` came of bundling it: files that could not be read are not missed.
-pub fn rules(repo: &Repo, outcome: &Outcome, formats: Formats) -> Vec<Diagnostic> {
+fn rules(repo: &Repo, outcome: &Outcome, options: Options) -> Vec<Diagnostic> {
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
     let built = outcome.built.as_ref();
     let mut findings = match built.or(outcome.partial.as_ref()) {
-        Some(bundle) => validate(bundle, &Options { layout: repo.layout().clone(), formats, unread }),
+        Some(bundle) => validate(bundle, &Options { layout: repo.layout().clone(), unread, ..options }),
         None => Vec::new(),
     };
     locate(&mut findings, repo);
     findings
 }
 
-/// The same, and what only the texts of the files tell.
+/// The errors that checking a data repo finds.
+pub fn errors(repo: &Repo, outcome: &Outcome) -> Vec<Diagnostic> {
+    let mut findings = rules(repo, outcome, Options { only_errors: true, ..Options::default() });
+    findings.retain(Diagnostic::is_error);
+    findings
+}
+
+/// Everything that checking it finds, and what only the texts of the files tell.
 pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
-    let mut findings = rules(repo, outcome, formats);
+    let mut findings = rules(repo, outcome, Options { formats, ..Options::default() });
     findings.extend(scalars(repo)?);
     Ok(findings)
 }

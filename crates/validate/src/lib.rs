@@ -15,6 +15,7 @@ mod links;
 mod names;
 pub mod pattern;
 pub mod peer;
+mod quick;
 mod rules;
 pub mod schema;
 mod spans;
@@ -46,6 +47,8 @@ pub struct Options {
     pub formats: Formats,
     /// Files of the data repo that could not be read: what refers to them is not wrong for that.
     pub unread: BTreeSet<String>,
+    /// Whether only errors are wanted: what takes long and can only warn is left out then.
+    pub only_errors: bool,
 }
 
 /// What every rule knows.
@@ -94,7 +97,8 @@ pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     };
     let mut findings = rules::schemas::check(&cx);
     findings.extend(rules::files::check(&cx));
-    let links = cx.links();
+    // What is wrong is told only if something is.
+    let links = if quick::all_right(&cx) { Vec::new() } else { cx.links() };
     let broken = rules::references::check(&cx, &links);
     // A reference that is wrong is told once, by what it leads to: its own form is part of that.
     let places: BTreeSet<_> =
@@ -103,7 +107,9 @@ pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     findings.extend(broken);
     findings.extend(rules::unique::check(&cx, &links));
     findings.extend(rules::resources::check(&cx));
-    findings.extend(rules::resources::unused(&cx));
+    if !options.only_errors {
+        findings.extend(rules::resources::unused(&cx));
+    }
     findings.extend(rules::graphql::check(&cx));
     findings.extend(rules::match_schema::check(&cx));
     findings.extend(rules::synthetic::check(&cx));

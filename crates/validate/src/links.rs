@@ -58,9 +58,17 @@ pub struct Item<'b> {
 }
 
 struct Links<'b> {
-    bundle: &'b Bundle,
-    types: &'b Types,
+    reader: Reader<'b>,
     found: Vec<Link<'b>>,
+}
+
+/// What it takes to understand a leaf.
+#[derive(Clone, Copy)]
+pub struct Reader<'b> {
+    /// Where references lead.
+    pub bundle: &'b Bundle,
+    /// The types of the data.
+    pub types: &'b Types,
 }
 
 /// All links of a datafile.
@@ -70,7 +78,7 @@ pub fn of<'b>(
     types: &'b Types,
     datafile: &'b Datafile,
 ) -> Vec<Link<'b>> {
-    let mut links = Links { bundle, types, found: Vec::new() };
+    let mut links = Links { reader: Reader { bundle, types }, found: Vec::new() };
     let schema = datafile.document.schema().filter(|schema| !schema.is_empty());
     walk::walk(&datafile.document.value, schema, guide, types, &mut links);
     links.found
@@ -91,15 +99,14 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
             self.push(path, at, What::Resource(resource));
         }
         if let Some(Step::Key("$ref")) = path.last() {
-            let expects = at.schema.and_then(|schema| schema.tree().get("$schemaRef"));
-            self.push(path, at, What::Reference { to: value, expects });
+            self.push(path, at, What::Reference { to: value, expects: expected(at) });
         }
         if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
-            let type_name = self.unique_in(type_, &field.name);
+            let type_name = self.reader.unique_in(type_, &field.name);
             self.push(path, at, What::Unique { type_name, field: &field.name, value: text(value) });
         }
         if let [list @ .., Step::Index(index), Step::Key(key)] = path
-            && let Some(item) = self.item_of(key, value, at, parent)
+            && let Some(item) = self.reader.item_of(key, value, at, parent)
         {
             let (identifier, type_, seen_by_peer) = item;
             let mut fields: Vec<&str> = type_.context_unique_fields().map(|field| &*field.name).collect();
@@ -115,17 +122,24 @@ impl<'b> Links<'b> {
     fn push(&mut self, path: &[Step<'b>], at: At<'b, &'b Value>, what: What<'b>) {
         self.found.push(Link { pointer: pointer(path), what, schema_path: at.schema_path });
     }
+}
 
+/// What the schema says about the target of a reference.
+pub fn expected<'b>(at: At<'b, &'b Value>) -> Option<&'b Value> {
+    at.schema.and_then(|schema| schema.tree().get("$schemaRef"))
+}
+
+impl<'b> Reader<'b> {
     /// The type among whose objects a field is unique: the interface, if that marks the field too.
-    fn unique_in(&self, type_: &'b Type, field: &str) -> &'b str {
+    pub fn unique_in(self, type_: &'b Type, field: &str) -> &'b str {
         let interface = type_.interface.as_deref().and_then(|name| self.types.get(name));
         let marks = |interface: &&Type| interface.field(field).is_some_and(|field| field.is_unique);
         interface.filter(marks).map_or(&type_.name, |interface| &interface.name)
     }
 
     /// The identifier of a list item that this leaf of it tells, its own or that of the file it refers to.
-    fn item_of(
-        &self,
+    pub fn item_of(
+        self,
         key: &str,
         value: &'b Value,
         at: At<'b, &'b Value>,
@@ -148,7 +162,7 @@ impl<'b> Links<'b> {
 }
 
 /// A value as text that is equal for equal values.
-fn text(value: &Value) -> String {
+pub fn text(value: &Value) -> String {
     let mut text = Vec::new();
     json::write_python(value, &mut text);
     String::from_utf8_lossy(&text).into_owned()

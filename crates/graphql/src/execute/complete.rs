@@ -50,7 +50,8 @@ impl<'a, S: Sink> Executor<'a, S> {
         place: Place<'_>,
     ) -> Result<Written, Stop> {
         self.out.begin_list();
-        if let (Form::Object(selection), Many::Files(files), Some(_)) = (&field.form, many, self.out.offset()) {
+        if let (Form::Object(selection), Many::Files(files), Some(_)) = (&field.form, many, self.out.offset())
+        {
             self.rows.open(self.task.plan, *selection, self.task.view, files);
         }
         let mut kept = 0;

@@ -52,6 +52,7 @@ impl Rows {
     pub fn of(&self, selection: SelectionId, view: View<'_>, source: Source<'_>) -> Option<(Fields, usize)> {
         let open = self.0[selection].as_ref()?;
         let Source::File(file) = source else { return None };
-        (view.index.schema_of(file) == Some(open.schema)).then(|| (Rc::clone(&open.fields), view.index.row(file)))
+        (view.index.schema_of(file) == Some(open.schema))
+            .then(|| (Rc::clone(&open.fields), view.index.row(file)))
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, store};
-use qontract_diagnostics::{Diagnostic, Report, Severity, counted};
+use qontract_diagnostics::{Report, Severity, counted};
 use qontract_validate::schema::Formats;
 
 use crate::check;
@@ -56,8 +56,7 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         let told = if strict {
             check::everything(repo, &outcome, Formats::Ignored)?
         } else {
-            let found = check::rules(repo, &outcome, Formats::Ignored).into_iter();
-            found.filter(Diagnostic::is_error).collect()
+            check::errors(repo, &outcome)
         };
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {

@@ -1,0 +1,160 @@
+//! Whether links are all right, without telling what is wrong with them.
+//!
+//! Nearly all data is: this looks at the same things as [`references`] and [`unique`](crate::rules::unique), and writes down nothing that
+//! only a finding needs. **Invariant:** if it says yes, those rules find nothing; if it says no, they may find nothing all the same.
+
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+
+use foldhash::fast::RandomState;
+use qontract_bundle::walk::{self, At, Child, Step, Tree as _, Visited, Visitor};
+use qontract_bundle::{Datafile, Value};
+use rayon::prelude::*;
+
+use crate::Context;
+use crate::links::{self, Reader};
+use crate::rules::references;
+
+/// Whether no link of any datafile is wrong.
+pub fn all_right(cx: &Context<'_>) -> bool {
+    let hasher = RandomState::default();
+    let files = cx.bundle.datafiles().par_iter().map(|file| unique_values(cx, &hasher, file));
+    let unique: Option<Vec<Vec<u64>>> = files.collect();
+    let Some(unique) = unique else { return false };
+    let mut unique: Vec<u64> = unique.into_iter().flatten().collect();
+    unique.par_sort_unstable();
+    are_different(&unique)
+}
+
+/// The hashes of the values in a datafile that must be the only ones; none if a link of it is wrong.
+fn unique_values<'b>(cx: &Context<'b>, hasher: &RandomState, file: &'b Datafile) -> Option<Vec<u64>> {
+    let reader = Reader { bundle: cx.bundle, types: cx.types };
+    let mut look = Look { cx, reader, hasher, unique: Vec::new(), items: Vec::new(), wrong: false };
+    let schema = file.document.schema().filter(|schema| !schema.is_empty());
+    walk::walk(&file.document.value, schema, cx.guide, cx.types, &mut look);
+    look.items.sort_unstable();
+    (!look.wrong && are_different(&look.items)).then_some(look.unique)
+}
+
+fn are_different(sorted: &[u64]) -> bool {
+    sorted.is_sorted_by(|one, next| one < next)
+}
+
+struct Look<'a, 'b> {
+    cx: &'a Context<'b>,
+    reader: Reader<'b>,
+    hasher: &'a RandomState,
+    unique: Vec<u64>,
+    /// What tells the items of lists apart, with the list.
+    items: Vec<u64>,
+    wrong: bool,
+}
+
+impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
+    fn item(
+        &mut self,
+        _: Visited<'_, 'b, 'b, &'b Value, &'b Value>,
+        _: &[Child<'b, 'b, &'b Value, &'b Value>],
+    ) {
+    }
+
+    fn leaf(&mut self, leaf: Visited<'_, 'b, 'b, &'b Value, &'b Value>, parent: Option<At<'b, &'b Value>>) {
+        let Visited { path, value, at } = leaf;
+        if let Some(resource) = value.text().filter(|_| at.names_resource()) {
+            self.wrong |= self.cx.bundle.resource(resource).is_none();
+        }
+        if let Some(Step::Key("$ref")) = path.last() {
+            let within = at.schema_path.unwrap_or_default();
+            self.wrong |= references::broken(self.cx, value, links::expected(at), within).is_some();
+        }
+        if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
+            let mut hash = self.hasher.build_hasher();
+            (self.reader.unique_in(type_, &field.name), &field.name).hash(&mut hash);
+            match value {
+                Value::Str(text) => text.hash(&mut hash),
+                other => links::text(other).hash(&mut hash),
+            }
+            self.unique.push(hash.finish());
+        }
+        if let [list @ .., Step::Index(_), Step::Key(key)] = path
+            && let Some((identifier, ..)) = self.reader.item_of(key, value, at, parent)
+        {
+            let mut hash = self.hasher.build_hasher();
+            identifier.hash(&mut hash);
+            for step in list {
+                match step {
+                    Step::Key(key) => key.hash(&mut hash),
+                    Step::Index(index) => index.hash(&mut hash),
+                }
+            }
+            self.items.push(hash.finish());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Names;
+    use crate::rules::unique;
+    use crate::schema::{Checker, Formats};
+    use qontract_bundle::types::Types;
+    use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
+    use std::collections::BTreeSet;
+
+    /// Whether links are all right, and how much the rules find.
+    fn looked_at(bundle: &serde_json::Value) -> (bool, usize) {
+        let bundle = load(bundle.to_string().as_bytes(), &Pool::default()).expect("a bundle");
+        let (types, guide) = (Types::read(&bundle.graphql().value), crate::guide(&bundle));
+        let (checker, layout, unread) =
+            (Checker::new(&bundle, Formats::default()), Layout::default(), BTreeSet::new());
+        let (names, bundle, types) = (Names(&layout), &bundle, &types);
+        let cx = Context { bundle, types, guide: &guide, names, checker: &checker, unread: &unread };
+        let links = cx.links();
+        let found = references::check(&cx, &links).len() + unique::check(&cx, &links).len();
+        (all_right(&cx), found)
+    }
+
+    /// Where every text and every list below a value is.
+    fn parts(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(map) => {
+                for (key, value) in map {
+                    parts(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+                }
+            }
+            serde_json::Value::Array(items) => {
+                found.push(at.to_owned());
+                for (index, item) in items.iter().enumerate() {
+                    parts(item, &format!("{at}/{index}"), found);
+                }
+            }
+            serde_json::Value::String(_) => found.push(at.to_owned()),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn what_is_all_right_has_no_findings() {
+        let repo = Repo::directory(qontract_testkit::example(), Layout::default());
+        let bundle =
+            build(&repo, Stamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
+        let bundle: serde_json::Value = serde_json::from_slice(&bundle.to_vec()).expect("JSON");
+        assert_eq!(looked_at(&bundle), (true, 0));
+        let mut all = Vec::new();
+        parts(&bundle["data"], "/data", &mut all);
+        let texts: Vec<&str> = all.iter().filter_map(|at| bundle.pointer(at)?.as_str()).collect();
+        let mut wrong = 0;
+        for (number, at) in all.iter().enumerate().step_by(29) {
+            let mut changed = bundle.clone();
+            match changed.pointer_mut(at).expect("a part") {
+                // An item again, or another text of the data.
+                serde_json::Value::Array(items) => items.extend(items.first().cloned()),
+                text => *text = texts[(number * 31) % texts.len()].into(),
+            }
+            let (right, found) = looked_at(&changed);
+            assert!(!right || found == 0, "{at}: {found} findings");
+            wrong += usize::from(!right);
+        }
+        assert!(wrong > 10, "only {wrong} changes did any harm");
+    }
+}
