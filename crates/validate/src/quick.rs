@@ -155,6 +155,6 @@ mod tests {
             assert!(!right || found == 0, "{at}: {found} findings");
             wrong += usize::from(!right);
         }
-        assert!(wrong > 10, "only {wrong} changes did any harm");
+        assert!(wrong > 5, "only {wrong} changes did any harm");
     }
 }
