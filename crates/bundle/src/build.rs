@@ -9,6 +9,7 @@ mod datafiles;
 mod encode;
 mod facts;
 mod graphql;
+mod memory;
 mod resources;
 mod schemas;
 
@@ -17,11 +18,15 @@ use std::collections::BTreeSet;
 use qontract_diagnostics::{Diagnostic, Span, code};
 use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Value as Yaml};
 
+use crate::digest::Sha256;
 use crate::json;
 use crate::model::{Bundle, Pool, Stamp};
-use crate::repo::{self, Bytes, File, Listing, MOST_BYTES, Names, Repo, RepoError};
+use crate::repo::{self, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::types::Types;
 use crate::value::Value;
+use memory::{Found, Unread};
+
+pub use memory::Memory;
 
 /// What came of a data repo.
 #[derive(Debug)]
@@ -38,6 +43,26 @@ pub struct Outcome {
 ///
 /// **Invariant:** the bytes depend on the files and the stamp alone, not on the order of directories or threads.
 pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoError> {
+    make(repo, stamp, pool, None)
+}
+
+/// The same, with what is remembered of the last time.
+pub fn build_again(
+    repo: &Repo,
+    stamp: Stamp,
+    pool: &Pool,
+    memory: &mut Memory,
+) -> Result<Outcome, RepoError> {
+    make(repo, stamp, pool, Some(memory))
+}
+
+fn make(
+    repo: &Repo,
+    stamp: Stamp,
+    pool: &Pool,
+    mut memory: Option<&mut Memory>,
+) -> Result<Outcome, RepoError> {
+    let begun = memory.as_ref().map(|memory| memory.now());
     let layout = repo.layout();
     let mut findings = Vec::new();
 
@@ -51,25 +76,53 @@ pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoErro
     let types = graphql.as_ref().map(Types::read).unwrap_or_default();
     let schemas = schemas::read(repo.list(&layout.schemas, Names::Documents)?, &mut findings);
 
-    let data = datafiles::read(repo.list(&layout.data, Names::Documents)?, &schemas, &types, &mut findings);
+    if let Some(memory) = &mut memory {
+        memory.stand_on(ground(repo, graphql.as_ref(), &schemas));
+    }
+    let listing = repo.list(&layout.data, Names::Documents)?;
+    let known_datafiles =
+        memory.as_deref_mut().map(|memory| std::mem::take(&mut memory.datafiles)).unwrap_or_default();
+    let ways = datafiles::Ways { known: &known_datafiles, begun, guide: &schemas.guide(), types: &types };
+    let data = datafiles::read(listing, &ways, &mut findings);
     let resources = match repo.list(&layout.resources, Names::All) {
         // The one part that a data repo may do without.
         Err(RepoError::Missing { .. }) => Listing::default(),
         other => other?,
     };
-    let resources = resources::read(resources, &data.backrefs, &mut findings);
+    let known = memory.as_deref_mut().map(|memory| std::mem::take(&mut memory.resources)).unwrap_or_default();
+    let resources = resources::read(resources, &known, begun, &data.backrefs(), &mut findings);
+    let all_known = data.is(&known_datafiles) && resources::are(&resources, &known);
 
     let Some(graphql) = graphql else {
         return Ok(Outcome { built: None, partial: None, findings });
     };
-    let mut patches = data.patches;
-    let datafiles = datafiles::identify(data.documents, &data.listed, &schemas, &types, &mut patches);
-    let parts = encode::Parts { datafiles, stamp, graphql, resources, schemas: schemas.patched(&patches) };
-    let built = encode::encode(parts, pool);
+    let (datafiles, patches) = data.identified(&schemas, &types);
+    let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
+    let last = memory.as_ref().and_then(|memory| memory.last.as_ref());
+    let built = match last.filter(|last| all_known && last.stamp == stamp) {
+        Some(last) => last.clone(),
+        None => {
+            let schemas = schemas.patched(&patches);
+            encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool)
+        }
+    };
+    if let Some(memory) = memory {
+        memory.resources = resources::kept(&built, sights);
+        memory.datafiles = data.kept();
+        memory.last = Some(built.clone());
+    }
     if findings.iter().any(Diagnostic::is_error) {
         return Ok(Outcome { built: None, partial: Some(built), findings });
     }
     Ok(Outcome { built: Some(built), partial: None, findings })
+}
+
+/// What the walk over datafiles depends on, besides themselves.
+fn ground(repo: &Repo, graphql: Option<&Value>, schemas: &schemas::Schemas) -> Sha256 {
+    let mut types = Vec::new();
+    json::write_python(graphql.unwrap_or(&Value::Null), &mut types);
+    let place = format!("{repo:?}");
+    Sha256::of_parts([place.as_bytes(), b"\0", &types, b"\0", schemas.sums()])
 }
 
 /// What a YAML value says, or `None` if JSON cannot hold it.
@@ -82,20 +135,30 @@ pub fn value_of(node: Node<'_>) -> Option<Value> {
 }
 
 /// Reads and parses a YAML file. `None` if it has no content or an error.
-fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Vec<u8>)> {
-    let bytes = match file.read() {
-        Ok(Bytes::Whole(bytes)) => bytes.into_owned(),
-        Ok(Bytes::TooLarge(size)) => {
+fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Sha256)> {
+    match memory::look::<()>(file, None, None) {
+        Ok(Found::New(bytes, sum, _)) => Some((parse_bytes(file, &bytes, findings)?, sum)),
+        Ok(Found::Kept(_)) => None,
+        Err(unread) => {
+            findings.push(unread_file(file, &unread));
+            None
+        }
+    }
+}
+
+fn unread_file(file: &File, unread: &Unread) -> Diagnostic {
+    match unread {
+        Unread::TooLarge(size) => {
             let message = format!("the file has {size} bytes, more than the {MOST_BYTES} allowed");
-            findings.push(Diagnostic::new(code::YAML_SIZE, message).in_file(&file.name));
-            return None;
+            Diagnostic::new(code::YAML_SIZE, message).in_file(&file.name)
         }
-        Err(error) => {
-            findings.push(repo::unreadable(&file.name, &error.to_string()));
-            return None;
-        }
-    };
-    let parsed = read(file, &bytes);
+        Unread::Failed(error) => repo::unreadable(&file.name, &error.to_string()),
+    }
+}
+
+/// Parses the bytes of a YAML file. `None` if it has no content or an error.
+fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Option<YamlDocument> {
+    let parsed = read(file, bytes);
     let empty = match &parsed.document {
         Some(document) => document.root().value() == Yaml::Null,
         None => !parsed.findings.iter().any(Diagnostic::is_error),
@@ -106,7 +169,7 @@ fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, V
             .push(Diagnostic::new(code::EMPTY_FILE, "the file is empty and is left out").in_file(&file.name));
         return None;
     }
-    Some((parsed.document?, bytes))
+    parsed.document
 }
 
 /// YAML, or strictly JSON if the file's name says so.
@@ -162,8 +225,8 @@ pub(crate) struct Patches {
 }
 
 impl Patches {
-    fn merge(&mut self, other: Patches) {
-        self.properties.extend(other.properties);
-        self.roots.extend(other.roots);
+    fn merge(&mut self, other: &Patches) {
+        self.properties.extend(&other.properties);
+        self.roots.extend(&other.roots);
     }
 }

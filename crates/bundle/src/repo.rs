@@ -6,8 +6,10 @@ mod revision;
 use std::borrow::Cow;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use qontract_diagnostics::{Diagnostic, Sources, code};
+use rayon::prelude::*;
 
 pub use revision::{GitError, Revision, head_stamp};
 
@@ -88,6 +90,34 @@ enum Content {
     OnDisk(PathBuf),
     InMemory(Vec<u8>),
     TooLarge(u64),
+}
+
+/// How a file looks from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// Its device and its number there.
+    pub place: (u64, u64),
+    /// How many bytes it has.
+    pub size: u64,
+    /// When its content and when anything about it changed, in nanoseconds since 1970.
+    pub times: (i128, i128),
+}
+
+impl Sight {
+    /// How coarse the times of files may be, and by how much the clock that writes them may be slow.
+    const COARSE: Duration = Duration::from_secs(2);
+
+    /// Whether a file that looked so when it was read after `begun` is the same as long as it looks so: if it was
+    /// written shortly before, it can be written again and look the same.
+    pub fn is_settled(&self, begun: SystemTime) -> bool {
+        let Some(late) =
+            begun.checked_sub(Self::COARSE).and_then(|late| late.duration_since(UNIX_EPOCH).ok())
+        else {
+            return false;
+        };
+        let late = i128::try_from(late.as_nanos()).unwrap_or(0);
+        self.times.0 < late && self.times.1 < late
+    }
 }
 
 /// What came of reading a file.
@@ -179,7 +209,7 @@ impl Repo {
             Tree::Places => directory::list(Path::new(name), None, name, names)?,
             Tree::Revision(revision) => revision.list(name, names)?,
         };
-        listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+        listing.files.par_sort_by(|a, b| a.path.cmp(&b.path));
         Ok(listing)
     }
 
@@ -204,6 +234,26 @@ impl Sources for Repo {
 }
 
 impl File {
+    /// How it looks, if it is on disk and looks tell anything there.
+    #[cfg(unix)]
+    pub fn sight(&self) -> Option<Sight> {
+        use std::os::unix::fs::MetadataExt as _;
+        let Content::OnDisk(path) = &self.content else { return None };
+        let about = std::fs::metadata(path).ok()?;
+        let time = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Some(Sight {
+            place: (about.dev(), about.ino()),
+            size: about.size(),
+            times: (time(about.mtime(), about.mtime_nsec()), time(about.ctime(), about.ctime_nsec())),
+        })
+    }
+
+    /// How it looks, if it is on disk and looks tell anything there.
+    #[cfg(not(unix))]
+    pub fn sight(&self) -> Option<Sight> {
+        None
+    }
+
     /// Its bytes.
     pub fn read(&self) -> io::Result<Bytes<'_>> {
         match &self.content {

@@ -1,6 +1,8 @@
 //! The datafiles of the data repo.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Node, Value as Yaml};
@@ -8,109 +10,191 @@ use rayon::prelude::*;
 
 use super::Patches;
 use super::convert::Converter;
+use super::encode::Named;
 use super::facts::{self, Facts};
-use super::schemas::{Schema, Schemas};
+use super::memory::{self, Found, Kept, Known};
+use super::schemas::{Schema, SchemaId, Schemas};
 use crate::digest::Sha256;
-use crate::model::Backref;
+use crate::model::{Backref, Document};
 use crate::repo::{File, Listing};
 use crate::types::Types;
 use crate::value::{Map, Value};
 use crate::walk::{Guide, Tree as _};
 
-/// What all datafiles say.
-#[derive(Default)]
-pub struct Data {
-    /// Documents by path, sorted.
-    pub documents: Vec<(String, Value)>,
-    /// Where resources are named, by resource.
-    pub backrefs: BTreeMap<String, Vec<Backref>>,
-    /// Datafiles that stand in lists.
-    pub listed: BTreeSet<String>,
-    /// Schemas of list items.
-    pub patches: Patches,
+/// What it takes to read datafiles.
+#[derive(Clone, Copy)]
+pub struct Ways<'a> {
+    /// What the last build made of them.
+    pub known: &'a Known<Read>,
+    /// When this build began, if it is to be remembered.
+    pub begun: Option<SystemTime>,
+    pub guide: &'a Guide<'a, Schema<'a>>,
+    pub types: &'a Types,
 }
 
-struct One {
-    path: String,
-    document: Option<(Value, Option<String>, Facts)>,
+/// What a datafile says by itself.
+#[derive(Debug)]
+pub struct Read {
+    said: Option<Said>,
     findings: Vec<Diagnostic>,
 }
 
+#[derive(Debug)]
+struct Said {
+    value: Value,
+    schema: Option<String>,
+    facts: Facts,
+    /// The value with its identifier, if it has one, and the `properties` of its schema.
+    identified: OnceLock<Option<(Value, Option<SchemaId>)>>,
+    /// What became of it in a bundle: without and with its identifier.
+    documents: [OnceLock<Arc<Document>>; 2],
+}
+
+/// What all datafiles say.
+pub struct Data {
+    /// By path, sorted.
+    files: Vec<(String, Kept<Read>)>,
+}
+
 /// Reads, parses, walks and converts all datafiles.
-pub fn read(listing: Listing, schemas: &Schemas, types: &Types, findings: &mut Vec<Diagnostic>) -> Data {
+pub fn read(listing: Listing, ways: &Ways<'_>, findings: &mut Vec<Diagnostic>) -> Data {
     findings.extend(listing.findings);
     let files: Vec<File> =
         listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
-    let guide = schemas.guide();
-    let all: Vec<One> = files.par_iter().map(|file| one(file, &guide, types)).collect();
-    let mut data = Data::default();
-    // In the order of paths, so that back-references are too.
-    for One { path, document, findings: found } in all {
-        findings.extend(found);
-        let Some((document, schema, facts)) = document else { continue };
-        let Facts { backrefs, listed, additions: _, patches } = facts;
-        for (resource, jsonpath) in backrefs {
-            let datafile_schema = schema.clone().unwrap_or_default();
-            data.backrefs.entry(resource).or_default().push(Backref {
-                path: path.clone(),
-                datafile_schema,
-                jsonpath,
-            });
+    let all: Vec<_> = files.into_par_iter().map(|file| (one(&file, ways), file.path)).collect();
+    let mut data = Data { files: Vec::with_capacity(all.len()) };
+    for (read, path) in all {
+        match read {
+            Ok(kept) => {
+                findings.extend(kept.what.findings.iter().cloned());
+                data.files.push((path, kept));
+            }
+            Err(finding) => findings.push(*finding),
         }
-        data.listed.extend(listed);
-        data.patches.merge(patches);
-        data.documents.push((path, document));
     }
     data
 }
 
-fn one<'s>(file: &File, guide: &'s Guide<'s, Schema<'s>>, types: &'s Types) -> One {
-    let mut findings = Vec::new();
-    let path = file.path.clone();
-    let Some((document, bytes)) = super::parse(file, &mut findings) else {
-        return One { path, document: None, findings };
-    };
-    let Yaml::Map(map) = document.root().value() else {
-        findings.push(super::not_a_map(file, &document));
-        return One { path, document: None, findings };
-    };
-    let schema = match map.get("$schema").map(Node::value) {
-        Some(Yaml::Str(schema)) if !schema.is_empty() => Some(schema),
-        _ => None,
-    };
-    let mut facts = facts::of(document.root(), schema, guide, types);
-    let checksum = Value::str(&Sha256::of(&bytes).to_string());
-    facts.additions.add(document.root().id(), "$file_sha256sum", checksum);
-    let mut found = Vec::new();
-    let mut converter = Converter { additions: &facts.additions, findings: &mut found };
-    let value = converter.value(document.root());
-    findings.extend(found.into_iter().map(|finding| finding.in_file(&file.name)));
-    One { path, document: Some((value, schema.map(str::to_owned), facts)), findings }
+fn one(file: &File, ways: &Ways<'_>) -> Result<Kept<Read>, Box<Diagnostic>> {
+    match memory::look(file, ways.known.get(&file.path), ways.begun) {
+        Ok(Found::Kept(kept)) => Ok(kept),
+        Ok(Found::New(bytes, sum, sight)) => {
+            Ok(Kept { sight, sum, what: Arc::new(Read::of(file, &bytes, sum, ways)) })
+        }
+        Err(unread) => Err(Box::new(super::unread_file(file, &unread))),
+    }
 }
 
-/// Gives the datafiles that stand in lists their identifiers, and their schemas the field for it.
-pub fn identify(
-    documents: Vec<(String, Value)>,
-    listed: &BTreeSet<String>,
-    schemas: &Schemas,
-    types: &Types,
-    patches: &mut Patches,
-) -> Vec<(String, Value)> {
-    let mut identified = Vec::with_capacity(documents.len());
-    for (path, document) in documents {
-        let identifier = listed.contains(&path).then(|| file_identifier(&document, schemas, types)).flatten();
-        let (Some(identifier), Value::Map(map)) = (identifier, &document) else {
-            identified.push((path, document));
-            continue;
-        };
-        let schema = map.get("$schema").and_then(Value::as_str).and_then(|schema| schemas.get(schema));
-        if let Some(properties) = schema.and_then(|schema| schema.get("properties")) {
-            patches.properties.insert(properties.id());
-        }
-        let Value::Map(map) = document else { continue };
-        identified.push((path, Value::Map(map.with("__identifier", Value::str(&identifier)))));
+impl Read {
+    fn of(file: &File, bytes: &[u8], sum: Sha256, ways: &Ways<'_>) -> Self {
+        let mut findings = Vec::new();
+        let said = Said::of(file, bytes, sum, ways, &mut findings);
+        Self { said, findings }
     }
-    identified
+}
+
+impl Said {
+    fn of(
+        file: &File,
+        bytes: &[u8],
+        sum: Sha256,
+        ways: &Ways<'_>,
+        findings: &mut Vec<Diagnostic>,
+    ) -> Option<Self> {
+        let document = super::parse_bytes(file, bytes, findings)?;
+        let Yaml::Map(map) = document.root().value() else {
+            findings.push(super::not_a_map(file, &document));
+            return None;
+        };
+        let schema = match map.get("$schema").map(Node::value) {
+            Some(Yaml::Str(schema)) if !schema.is_empty() => Some(schema),
+            _ => None,
+        };
+        let (mut facts, mut additions) = facts::of(document.root(), schema, ways.guide, ways.types);
+        additions.add(document.root().id(), "$file_sha256sum", Value::str(&sum.to_string()));
+        let mut found = Vec::new();
+        let mut converter = Converter { additions: &additions, findings: &mut found };
+        let value = converter.value(document.root());
+        findings.extend(found.into_iter().map(|finding| finding.in_file(&file.name)));
+        facts.shrink();
+        let schema = schema.map(str::to_owned);
+        Some(Self { value, schema, facts, identified: OnceLock::new(), documents: Default::default() })
+    }
+
+    /// The value with its identifier, and where that is described.
+    fn identified(&self, schemas: &Schemas, types: &Types) -> Option<&(Value, Option<SchemaId>)> {
+        let identify = || {
+            let identifier = file_identifier(&self.value, schemas, types)?;
+            let Value::Map(map) = &self.value else { return None };
+            let schema = map.get("$schema").and_then(Value::as_str).and_then(|schema| schemas.get(schema));
+            let properties = schema.and_then(|schema| schema.get("properties")).map(Schema::id);
+            Some((Value::Map(map.with("__identifier", Value::str(&identifier))), properties))
+        };
+        self.identified.get_or_init(identify).as_ref()
+    }
+}
+
+impl Data {
+    fn said(&self) -> impl Iterator<Item = (&str, &Said)> {
+        self.files.iter().filter_map(|(path, kept)| Some((path.as_str(), kept.what.said.as_ref()?)))
+    }
+
+    /// Where resources are named, by resource, in the order of paths.
+    pub fn backrefs(&self) -> HashMap<&str, Vec<Backref>> {
+        let mut backrefs: HashMap<&str, Vec<Backref>> = HashMap::new();
+        for (path, said) in self.said() {
+            for (resource, jsonpath) in &said.facts.backrefs {
+                backrefs.entry(resource).or_default().push(Backref {
+                    path: path.to_owned(),
+                    datafile_schema: said.schema.clone().unwrap_or_default(),
+                    jsonpath: jsonpath.clone(),
+                });
+            }
+        }
+        backrefs
+    }
+
+    /// The documents, by path; those that stand in lists have their identifiers, and their schemas get the field for it.
+    pub fn identified(&self, schemas: &Schemas, types: &Types) -> (Vec<Named<'_>>, Patches) {
+        let listed: HashSet<&str> =
+            self.said().flat_map(|(_, said)| said.facts.listed.iter().map(|path| &**path)).collect();
+        let all: Vec<_> = self
+            .files
+            .par_iter()
+            .filter_map(|(path, kept)| {
+                let said = kept.what.said.as_ref()?;
+                let [plain, with_identifier] = &said.documents;
+                let identified =
+                    listed.contains(path.as_str()).then(|| said.identified(schemas, types)).flatten();
+                Some(match identified {
+                    None => (Named { path, value: said.value.clone(), made: Some(plain) }, None),
+                    Some((value, properties)) => {
+                        (Named { path, value: value.clone(), made: Some(with_identifier) }, *properties)
+                    }
+                })
+            })
+            .collect();
+        let mut patches = Patches::default();
+        for (_, said) in self.said() {
+            patches.merge(&said.facts.patches);
+        }
+        let (named, properties): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        patches.properties.extend(properties.into_iter().flatten());
+        (named, patches)
+    }
+
+    /// Whether these are the known ones, and no others.
+    pub fn is(&self, known: &Known<Read>) -> bool {
+        let is_known = |(path, kept): &(String, Kept<Read>)| {
+            known.get(path).is_some_and(|known| Arc::ptr_eq(&known.what, &kept.what))
+        };
+        self.files.len() == known.len() && self.files.iter().all(is_known)
+    }
+
+    /// What is remembered for the next build.
+    pub fn kept(self) -> Known<Read> {
+        self.files.into_iter().collect()
+    }
 }
 
 /// The identifier of a whole datafile, if its type has identifying fields and the file any of them.

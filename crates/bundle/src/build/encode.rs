@@ -1,14 +1,14 @@
 //! Values → the bundle in memory, and its bytes.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use super::resources::RawResource;
+use super::resources::{RawResource, RawText};
 use crate::digest::{Hasher, Sha256};
 use crate::json::{write_python, write_python_str};
-use crate::model::{Backref, Bundle, Datafile, Places, Pool, Resource, Stamp};
+use crate::model::{Backref, Bundle, Datafile, Document, Places, Pool, Resource, Stamp};
 use crate::value::Value;
 
 /// How many documents one task encodes.
@@ -17,17 +17,25 @@ const CHUNK: usize = 128;
 /// How many tasks there are at a time.
 const CHUNKS: usize = 16;
 
+/// A document and its path.
+pub struct Named<'a> {
+    pub path: &'a str,
+    pub value: Value,
+    /// Where the document is kept that is made of it.
+    pub made: Option<&'a OnceLock<Arc<Document>>>,
+}
+
 /// Everything a bundle holds, before it is encoded.
-pub struct Parts {
-    pub datafiles: Vec<(String, Value)>,
+pub struct Parts<'a> {
+    pub datafiles: Vec<Named<'a>>,
     pub stamp: Stamp,
     pub graphql: Value,
-    pub resources: Vec<RawResource>,
+    pub resources: Vec<RawResource<'a>>,
     pub schemas: Vec<(String, Value)>,
 }
 
 /// Names what it holds and puts it together.
-pub fn encode(parts: Parts, pool: &Pool) -> Bundle {
+pub fn encode(parts: Parts<'_>, pool: &Pool) -> Bundle {
     let Parts { datafiles, stamp, graphql, resources, schemas } = parts;
     let mut hasher = Hasher::default();
     let mut out = |text: &[u8]| {
@@ -42,18 +50,23 @@ pub fn encode(parts: Parts, pool: &Pool) -> Bundle {
         out(&middle(&stamp, &text));
         infallible(pool.document(Sha256::of(&text), || Ok(graphql)))
     };
-    let resources = in_order(resources, &mut out, |index, raw: RawResource, text| {
-        key(index, &raw.path, text);
+    let resources = in_order(resources, &mut out, |index, raw: RawResource<'_>, text| {
+        key(index, raw.path(), text);
         let start = text.len();
-        let RawResource { path, content, sha256sum, schema, backrefs } = raw;
-        let (path, content, sha256sum) = (path.into(), content.into(), sha256sum.into());
-        let schema = schema.map(Into::into);
-        let unnamed = Resource { path, content, sha256sum, schema, backrefs, digest: Sha256::of(b"") };
+        let unnamed = match raw.text {
+            RawText::Kept(resource) => {
+                write_resource(resource, text);
+                return Arc::clone(resource);
+            }
+            RawText::New(unnamed) => unnamed,
+        };
         write_resource(&unnamed, text);
         let digest = Resource::digest_of(&unnamed.path, &text[start..]);
         infallible(pool.resource(digest, || Ok(Resource { digest, ..unnamed })))
     });
     out(BEHIND_RESOURCES);
+    let schemas: Vec<Named<'_>> =
+        schemas.iter().map(|(path, value)| Named { path, value: value.clone(), made: None }).collect();
     let schemas = documents(schemas, pool, &mut out);
     out(CLOSING);
     let (sha, places) = (hasher.finish(), Places::new());
@@ -122,12 +135,16 @@ fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
     }
 }
 
-fn documents(documents: Vec<(String, Value)>, pool: &Pool, out: &mut Out<'_>) -> Vec<Datafile> {
-    in_order(documents, out, |index, (path, value), text| {
-        key(index, &path, text);
+fn documents(documents: Vec<Named<'_>>, pool: &Pool, out: &mut Out<'_>) -> Vec<Datafile> {
+    in_order(documents, out, |index, Named { path, value, made }, text| {
+        key(index, path, text);
         let start = text.len();
         write_python(&value, text);
-        let document = infallible(pool.document(Sha256::of(&text[start..]), || Ok(value)));
+        let make = || infallible(pool.document(Sha256::of(&text[start..]), || Ok(value.clone())));
+        let document = match made {
+            Some(made) => Arc::clone(made.get_or_init(make)),
+            None => make(),
+        };
         Datafile { path: Arc::from(path), document }
     })
 }

@@ -15,31 +15,44 @@ use crate::value::{Map, Value};
 use crate::walk::{self, At, Child, Guide, Place, Shape, Step, Tree, Visited, Visitor};
 
 /// What the walk found.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Facts {
     /// Resources that the file names, with the place.
     pub backrefs: Vec<(String, String)>,
     /// Datafiles that stand in lists of the file.
-    pub listed: Vec<String>,
-    /// The identifiers of list items.
-    pub additions: Additions,
+    pub listed: Vec<Box<str>>,
     /// Schemas of the list items that got one.
     pub patches: Patches,
 }
 
-/// Walks the datafile `root` that names `schema`.
+impl Facts {
+    /// Gives spare room back: facts are kept.
+    pub fn shrink(&mut self) {
+        self.backrefs.shrink_to_fit();
+        self.listed.shrink_to_fit();
+    }
+}
+
+/// What finds the facts.
+#[derive(Default)]
+struct Finder {
+    facts: Facts,
+    additions: Additions,
+}
+
+/// Walks the datafile `root` that names `schema`; also returns the identifiers of its list items.
 pub fn of<'s, 'd: 's>(
     root: Node<'d>,
     schema: Option<&'d str>,
     guide: &'s Guide<'s, Schema<'s>>,
     types: &'s Types,
-) -> Facts {
-    let mut facts = Facts::default();
-    walk::walk(root, schema, guide, types, &mut facts);
-    facts
+) -> (Facts, Additions) {
+    let mut finder = Finder::default();
+    walk::walk(root, schema, guide, types, &mut finder);
+    (finder.facts, finder.additions)
 }
 
-impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Facts {
+impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Finder {
     fn item(
         &mut self,
         item: Visited<'_, 's, 'd, Schema<'s>, Node<'d>>,
@@ -50,7 +63,7 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Facts {
             let identifies = at.field.is_some_and(Field::identifies) && *key != "$ref";
             match value.shape() {
                 Shape::Str("") if *key == "$ref" => {}
-                Shape::Str(path) if *key == "$ref" => self.listed.push(path.to_owned()),
+                Shape::Str(path) if *key == "$ref" => self.facts.listed.push(path.into()),
                 // A reference is taken by its path; other maps and lists identify nothing.
                 Shape::Map if identifies => {
                     let reference = value.get("$ref").map(Tree::shape);
@@ -69,12 +82,12 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for Facts {
 
     fn leaf(&mut self, leaf: Visited<'_, 's, 'd, Schema<'s>, Node<'d>>, _parent: Option<At<'s, Schema<'s>>>) {
         if let Some(text) = leaf.value.text().filter(|text| !text.is_empty() && leaf.at.names_resource()) {
-            self.backrefs.push((text.to_owned(), jsonpath(leaf.path)));
+            self.facts.backrefs.push((text.to_owned(), jsonpath(leaf.path)));
         }
     }
 }
 
-impl Facts {
+impl Finder {
     /// Gives a list item its identifier, and its schema the field for it.
     fn identify<'s>(&mut self, item: Node<'_>, at: At<'s, Schema<'s>>, fields: &[&str]) {
         let (nothing, mut findings) = (Additions::default(), Vec::new());
@@ -84,7 +97,7 @@ impl Facts {
         let identifier = identifier(Map::new(chosen));
         self.additions.add(item.id(), "__identifier", Value::str(&identifier));
         let Some(schema) = at.schema.map(Place::tree) else { return };
-        let patches = &mut self.patches;
+        let patches = &mut self.facts.patches;
         if let Some(properties) = schema.get("properties") {
             patches.properties.insert(properties.id());
         } else {

@@ -1,31 +1,58 @@
 //! The resources of the data repo.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use qontract_diagnostics::{Diagnostic, code};
 use rayon::prelude::*;
 
+use super::memory::{self, Found, Kept, Known, Unread};
 use crate::digest::Sha256;
-use crate::model::Backref;
-use crate::repo::{Bytes, File, Listing, MOST_BYTES, unreadable};
+use crate::model::{Backref, Bundle, Resource};
+use crate::repo::{File, Listing, MOST_BYTES, Sight, unreadable};
 
 /// A resource before it is encoded.
-pub struct RawResource {
-    pub path: String,
-    pub content: String,
-    pub sha256sum: String,
-    pub schema: Option<String>,
-    pub backrefs: Vec<Backref>,
+pub struct RawResource<'a> {
+    pub text: RawText<'a>,
+    /// How its file looked, and the digest of its bytes.
+    pub sight: Option<Sight>,
+    pub sum: Sha256,
+}
+
+/// What a resource is.
+pub enum RawText<'a> {
+    /// What it was.
+    Kept(&'a Arc<Resource>),
+    /// Another one, which has no digest yet.
+    New(Resource),
+}
+
+impl RawResource<'_> {
+    /// Its path.
+    pub fn path(&self) -> &str {
+        match &self.text {
+            RawText::Kept(resource) => &resource.path,
+            RawText::New(resource) => &resource.path,
+        }
+    }
 }
 
 /// Reads all resources.
-pub fn read(
+pub fn read<'a>(
     listing: Listing,
-    backrefs: &BTreeMap<String, Vec<Backref>>,
+    known: &'a Known<Resource>,
+    begun: Option<SystemTime>,
+    backrefs: &HashMap<&str, Vec<Backref>>,
     findings: &mut Vec<Diagnostic>,
-) -> Vec<RawResource> {
+) -> Vec<RawResource<'a>> {
     findings.extend(listing.findings);
-    let results: Vec<_> = listing.files.par_iter().map(|file| one(file, backrefs)).collect();
+    let one = |file: &File| {
+        let known = known.get(&file.path);
+        let found = memory::look(file, known, begun).map_err(|unread| unread_resource(file, &unread))?;
+        one(file, found, known, backrefs.get(file.path.as_str()).map_or(&[], Vec::as_slice))
+    };
+    let results: Vec<_> = listing.files.par_iter().map(one).collect();
     let mut resources = Vec::with_capacity(results.len());
     for result in results {
         match result {
@@ -36,23 +63,67 @@ pub fn read(
     resources
 }
 
-fn one(file: &File, backrefs: &BTreeMap<String, Vec<Backref>>) -> Result<RawResource, Box<Diagnostic>> {
-    let bytes = match file.read() {
-        Ok(Bytes::Whole(bytes)) => bytes.into_owned(),
-        Ok(Bytes::TooLarge(size)) => {
-            let message = format!("the resource has {size} bytes, more than the {MOST_BYTES} allowed");
-            return Err(Box::new(Diagnostic::new(code::RESOURCE_SIZE, message).in_file(&file.name)));
+fn one<'a>(
+    file: &File,
+    found: Found<Resource>,
+    known: Option<&'a Kept<Resource>>,
+    backrefs: &[Backref],
+) -> Result<RawResource<'a>, Box<Diagnostic>> {
+    let empty = Sha256::of(b"");
+    let (text, sight, sum) = match (found, known) {
+        (Found::New(bytes, sum, sight), _) => {
+            let content = String::from_utf8(bytes).map_err(|error| {
+                let message = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
+                Box::new(Diagnostic::new(code::RESOURCE_ENCODING, message).in_file(&file.name))
+            })?;
+            let schema = schema_of(&file.path, &content).map(Into::into);
+            let (path, sha256sum) = (file.path.as_str().into(), sum.to_string().into());
+            let backrefs = backrefs.to_vec();
+            let resource =
+                Resource { path, content: content.into(), sha256sum, schema, backrefs, digest: empty };
+            (RawText::New(resource), sight, sum)
         }
-        Err(error) => return Err(Box::new(unreadable(&file.name, &error.to_string()))),
+        (Found::Kept(Kept { sight, sum, .. }), Some(kept)) if kept.what.backrefs == backrefs => {
+            (RawText::Kept(&kept.what), sight, sum)
+        }
+        (Found::Kept(Kept { sight, sum, what }), _) => {
+            let Resource { path, content, sha256sum, schema, .. } = &*what;
+            let resource = Resource {
+                path: path.clone(),
+                content: content.clone(),
+                sha256sum: sha256sum.clone(),
+                schema: schema.clone(),
+                backrefs: backrefs.to_vec(),
+                digest: empty,
+            };
+            (RawText::New(resource), sight, sum)
+        }
     };
-    let sha256sum = Sha256::of(&bytes).to_string();
-    let content = String::from_utf8(bytes).map_err(|error| {
-        let message = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
-        Box::new(Diagnostic::new(code::RESOURCE_ENCODING, message).in_file(&file.name))
-    })?;
-    let schema = schema_of(&file.path, &content).map(str::to_owned);
-    let backrefs = backrefs.get(&file.path).cloned().unwrap_or_default();
-    Ok(RawResource { path: file.path.clone(), content, sha256sum, schema, backrefs })
+    Ok(RawResource { text, sight, sum })
+}
+
+fn unread_resource(file: &File, unread: &Unread) -> Box<Diagnostic> {
+    Box::new(match unread {
+        Unread::TooLarge(size) => {
+            let message = format!("the resource has {size} bytes, more than the {MOST_BYTES} allowed");
+            Diagnostic::new(code::RESOURCE_SIZE, message).in_file(&file.name)
+        }
+        Unread::Failed(error) => unreadable(&file.name, &error.to_string()),
+    })
+}
+
+/// Whether these are the known ones, and no others.
+pub fn are(resources: &[RawResource<'_>], known: &Known<Resource>) -> bool {
+    resources.len() == known.len() && resources.iter().all(|one| matches!(one.text, RawText::Kept(_)))
+}
+
+/// What is remembered for the next build: the resources of a bundle, and how their files looked.
+pub fn kept(bundle: &Bundle, looks: Vec<(Option<Sight>, Sha256)>) -> Known<Resource> {
+    let resources = bundle.resources.iter().zip(looks);
+    let kept = resources.map(|(resource, (sight, sum))| {
+        (resource.path.to_string(), Kept { sight, sum, what: Arc::clone(resource) })
+    });
+    kept.collect()
 }
 
 /// The schema that a YAML resource names: the first line `$schema: ….yml`, bare and not indented.

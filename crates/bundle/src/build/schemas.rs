@@ -19,6 +19,8 @@ const METASCHEMA: &str = "/metaschema-1.json";
 pub struct Schemas {
     files: Vec<(File, Document)>,
     places: HashMap<String, u32>,
+    /// Path and digest of each, one after the other.
+    sums: Vec<u8>,
 }
 
 /// A place within a schema.
@@ -70,20 +72,21 @@ pub fn read(listing: Listing, findings: &mut Vec<Diagnostic>) -> Schemas {
         .into_par_iter()
         .map(|file| {
             let mut found = Vec::new();
-            let document = super::parse(&file, &mut found).map(|(document, _)| document);
-            if let Some(document) = &document {
+            let parsed = super::parse(&file, &mut found);
+            if let Some((document, _)) = &parsed {
                 check(&file, document, &mut found);
             }
-            (document.map(|document| (file, document)), found)
+            (parsed.map(|(document, sum)| (file, document, sum)), found)
         })
         .collect();
-    let mut schemas = Schemas { files: Vec::new(), places: HashMap::new() };
+    let mut schemas = Schemas { files: Vec::new(), places: HashMap::new(), sums: Vec::new() };
     for (file, found) in parsed {
         findings.extend(found);
-        if let Some(file) = file {
+        if let Some((file, document, sum)) = file {
             let place = u32::try_from(schemas.files.len()).expect("fewer schemas than 2^32");
-            schemas.places.insert(file.0.path.clone(), place);
-            schemas.files.push(file);
+            schemas.sums.extend([file.path.as_bytes(), b"\0", sum.as_bytes()].concat());
+            schemas.places.insert(file.path.clone(), place);
+            schemas.files.push((file, document));
         }
     }
     schemas
@@ -111,6 +114,11 @@ fn check(file: &File, document: &Document, findings: &mut Vec<Diagnostic>) {
 }
 
 impl Schemas {
+    /// What tells these schemas from others.
+    pub fn sums(&self) -> &[u8] {
+        &self.sums
+    }
+
     /// The schemas, to walk along.
     pub fn guide(&self) -> Guide<'_, Schema<'_>> {
         let schemas = (0..).zip(&self.files);

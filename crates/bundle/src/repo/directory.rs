@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use qontract_diagnostics::Diagnostic;
+use rayon::prelude::*;
 
 use super::{
     Content, File, Listing, Names, RepoError, has_hidden_part, is_hidden, link_broken, link_outside,
@@ -15,14 +16,13 @@ use super::{
 pub fn list(folder: &Path, root: Option<&Path>, name: &str, names: Names) -> Result<Listing, RepoError> {
     let boundary = boundary(folder, root, name).unwrap_or_else(|| folder.to_owned());
     let boundary = boundary.canonicalize().map_err(|_| RepoError::Missing { name: name.to_owned() })?;
-    let mut walk = Walk { boundary: &boundary, names, listing: Listing::default() };
+    let refused = |finding| Ok(Listing { files: Vec::new(), findings: vec![finding] });
     match resolve(folder, name, &boundary) {
-        Resolved::Missing => return Err(RepoError::Missing { name: name.to_owned() }),
-        Resolved::Refused(finding) => walk.listing.findings.push(finding),
-        Resolved::Real(real) if real.is_dir() => walk.folder(&real, name, "")?,
-        Resolved::Real(_) => walk.listing.findings.push(unreadable(name, "it is not a folder")),
+        Resolved::Missing => Err(RepoError::Missing { name: name.to_owned() }),
+        Resolved::Refused(finding) => refused(finding),
+        Resolved::Real(real) if real.is_dir() => Walk { boundary: &boundary, names }.folder(&real, name, ""),
+        Resolved::Real(_) => refused(unreadable(name, "it is not a folder")),
     }
-    Ok(walk.listing)
 }
 
 /// The single file at `path`.
@@ -74,16 +74,19 @@ fn resolve(path: &Path, name: &str, boundary: &Path) -> Resolved {
     }
 }
 
+/// Looks through folders, many at a time.
+#[derive(Clone, Copy)]
 struct Walk<'a> {
     boundary: &'a Path,
     names: Names,
-    listing: Listing,
 }
 
 impl Walk<'_> {
     /// Lists `folder`; `name` is how people call it, `path` how the bundle does.
-    fn folder(&mut self, folder: &Path, name: &str, path: &str) -> Result<(), RepoError> {
+    fn folder(self, folder: &Path, name: &str, path: &str) -> Result<Listing, RepoError> {
         let list = |source| RepoError::List { name: name.to_owned(), source };
+        let mut listing = Listing::default();
+        let mut folders = Vec::new();
         for entry in fs::read_dir(folder).map_err(list)? {
             let entry = entry.map_err(list)?;
             let file_name = entry.file_name();
@@ -91,31 +94,37 @@ impl Walk<'_> {
             let Some(file_name) = file_name.to_str() else {
                 let shown = format!("{name}/{}", file_name.to_string_lossy());
                 if kind.is_dir() || self.names.wants(&shown) {
-                    self.listing.findings.push(unreadable(&shown, "its name is not UTF-8"));
+                    listing.findings.push(unreadable(&shown, "its name is not UTF-8"));
                 }
                 continue;
             };
             if is_hidden(file_name) {
                 continue;
             }
-            let (name, path) = (format!("{name}/{file_name}"), format!("{path}/{file_name}"));
+            let below = |folder: &str| format!("{folder}/{file_name}");
             if kind.is_dir() {
-                self.folder(&entry.path(), &name, &path)?;
+                folders.push((entry.path(), below(name), below(path)));
             } else if !self.names.wants(file_name) {
             } else if kind.is_file() {
-                self.listing.files.push(File { path, name, content: Content::OnDisk(entry.path()) });
+                let (path, name) = (below(path), below(name));
+                listing.files.push(File { path, name, content: Content::OnDisk(entry.path()) });
             } else {
-                self.odd(&entry.path(), name, path);
+                self.odd(&entry.path(), below(name), below(path), &mut listing);
             }
         }
-        Ok(())
+        let folders = folders.par_iter().map(|(folder, name, path)| self.folder(folder, name, path));
+        for mut inner in folders.collect::<Result<Vec<_>, _>>()? {
+            listing.files.append(&mut inner.files);
+            listing.findings.append(&mut inner.findings);
+        }
+        Ok(listing)
     }
 
     /// A link, or something that is neither file nor folder.
-    fn odd(&mut self, entry: &Path, name: String, path: String) {
+    fn odd(self, entry: &Path, name: String, path: String, listing: &mut Listing) {
         let finding = match resolve(entry, &name, self.boundary) {
             Resolved::Real(real) if real.is_file() => {
-                return self.listing.files.push(File { path, name, content: Content::OnDisk(real) });
+                return listing.files.push(File { path, name, content: Content::OnDisk(real) });
             }
             Resolved::Real(real) if real.is_dir() => {
                 let target = real.strip_prefix(self.boundary).unwrap_or(&real).to_string_lossy().into_owned();
@@ -125,6 +134,6 @@ impl Walk<'_> {
             Resolved::Refused(finding) => finding,
             Resolved::Missing => unreadable(&name, "it is gone"),
         };
-        self.listing.findings.push(finding);
+        listing.findings.push(finding);
     }
 }

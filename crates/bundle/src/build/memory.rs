@@ -1,0 +1,121 @@
+//! What a build remembers for the next one: what it made of each file, and how the file looked.
+//!
+//! **Invariant:** a build that remembers makes what one does that remembers nothing. A file that looks as it did is taken to be
+//! as it was, by Git's rule: not if it was written shortly before it was read, because it can be written again within the same
+//! moment. Every other file is read; if its bytes are the same, what was made of it is used again.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use foldhash::fast::RandomState;
+
+use super::datafiles::Read;
+use crate::digest::Sha256;
+use crate::model::{Bundle, Resource};
+use crate::repo::{Bytes, File, Sight};
+
+/// What is remembered of one data repo.
+#[derive(Debug)]
+pub struct Memory {
+    clock: fn() -> SystemTime,
+    /// What everything else depends on: where the repo is, its schemas and its types.
+    ground: Option<Sha256>,
+    /// By path.
+    pub(super) datafiles: Known<Read>,
+    /// By path.
+    pub(super) resources: Known<Resource>,
+    /// What the last build made.
+    pub(super) last: Option<Bundle>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::by(SystemTime::now)
+    }
+}
+
+/// What was made of files, by path.
+pub(super) type Known<T> = HashMap<String, Kept<T>, RandomState>;
+
+/// What was made of a file.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
+    /// How the file looked, if that tells it from every other state of it.
+    pub sight: Option<Sight>,
+    /// The digest of its bytes.
+    pub sum: Sha256,
+    pub what: Arc<T>,
+}
+
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        Self { sight: self.sight, sum: self.sum, what: Arc::clone(&self.what) }
+    }
+}
+
+impl Memory {
+    /// Nothing yet. Files that changed shortly before the clock's time are not taken to be as they look.
+    pub fn by(clock: fn() -> SystemTime) -> Self {
+        Self { clock, ground: None, datafiles: Known::default(), resources: Known::default(), last: None }
+    }
+
+    pub(super) fn now(&self) -> SystemTime {
+        (self.clock)()
+    }
+
+    /// Forgets everything unless it stands on this ground.
+    pub(super) fn stand_on(&mut self, ground: Sha256) {
+        if self.ground != Some(ground) {
+            *self = Self { ground: Some(ground), ..Self::by(self.clock) };
+        }
+    }
+}
+
+/// What came of a file.
+pub(super) enum Found<T> {
+    /// What was made of it before.
+    Kept(Kept<T>),
+    /// Its bytes are new.
+    New(Vec<u8>, Sha256, Option<Sight>),
+}
+
+/// Why a file was not read.
+pub(super) enum Unread {
+    /// It has so many bytes, which is too many.
+    TooLarge(u64),
+    Failed(io::Error),
+}
+
+/// Looks at a file, and reads it if it may have changed. Without `begun`, the time before anything was read, nothing is remembered, and
+/// it is read.
+pub(super) fn look<T>(
+    file: &File,
+    known: Option<&Kept<T>>,
+    begun: Option<SystemTime>,
+) -> Result<Found<T>, Unread> {
+    // Before it is read: what is written later looks different.
+    let sight = begun.and_then(|_| file.sight());
+    if let Some(kept) = known
+        && sight.is_some()
+        && kept.sight == sight
+    {
+        return Ok(Found::Kept(kept.clone()));
+    }
+    let bytes = read(file)?;
+    let sum = Sha256::of(&bytes);
+    let sight = sight.filter(|sight| begun.is_some_and(|begun| sight.is_settled(begun)));
+    match known.filter(|kept| kept.sum == sum) {
+        Some(kept) => Ok(Found::Kept(Kept { sight, ..kept.clone() })),
+        None => Ok(Found::New(bytes, sum, sight)),
+    }
+}
+
+fn read(file: &File) -> Result<Vec<u8>, Unread> {
+    match file.read() {
+        Ok(Bytes::Whole(bytes)) => Ok(bytes.into_owned()),
+        Ok(Bytes::TooLarge(size)) => Err(Unread::TooLarge(size)),
+        Err(error) => Err(Unread::Failed(error)),
+    }
+}

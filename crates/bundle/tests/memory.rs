@@ -1,0 +1,141 @@
+//! A build that remembers the last one makes what a build does that remembers nothing.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use qontract_bundle::{Layout, Memory, Pool, Repo, Stamp, build, build_again};
+use qontract_testkit::{Chance, Scratch, example};
+
+/// The bytes of a bundle or what is wrong, and all findings.
+fn outcome(repo: &Repo, memory: Option<&mut Memory>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
+    let (stamp, pool) = (Stamp::default(), Pool::default());
+    let outcome = match memory {
+        Some(memory) => build_again(repo, stamp, &pool, memory),
+        None => build(repo, stamp, &pool),
+    };
+    let outcome = outcome.unwrap();
+    let mut findings: Vec<String> = outcome.findings.iter().map(|finding| format!("{finding:?}")).collect();
+    findings.sort();
+    (outcome.built.map(|built| built.to_vec()), outcome.partial.map(|partial| partial.to_vec()), findings)
+}
+
+#[track_caller]
+fn check(repo: &Repo, memory: &mut Memory, what: &str) {
+    let (again, cold) = (outcome(repo, Some(memory)), outcome(repo, None));
+    assert!(again == cold, "{what}: {:?} instead of {:?}", again.2, cold.2);
+}
+
+/// The files below a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() { files(&entry, found) } else { found.push(entry) }
+    }
+}
+
+/// Does something to a data repo, and says what.
+fn change(root: &Path, chance: &mut Chance) -> String {
+    let folder = ["data", "data", "data", "data", "resources", "resources", "schemas", "graphql-schemas"]
+        [chance.below(8)];
+    let mut found = Vec::new();
+    files(&root.join(folder), &mut found);
+    let file = found[chance.below(found.len())].clone();
+    let other = found[chance.below(found.len())].clone();
+    let about = fs::metadata(&file).unwrap();
+    let what = chance.below(7);
+    let shown = format!("{what} {} {}", file.display(), other.display());
+    match what {
+        // Another byte, and the same size and time.
+        0 => {
+            let mut bytes = fs::read(&file).unwrap();
+            let at = chance.below(bytes.len().max(1));
+            if let Some(byte) = bytes.get_mut(at).filter(|byte| byte.is_ascii_lowercase()) {
+                *byte = if *byte == b'q' { b'z' } else { b'q' };
+            }
+            fs::write(&file, bytes).unwrap();
+            fs::File::options()
+                .write(true)
+                .open(&file)
+                .unwrap()
+                .set_modified(about.modified().unwrap())
+                .unwrap();
+        }
+        1 => fs::write(&file, [fs::read(&file).unwrap(), b"\n# more\n".to_vec()].concat()).unwrap(),
+        // As it was, but for its looks.
+        2 => fs::write(&file, fs::read(&file).unwrap()).unwrap(),
+        3 if folder != "graphql-schemas" => fs::remove_file(&file).unwrap(),
+        // Two change places: the same files, and other names.
+        4 if folder != "graphql-schemas" => {
+            let between = file.with_extension("between");
+            fs::rename(&file, &between).unwrap();
+            if other != file {
+                fs::rename(&other, &file).unwrap();
+            }
+            fs::rename(&between, &other).unwrap();
+        }
+        5 if folder != "graphql-schemas" => {
+            let name = format!("new-{}.yml", chance.below(1000));
+            fs::copy(&file, file.with_file_name(name)).unwrap();
+        }
+        _ => {}
+    }
+    // So that what is written next looks different.
+    std::thread::sleep(Duration::from_millis(12));
+    shown
+}
+
+/// For this clock everything was written long ago: looks are trusted.
+fn later() -> SystemTime {
+    SystemTime::now() + Duration::from_secs(60)
+}
+
+fn history(seed: u64, clock: fn() -> SystemTime) {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let (mut memory, mut chance) = (Memory::by(clock), Chance::new(seed));
+    check(&repo, &mut memory, "at first");
+    let mut happened = String::new();
+    for _ in 0..12 {
+        for _ in 0..chance.below(3) {
+            happened += &change(scratch.path(), &mut chance);
+            happened.push('\n');
+        }
+        check(&repo, &mut memory, &happened);
+    }
+}
+
+/// How many histories are played.
+fn cases() -> u64 {
+    std::env::var("QONTRACT_MEMORY_CASES").map_or(4, |cases| cases.parse().unwrap())
+}
+
+#[test]
+fn whatever_happens_to_files_is_seen() {
+    for seed in 0..cases() {
+        history(seed, SystemTime::now);
+    }
+}
+
+#[test]
+fn whatever_happens_to_files_is_seen_by_their_looks() {
+    for seed in 100..100 + cases() {
+        history(seed, later);
+    }
+}
+
+#[test]
+fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let mut memory = Memory::default();
+    for round in 0..50 {
+        scratch.write("resources/moment.txt", format!("{:04}", round));
+        let (built, ..) = outcome(&repo, Some(&mut memory));
+        let text = String::from_utf8(built.unwrap()).unwrap();
+        assert!(text.contains(&format!("\"content\":\"{round:04}\"")), "round {round}");
+    }
+}
