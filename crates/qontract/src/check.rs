@@ -6,33 +6,37 @@ use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{Bytes, File, Names};
 use qontract_bundle::{Bundle, Layout, Repo};
 use qontract_diagnostics::Diagnostic;
+pub use qontract_validate::Known;
 pub use qontract_validate::schema::Formats;
-use qontract_validate::{Options, locate, validate};
+use qontract_validate::{Options, locate, validate, validate_again};
 use rayon::prelude::*;
 
 /// What checking a data repo finds, after `outcome` came of bundling it: files that could not be read are not missed.
-fn rules(repo: &Repo, outcome: &Outcome, options: Options) -> Vec<Diagnostic> {
+fn rules(repo: &Repo, outcome: &Outcome, options: Options, known: &mut Known) -> Vec<Diagnostic> {
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
     let built = outcome.built.as_ref();
     let mut findings = match built.or(outcome.partial.as_ref()) {
-        Some(bundle) => validate(bundle, &Options { layout: repo.layout().clone(), unread, ..options }),
+        Some(bundle) => {
+            validate_again(bundle, &Options { layout: repo.layout().clone(), unread, ..options }, known)
+        }
         None => Vec::new(),
     };
     locate(&mut findings, repo);
     findings
 }
 
-/// The errors that checking a data repo finds.
-pub fn errors(repo: &Repo, outcome: &Outcome) -> Vec<Diagnostic> {
-    let mut findings = rules(repo, outcome, Options { only_errors: true, ..Options::default() });
+/// The errors that checking a data repo finds, for who knows what was right the last time.
+pub fn errors(repo: &Repo, outcome: &Outcome, known: &mut Known) -> Vec<Diagnostic> {
+    let mut findings = rules(repo, outcome, Options { only_errors: true, ..Options::default() }, known);
     findings.retain(Diagnostic::is_error);
     findings
 }
 
 /// Everything that checking it finds, and what only the texts of the files tell.
 pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
-    let mut findings = rules(repo, outcome, Options { formats, ..Options::default() });
+    let options = Options { formats, ..Options::default() };
+    let mut findings = rules(repo, outcome, options, &mut Known::default());
     findings.extend(scalars(repo)?);
     Ok(findings)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
-use qontract_bundle::{Bundle, Layout, Pool, Repo, Stamp, build, load_from};
+use qontract_bundle::{Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_again, load_from};
 use qontract_diagnostics::{NoSources, Report, Sources};
 
 use crate::cli::LayoutOptions;
@@ -105,8 +105,17 @@ fn neither(word: &str) -> anyhow::Error {
 
 /// Bundles a data repo; a part that is missing is the caller's mistake.
 pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool) -> anyhow::Result<Outcome> {
-    build(repo, stamp, pool).map_err(|error| match error {
+    build(repo, stamp, pool).map_err(missing)
+}
+
+/// The same, with what is remembered of the last time.
+pub fn make_again(repo: &Repo, stamp: Stamp, pool: &Pool, memory: &mut Memory) -> anyhow::Result<Outcome> {
+    build_again(repo, stamp, pool, memory).map_err(missing)
+}
+
+fn missing(error: RepoError) -> anyhow::Error {
+    match error {
         RepoError::Missing { .. } => UsageError(error.to_string()).into(),
         other => other.into(),
-    })
+    }
 }

@@ -11,6 +11,7 @@ mod explain;
 pub mod export;
 mod failure;
 mod keywords;
+mod known;
 mod links;
 mod names;
 pub mod pattern;
@@ -27,7 +28,7 @@ use std::collections::BTreeSet;
 
 use qontract_bundle::types::Types;
 use qontract_bundle::walk::Guide;
-use qontract_bundle::{Bundle, Layout, Value};
+use qontract_bundle::{Bundle, Layout, Sha256, Value};
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
@@ -36,6 +37,7 @@ use names::Names;
 use schema::{Checker, Formats};
 
 pub use failure::{Allowed, Failure, Wrong};
+pub use known::Known;
 pub use spans::locate;
 
 /// What is asked besides the bundle.
@@ -59,6 +61,8 @@ struct Context<'b> {
     names: Names<'b>,
     checker: &'b Checker<'b>,
     unread: &'b BTreeSet<String>,
+    /// What need not be looked at again.
+    known: &'b Known,
 }
 
 /// The links of one datafile.
@@ -84,6 +88,19 @@ fn guide(bundle: &Bundle) -> Guide<'_, &Value> {
 
 /// Everything that is wrong with a bundle, in no particular order.
 pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
+    validate_again(bundle, options, &mut Known::default())
+}
+
+/// The same, for who knows what was right the last time, and is to know it the next time.
+pub fn validate_again(bundle: &Bundle, options: &Options, known: &mut Known) -> Vec<Diagnostic> {
+    known.stand_on(bundle, options);
+    let (findings, right) = check(bundle, options, known);
+    known.replace(right);
+    findings
+}
+
+/// What is wrong, and the digests of what is right.
+fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let types = Types::read(&bundle.graphql().value);
     let checker = Checker::new(bundle, options.formats);
     let guide = guide(bundle);
@@ -94,9 +111,11 @@ pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
         names: Names(&options.layout),
         checker: &checker,
         unread: &options.unread,
+        known,
     };
     let mut findings = rules::schemas::check(&cx);
-    findings.extend(rules::files::check(&cx));
+    let (found, mut right) = rules::files::check(&cx);
+    findings.extend(found);
     // What is wrong is told only if something is.
     let links = if quick::all_right(&cx) { Vec::new() } else { cx.links() };
     let broken = rules::references::check(&cx, &links);
@@ -106,7 +125,9 @@ pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     findings.retain(|finding| !places.contains(&(&finding.place.file, &finding.place.pointer)));
     findings.extend(broken);
     findings.extend(rules::unique::check(&cx, &links));
-    findings.extend(rules::resources::check(&cx));
+    let (found, right_resources) = rules::resources::check(&cx);
+    findings.extend(found);
+    right.extend(right_resources);
     if !options.only_errors {
         findings.extend(rules::resources::unused(&cx));
     }
@@ -114,5 +135,5 @@ pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     findings.extend(rules::match_schema::check(&cx));
     findings.extend(rules::synthetic::check(&cx));
     findings.extend(rules::paths::check(&cx));
-    findings
+    (findings, right)
 }

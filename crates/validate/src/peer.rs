@@ -109,6 +109,7 @@ pub fn records(bundle: &Bundle) -> Vec<Record> {
     let layout = Layout::default();
     let unread = std::collections::BTreeSet::new();
     let guide = crate::guide(bundle);
+    let known = crate::Known::default();
     let cx = Context {
         bundle,
         types: &types,
@@ -116,6 +117,7 @@ pub fn records(bundle: &Bundle) -> Vec<Record> {
         names: Names(&layout),
         checker: &checker,
         unread: &unread,
+        known: &known,
     };
     let mut records: Vec<Record> =
         bundle.schemas().iter().map(|schema| one_schema(&cx, &schema.path, &schema.document.value)).collect();

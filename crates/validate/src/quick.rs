@@ -108,7 +108,8 @@ mod tests {
         let (checker, layout, unread) =
             (Checker::new(&bundle, Formats::default()), Layout::default(), BTreeSet::new());
         let (names, bundle, types) = (Names(&layout), &bundle, &types);
-        let cx = Context { bundle, types, guide: &guide, names, checker: &checker, unread: &unread };
+        let (checker, unread, known) = (&checker, &unread, &crate::Known::default());
+        let cx = Context { bundle, types, guide: &guide, names, checker, unread, known };
         let links = cx.links();
         let found = references::check(&cx, &links).len() + unique::check(&cx, &links).len();
         (all_right(&cx), found)

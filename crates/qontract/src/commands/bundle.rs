@@ -8,7 +8,7 @@ use qontract_bundle::{Layout, Pool, Repo, Stamp, store};
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_validate::schema::Formats;
 
-use crate::check;
+use crate::check::{self, Known};
 use crate::cli::Bundle;
 use crate::exit::{Exit, UsageError};
 use crate::input;
@@ -56,7 +56,7 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         let told = if strict {
             check::everything(repo, &outcome, Formats::Ignored)?
         } else {
-            check::errors(repo, &outcome)
+            check::errors(repo, &outcome, &mut Known::default())
         };
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {

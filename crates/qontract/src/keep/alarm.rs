@@ -16,6 +16,15 @@ const SETTLED: Duration = Duration::from_millis(20);
 /// After so many of them it is looked whatever goes on.
 const UNSETTLED: u32 = 20;
 
+/// Why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// Something changed.
+    Told,
+    /// Something might have changed: it was long enough.
+    ByItself,
+}
+
 /// Tells when something changes below some folders.
 pub struct Alarm {
     /// What the operating system tells; it may tell nothing at all.
@@ -29,13 +38,17 @@ impl Alarm {
     }
 
     /// Waits until something changed, or might have. `took` is how long it takes to look.
-    pub fn wait(&self, took: Duration) {
+    pub fn wait(&self, took: Duration) -> Woken {
         let Some((told, _)) = &self.told else {
-            return std::thread::sleep((took * 10).max(SHORTEST));
+            std::thread::sleep((took * 10).max(SHORTEST));
+            return Woken::ByItself;
         };
         match told.recv_timeout(AT_LEAST.max(took * 100)) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep((took * 10).max(SHORTEST)),
+            Err(RecvTimeoutError::Timeout) => Woken::ByItself,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep((took * 10).max(SHORTEST));
+                Woken::ByItself
+            }
             Ok(()) => {
                 for _ in 0..UNSETTLED {
                     if told.recv_timeout(SETTLED).is_err() {
@@ -43,6 +56,7 @@ impl Alarm {
                     }
                     while told.try_recv().is_ok() {}
                 }
+                Woken::Told
             }
         }
     }

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use qontract_bundle::{Layout, Pool, Sha256};
+use qontract_bundle::{Bundle, Layout, Memory, Pool, Repo, Sha256};
 use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
-use crate::check;
+use crate::check::{self, Known};
 use crate::data::{Connection, Side};
 use crate::input;
-use crate::keep::alarm::Alarm;
+use crate::keep::alarm::{Alarm, Woken};
 
 /// So few files are bundled by one thread: each thread keeps memory for ever, and saves little time.
 const FEW: usize = 2_000;
@@ -32,6 +32,7 @@ pub struct Folder {
     layout: Layout,
     pool: Pool,
     state: Mutex<State>,
+    remembered: Mutex<Remembered>,
     news: watch::Sender<u64>,
     /// The thread for little work.
     one: OnceLock<rayon::ThreadPool>,
@@ -39,8 +40,20 @@ pub struct Folder {
 
 #[derive(Default)]
 struct State {
+    /// How the files looked the last time that nobody told of a change.
     seen: Option<Sha256>,
+    /// How many files there were then.
+    files: usize,
+    /// What was wrong the last time.
+    wrong: Option<String>,
     side: Option<Arc<Side>>,
+}
+
+/// What is remembered from look to look, so that only what changed is looked at.
+#[derive(Default)]
+struct Remembered {
+    files: Memory,
+    right: Known,
 }
 
 /// What looking at a folder has shown.
@@ -58,7 +71,8 @@ impl Folder {
     /// This folder; nothing is read yet.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (news, _) = watch::channel(0);
-        Self { repo, layout, pool: Pool::default(), state: Mutex::default(), news, one: OnceLock::new() }
+        let (pool, state, remembered) = (Pool::default(), Mutex::default(), Mutex::default());
+        Self { repo, layout, pool, state, remembered, news, one: OnceLock::new() }
     }
 
     /// Where it is.
@@ -69,20 +83,42 @@ impl Folder {
     /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
     pub fn look(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
         let (seen, files) = stamp(self.folders());
-        if self.lock().seen == Some(seen) {
-            return Ok(Look::Same);
+        {
+            let mut state = self.lock();
+            state.files = files;
+            if state.seen == Some(seen) {
+                return Ok(Look::Same);
+            }
         }
-        let built = if files < FEW { self.alone(|| self.build(show))?? } else { self.build(show)? };
-        let mut state = self.lock();
+        let look = self.look_closer(Woken::ByItself, show)?;
         // What could not be looked at is looked at again.
-        state.seen = Some(seen);
-        let Some(side) = built else { return Ok(Look::Bad) };
-        let is_same = state.side.as_ref().is_some_and(|old| old.source.sha() == side.source.sha());
-        state.side = Some(Arc::new(side));
-        drop(state);
-        if is_same {
+        self.lock().seen = Some(seen);
+        Ok(look)
+    }
+
+    /// The same, without asking whether something changed.
+    fn look_closer(&self, woken: Woken, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
+        let few = self.lock().files < FEW;
+        let built = if few { self.alone(|| self.build())?? } else { self.build()? };
+        let (bundle, repo) = match built {
+            Ok(made) => made,
+            Err(wrong) => {
+                // What was told when it changed is not told again a while later.
+                let before = self.lock().wrong.replace(wrong.clone());
+                if woken == Woken::ByItself && before.as_ref() == Some(&wrong) {
+                    return Ok(Look::Same);
+                }
+                show(&wrong);
+                return Ok(Look::Bad);
+            }
+        };
+        let sha = bundle.sha().to_string();
+        self.lock().wrong = None;
+        if self.lock().side.as_ref().is_some_and(|side| side.source.sha() == sha) {
             return Ok(Look::Same);
         }
+        let side = Side::of(bundle, repo, &self.layout)?;
+        self.lock().side = Some(Arc::new(side));
         self.news.send_modify(|generation| *generation += 1);
         Ok(Look::New)
     }
@@ -92,10 +128,14 @@ impl Folder {
         let alarm = Alarm::new(&self.folders());
         let mut took = Duration::ZERO;
         loop {
-            alarm.wait(took);
+            let woken = alarm.wait(took);
             let begun = Instant::now();
+            let look = || match woken {
+                Woken::Told => self.look_closer(woken, show),
+                Woken::ByItself => self.look(show),
+            };
             // A look that panics is a look that found nothing good.
-            let looked = catch_unwind(AssertUnwindSafe(|| self.look(show)));
+            let looked = catch_unwind(AssertUnwindSafe(look));
             match looked {
                 Ok(Ok(Look::Same)) => took = begun.elapsed(),
                 Ok(Ok(look)) => told(look),
@@ -127,20 +167,23 @@ impl Folder {
         parts.iter().map(|part| self.repo.join(part)).collect()
     }
 
-    fn build(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Option<Side>> {
+    /// The bundle, and what it is of; or what is wrong with it.
+    fn build(&self) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
-        let mut outcome = input::make(&repo, stamp, &self.pool)?;
-        let mut findings = check::everything(&repo, &outcome, check::Formats::default())?;
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let Remembered { files, right } = &mut *remembered;
+        let mut outcome = input::make_again(&repo, stamp, &self.pool, files)?;
+        let mut findings = check::errors(&repo, &outcome, right);
+        if findings.is_empty()
+            && let Some(built) = outcome.built
+        {
+            return Ok(Ok((built, repo)));
+        }
+        findings = check::everything(&repo, &outcome, check::Formats::default())?;
         findings.append(&mut outcome.findings);
         let report = Report::new(findings);
-        match outcome.built {
-            Some(built) if !report.has_errors() => Ok(Some(Side::of(built, repo, &self.layout)?)),
-            _ => {
-                let text = render::text(&report, &repo, render::Colour::Plain);
-                show(&format!("{text}{}\n", report.summary()));
-                Ok(None)
-            }
-        }
+        let text = render::text(&report, &repo, render::Colour::Plain);
+        Ok(Err(format!("{text}{}\n", report.summary())))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

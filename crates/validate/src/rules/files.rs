@@ -1,6 +1,6 @@
 //! Every datafile names a schema that is there, and keeps it.
 
-use qontract_bundle::Value;
+use qontract_bundle::{Sha256, Value};
 use qontract_diagnostics::{Diagnostic, Severity, code};
 use rayon::prelude::*;
 
@@ -43,14 +43,36 @@ pub fn named<'a>(cx: &Context<'_>, document: &'a Value) -> Named<'a> {
     if cx.bundle.schema(&path).is_some() { Named::Schema(path) } else { Named::Unknown(path) }
 }
 
-/// Checks all datafiles.
-pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
+/// Checks all datafiles; also returns the digests of those that are right.
+pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let chunks = cx.bundle.datafiles().par_chunks(CHUNK).map(|files| {
-        let findings =
-            files.iter().flat_map(|file| document(cx, &cx.names.data(&file.path), &file.document.value));
-        findings.collect::<Vec<_>>()
+        let (mut findings, mut right) = (Vec::new(), Vec::with_capacity(files.len()));
+        for file in files {
+            let digest = file.document.digest;
+            let found = if cx.known.has(digest) {
+                Vec::new()
+            } else {
+                document(cx, &cx.names.data(&file.path), &file.document.value)
+            };
+            if found.is_empty() {
+                right.push(digest);
+            }
+            findings.extend(found);
+        }
+        (findings, right)
     });
-    chunks.flatten_iter().collect()
+    together(chunks)
+}
+
+/// Findings and digests, each in one list.
+pub fn together(
+    parts: impl ParallelIterator<Item = (Vec<Diagnostic>, Vec<Sha256>)>,
+) -> (Vec<Diagnostic>, Vec<Sha256>) {
+    parts.reduce(Default::default, |mut all, (findings, right)| {
+        all.0.extend(findings);
+        all.1.extend(right);
+        all
+    })
 }
 
 /// Checks one document against the schema that it names.

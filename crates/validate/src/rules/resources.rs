@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use qontract_bundle::{Resource, Value};
+use qontract_bundle::{Resource, Sha256, Value};
 use qontract_diagnostics::{Diagnostic, code};
 use qontract_yaml::{Limits, parse};
 use rayon::prelude::*;
@@ -17,10 +17,14 @@ pub fn document(resource: &Resource) -> Option<Value> {
     qontract_bundle::value_of(document.root())
 }
 
-/// Checks all resources that name a schema.
-pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
+/// Checks all resources that name a schema; also returns the digests of those that are right.
+pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let named = cx.bundle.resources().par_iter().filter(|resource| resource.schema.is_some());
-    named.flat_map_iter(|resource| one(cx, resource)).collect()
+    files::together(named.map(|resource| {
+        let found = if cx.known.has(resource.digest) { Vec::new() } else { one(cx, resource) };
+        let right = if found.is_empty() { vec![resource.digest] } else { Vec::new() };
+        (found, right)
+    }))
 }
 
 fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
