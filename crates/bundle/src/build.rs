@@ -4,6 +4,7 @@
 //! parse, walk (what it names, how its list items are identified), convert. What files know of each other
 //! (identifiers of files named in lists, back-references of resources) is put in at the end.
 
+mod archive;
 mod convert;
 mod datafiles;
 mod encode;
@@ -24,7 +25,7 @@ use crate::model::{Bundle, Pool, Stamp};
 use crate::repo::{self, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::types::Types;
 use crate::value::Value;
-use memory::{Found, Unread};
+use memory::{Found, News, Unread};
 
 pub use memory::Memory;
 
@@ -91,7 +92,10 @@ fn make(
     };
     let known = memory.as_deref_mut().map(|memory| std::mem::take(&mut memory.resources)).unwrap_or_default();
     let resources = resources::read(resources, &known, begun, &data.backrefs(), &mut findings);
-    let all_known = data.is(&known_datafiles) && resources::are(&resources, &known);
+    let mut news = News::default();
+    data.news(&known_datafiles, &mut news);
+    resources::news(&resources, &known, &mut news);
+    let is_same = (data.len(), resources.len()) == (known_datafiles.len(), known.len()) && news.changed == 0;
 
     let Some(graphql) = graphql else {
         return Ok(Outcome { built: None, partial: None, findings });
@@ -99,7 +103,7 @@ fn make(
     let (datafiles, patches) = data.identified(&schemas, &types);
     let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
     let last = memory.as_ref().and_then(|memory| memory.last.as_ref());
-    let built = match last.filter(|last| all_known && last.stamp == stamp) {
+    let built = match last.filter(|last| is_same && last.stamp == stamp) {
         Some(last) => last.clone(),
         None => {
             let schemas = schemas.patched(&patches);
@@ -110,6 +114,7 @@ fn make(
         memory.resources = resources::kept(&built, sights);
         memory.datafiles = data.kept();
         memory.last = Some(built.clone());
+        memory.read = news.read;
     }
     if findings.iter().any(Diagnostic::is_error) {
         return Ok(Outcome { built: None, partial: Some(built), findings });

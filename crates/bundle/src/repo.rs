@@ -100,7 +100,7 @@ pub struct Sight {
     /// How many bytes it has.
     pub size: u64,
     /// When its content and when anything about it changed, in nanoseconds since 1970.
-    pub times: (i128, i128),
+    pub times: (i64, i64),
 }
 
 impl Sight {
@@ -115,7 +115,7 @@ impl Sight {
         else {
             return false;
         };
-        let late = i128::try_from(late.as_nanos()).unwrap_or(0);
+        let late = i64::try_from(late.as_nanos()).unwrap_or(0);
         self.times.0 < late && self.times.1 < late
     }
 }
@@ -240,7 +240,7 @@ impl File {
         use std::os::unix::fs::MetadataExt as _;
         let Content::OnDisk(path) = &self.content else { return None };
         let about = std::fs::metadata(path).ok()?;
-        let time = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let time = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Some(Sight {
             place: (about.dev(), about.ino()),
             size: about.size(),

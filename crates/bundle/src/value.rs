@@ -192,6 +192,15 @@ impl Map {
     }
 }
 
+impl Map {
+    /// The map without `key`.
+    #[must_use]
+    pub fn without(&self, key: &str) -> Self {
+        let others = self.iter().filter(|(known, _)| known.as_str() != key);
+        Self::new(others.map(|(key, value)| (key.as_str(), value.clone())).collect())
+    }
+}
+
 impl Default for Map {
     fn default() -> Self {
         Self::new::<&str>(Vec::new())

@@ -97,6 +97,7 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let (mut memory, mut chance) = (Memory::by(clock), Chance::new(seed));
+    let folder = Scratch::new();
     check(&repo, &mut memory, "at first");
     let mut happened = String::new();
     for _ in 0..12 {
@@ -104,7 +105,46 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
             happened += &change(scratch.path(), &mut chance);
             happened.push('\n');
         }
+        // Another process goes on.
+        if chance.percent(40) {
+            memory.save(folder.path(), "a test").unwrap();
+            memory = Memory::by(clock).restored(folder.path(), "a test", &Pool::default());
+            happened += "restored\n";
+        }
         check(&repo, &mut memory, &happened);
+    }
+}
+
+#[test]
+fn what_was_written_down_is_used_by_the_same_program_if_it_is_whole() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let folder = Scratch::new();
+    let mut memory = Memory::by(later);
+    let (built, ..) = outcome(&repo, Some(&mut memory));
+    memory.save(folder.path(), "one").unwrap();
+    let restored =
+        |by: &str| format!("{:?}", Memory::by(later).restored(folder.path(), by, &Pool::default()));
+    let nothing = format!("{:?}", Memory::by(later));
+    assert_ne!(restored("one"), nothing);
+    assert_eq!(restored("another"), nothing);
+    let mut again = Memory::by(later).restored(folder.path(), "one", &Pool::default());
+    assert!(outcome(&repo, Some(&mut again)).0 == built);
+    let mut all = Vec::new();
+    files(folder.path(), &mut all);
+    assert_eq!(all.len(), 2, "{all:?}");
+    for file in all {
+        let good = fs::read(&file).unwrap();
+        for end in [0, 10, good.len() / 2, good.len() - 1] {
+            fs::write(&file, &good[..end]).unwrap();
+            assert_eq!(restored("one"), nothing, "{} to {end}", file.display());
+        }
+        let mut bad = good.clone();
+        let middle = bad.len() / 2;
+        bad[middle] ^= 1;
+        fs::write(&file, bad).unwrap();
+        assert_eq!(restored("one"), nothing, "{}", file.display());
+        fs::write(&file, good).unwrap();
     }
 }
 

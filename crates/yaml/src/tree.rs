@@ -11,6 +11,18 @@ use qontract_diagnostics::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
+impl From<u32> for NodeId {
+    fn from(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+impl From<NodeId> for u32 {
+    fn from(id: NodeId) -> Self {
+        id.0
+    }
+}
+
 /// One YAML document.
 #[derive(Default)]
 pub struct Document {

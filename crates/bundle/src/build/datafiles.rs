@@ -12,7 +12,7 @@ use super::Patches;
 use super::convert::Converter;
 use super::encode::Named;
 use super::facts::{self, Facts};
-use super::memory::{self, Found, Kept, Known};
+use super::memory::{self, Found, Kept, Known, News};
 use super::schemas::{Schema, SchemaId, Schemas};
 use crate::digest::Sha256;
 use crate::model::{Backref, Document};
@@ -35,19 +35,20 @@ pub struct Ways<'a> {
 /// What a datafile says by itself.
 #[derive(Debug)]
 pub struct Read {
-    said: Option<Said>,
-    findings: Vec<Diagnostic>,
+    pub(super) said: Option<Said>,
+    pub(super) findings: Vec<Diagnostic>,
 }
 
+/// What a datafile with content says.
 #[derive(Debug)]
-struct Said {
-    value: Value,
-    schema: Option<String>,
-    facts: Facts,
+pub(super) struct Said {
+    pub value: Value,
+    pub schema: Option<String>,
+    pub facts: Facts,
     /// The value with its identifier, if it has one, and the `properties` of its schema.
-    identified: OnceLock<Option<(Value, Option<SchemaId>)>>,
+    pub identified: OnceLock<Option<(Value, Option<SchemaId>)>>,
     /// What became of it in a bundle: without and with its identifier.
-    documents: [OnceLock<Arc<Document>>; 2],
+    pub documents: [OnceLock<Arc<Document>>; 2],
 }
 
 /// What all datafiles say.
@@ -94,6 +95,11 @@ impl Read {
 }
 
 impl Said {
+    /// Whether it says nothing that only bundling says.
+    pub fn is_plain(&self) -> bool {
+        self.value.get("__identifier").is_none()
+    }
+
     fn of(
         file: &File,
         bytes: &[u8],
@@ -183,12 +189,18 @@ impl Data {
         (named, patches)
     }
 
-    /// Whether these are the known ones, and no others.
-    pub fn is(&self, known: &Known<Read>) -> bool {
-        let is_known = |(path, kept): &(String, Kept<Read>)| {
-            known.get(path).is_some_and(|known| Arc::ptr_eq(&known.what, &kept.what))
-        };
-        self.files.len() == known.len() && self.files.iter().all(is_known)
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Counts what is not known.
+    pub fn news(&self, known: &Known<Read>, news: &mut News) {
+        for (path, kept) in &self.files {
+            let known = known.get(path);
+            let same = known.is_some_and(|known| Arc::ptr_eq(&known.what, &kept.what));
+            news.count(same, kept.sight, known.and_then(|known| known.sight));
+        }
     }
 
     /// What is remembered for the next build.

@@ -16,18 +16,25 @@ use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
 use crate::repo::{Bytes, File, Sight};
 
+/// Fewer files are read as fast as what is known of them.
+const FEW: usize = 2_000;
+
 /// What is remembered of one data repo.
 #[derive(Debug)]
 pub struct Memory {
-    clock: fn() -> SystemTime,
+    pub(super) clock: fn() -> SystemTime,
     /// What everything else depends on: where the repo is, its schemas and its types.
-    ground: Option<Sha256>,
+    pub(super) ground: Option<Sha256>,
     /// By path.
     pub(super) datafiles: Known<Read>,
     /// By path.
     pub(super) resources: Known<Resource>,
     /// What the last build made.
     pub(super) last: Option<Bundle>,
+    /// What is on disk: the ground, and how many files.
+    pub(super) saved: Option<(Sha256, usize)>,
+    /// How many files the last build had to look into.
+    pub(super) read: usize,
 }
 
 impl Default for Memory {
@@ -58,7 +65,20 @@ impl<T> Clone for Kept<T> {
 impl Memory {
     /// Nothing yet. Files that changed shortly before the clock's time are not taken to be as they look.
     pub fn by(clock: fn() -> SystemTime) -> Self {
-        Self { clock, ground: None, datafiles: Known::default(), resources: Known::default(), last: None }
+        let (datafiles, resources) = (Known::default(), Known::default());
+        Self { clock, ground: None, datafiles, resources, last: None, saved: None, read: 0 }
+    }
+
+    /// Whether the next process would do much again that this one did: one of fifty files, and not just a few.
+    pub fn is_worth_saving(&self) -> bool {
+        let files = self.datafiles.len() + self.resources.len();
+        let stale = match self.saved {
+            Some((ground, saved)) if self.ground == Some(ground) => {
+                self.read + saved.abs_diff(files) > files / 50
+            }
+            _ => true,
+        };
+        files >= FEW && stale
     }
 
     pub(super) fn now(&self) -> SystemTime {
@@ -68,8 +88,25 @@ impl Memory {
     /// Forgets everything unless it stands on this ground.
     pub(super) fn stand_on(&mut self, ground: Sha256) {
         if self.ground != Some(ground) {
-            *self = Self { ground: Some(ground), ..Self::by(self.clock) };
+            *self = Self { ground: Some(ground), saved: self.saved, ..Self::by(self.clock) };
         }
+    }
+}
+
+/// How much of what a build needed was not known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// Files that are new or have other bytes.
+    pub changed: usize,
+    /// Files that had to be read.
+    pub read: usize,
+}
+
+impl News {
+    /// Counts a file: whether it is as it was, and how it looks and looked.
+    pub fn count(&mut self, same: bool, looks: Option<Sight>, looked: Option<Sight>) {
+        self.changed += usize::from(!same);
+        self.read += usize::from(!same || looks != looked);
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use qontract_diagnostics::{Diagnostic, code};
 use rayon::prelude::*;
 
-use super::memory::{self, Found, Kept, Known, Unread};
+use super::memory::{self, Found, Kept, Known, News, Unread};
 use crate::digest::Sha256;
 use crate::model::{Backref, Bundle, Resource};
 use crate::repo::{File, Listing, MOST_BYTES, Sight, unreadable};
@@ -112,9 +112,13 @@ fn unread_resource(file: &File, unread: &Unread) -> Box<Diagnostic> {
     })
 }
 
-/// Whether these are the known ones, and no others.
-pub fn are(resources: &[RawResource<'_>], known: &Known<Resource>) -> bool {
-    resources.len() == known.len() && resources.iter().all(|one| matches!(one.text, RawText::Kept(_)))
+/// Counts what is not known.
+pub fn news(resources: &[RawResource<'_>], known: &Known<Resource>, news: &mut News) {
+    for resource in resources {
+        let same = matches!(resource.text, RawText::Kept(_));
+        let looked = known.get(resource.path()).and_then(|known| known.sight);
+        news.count(same, resource.sight, looked);
+    }
 }
 
 /// What is remembered for the next build: the resources of a bundle, and how their files looked.

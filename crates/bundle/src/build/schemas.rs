@@ -38,6 +38,19 @@ pub struct SchemaId {
     node: NodeId,
 }
 
+impl SchemaId {
+    /// The file and the node.
+    pub fn numbers(self) -> [u32; 2] {
+        [self.file, self.node.into()]
+    }
+}
+
+impl From<[u32; 2]> for SchemaId {
+    fn from([file, node]: [u32; 2]) -> Self {
+        Self { file, node: node.into() }
+    }
+}
+
 impl Schema<'_> {
     /// Its name.
     pub fn id(self) -> SchemaId {
