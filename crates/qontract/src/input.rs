@@ -11,6 +11,7 @@ use qontract_diagnostics::{NoSources, Report, Sources};
 use crate::cli::LayoutOptions;
 use crate::exit::UsageError;
 use crate::printer::Printer;
+use crate::remembered::Remembered;
 
 impl From<LayoutOptions> for Layout {
     fn from(options: LayoutOptions) -> Self {
@@ -52,12 +53,16 @@ pub fn open(
         let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
         return Ok(Input { bundle, repo: None });
     }
-    let (repo, stamp) = if path.is_dir() {
-        directory(&path, layout.clone())
+    let (repo, outcome) = if path.is_dir() {
+        let (repo, stamp) = directory(&path, layout.clone());
+        let mut remembered = Remembered::of(&path, layout, pool);
+        let outcome = make_again(&repo, stamp, pool, &mut remembered.files)?;
+        (repo, outcome)
     } else {
-        word_as_revision(folder, word, layout)?
+        let (repo, stamp) = word_as_revision(folder, word, layout)?;
+        let outcome = make(&repo, stamp, pool)?;
+        (repo, outcome)
     };
-    let outcome = make(&repo, stamp, pool)?;
     let report = Report::new(outcome.findings);
     if let Some(bundle) = outcome.built {
         return Ok(Input { bundle, repo: Some(repo) });

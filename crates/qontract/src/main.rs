@@ -11,6 +11,7 @@ mod integrations;
 mod keep;
 mod lines;
 mod printer;
+mod remembered;
 mod runs;
 mod targets;
 

@@ -34,6 +34,23 @@ impl Known {
         }
     }
 
+    /// All of it, to be kept.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let digests = self.ground.iter().chain(&self.right).flat_map(|digest| *digest.as_bytes());
+        let digests: Vec<u8> = digests.collect();
+        [Sha256::of(&digests).as_bytes(), digests.as_slice()].concat()
+    }
+
+    /// What was kept, if it is whole.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (sum, digests) = bytes.split_first_chunk::<32>()?;
+        let (digests, rest) = digests.as_chunks::<32>();
+        let is_whole = rest.is_empty() && Sha256::of(digests.as_flattened()).as_bytes() == sum;
+        let (ground, right) = digests.split_first().filter(|_| is_whole)?;
+        let right = right.iter().map(|digest| Sha256::from_bytes(*digest)).collect();
+        Some(Self { ground: Some(Sha256::from_bytes(*ground)), right })
+    }
+
     /// Whether it is known to be right.
     pub(crate) fn has(&self, digest: Sha256) -> bool {
         self.right.contains(&digest)
@@ -43,5 +60,27 @@ impl Known {
     pub(crate) fn replace(&mut self, right: impl IntoIterator<Item = Sha256>) {
         self.right.clear();
         self.right.extend(right);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_again_if_it_is_whole() {
+        let digest = |text: &str| Sha256::of(text.as_bytes());
+        let mut known = Known { ground: Some(digest("ground")), right: HashSet::default() };
+        known.replace([digest("a"), digest("b")]);
+        let bytes = known.to_bytes();
+        let again = Known::from_bytes(&bytes).expect("whole");
+        assert_eq!((again.ground, &again.right), (known.ground, &known.right));
+        for end in [0, 31, 32, 64, bytes.len() - 32, bytes.len() - 1] {
+            assert!(Known::from_bytes(&bytes[..end]).is_none(), "{end}");
+        }
+        let mut changed = bytes;
+        changed[40] ^= 1;
+        assert!(Known::from_bytes(&changed).is_none());
+        assert!(Known::from_bytes(&Known::default().to_bytes()).is_none(), "nothing is nothing");
     }
 }

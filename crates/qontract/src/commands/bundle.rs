@@ -13,6 +13,7 @@ use crate::cli::Bundle;
 use crate::exit::{Exit, UsageError};
 use crate::input;
 use crate::printer::Printer;
+use crate::remembered::Remembered;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
@@ -23,8 +24,9 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let layout = Layout::from(layout);
     let (repo, known) = match &rev {
         Some(rev) => input::revision(&folder, rev, &layout)?,
-        None => input::directory(&folder, layout),
+        None => input::directory(&folder, layout.clone()),
     };
+    let at = rev.is_none().then_some((folder.as_path(), &layout));
     let stamp = match (commit, commit_timestamp) {
         (Some(commit), Some(timestamp)) => Stamp { commit, timestamp },
         _ => known,
@@ -34,7 +36,7 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
             .note("note: this is no Git work tree, so the bundle names no commit; `--commit` gives it one");
     }
     let output = output.filter(|path| path.as_os_str() != "-");
-    make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref() }, printer)
+    make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref(), at }, printer)
 }
 
 /// What is asked of a bundle that is made.
@@ -45,18 +47,27 @@ pub struct Order<'a> {
     pub validate: bool,
     /// The file to write; stdout without one.
     pub output: Option<&'a Path>,
+    /// The folder that the data repo is in, whose files are remembered from one time to the next.
+    pub at: Option<(&'a Path, &'a Layout)>,
 }
 
 /// Bundles `repo` and writes the bundle, to a file or to stdout. Nothing is written unless all of it is good.
 pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
-    let Order { strict, validate, output } = *order;
-    let mut outcome = input::make(repo, stamp, &Pool::default())?;
+    let Order { strict, validate, output, at } = *order;
+    let pool = Pool::default();
+    let mut remembered = at.map(|(folder, layout)| Remembered::of(folder, layout, &pool));
+    let mut outcome = match &mut remembered {
+        Some(remembered) => input::make_again(repo, stamp, &pool, &mut remembered.files)?,
+        None => input::make(repo, stamp, &pool)?,
+    };
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
         let told = if strict {
             check::everything(repo, &outcome, Formats::Ignored)?
         } else {
-            check::errors(repo, &outcome, &mut Known::default())
+            let mut unknown = Known::default();
+            let known = remembered.as_mut().map_or(&mut unknown, |remembered| &mut remembered.right);
+            check::errors(repo, &outcome, known)
         };
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {
@@ -70,6 +81,9 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         return Ok(Exit::Failure);
     };
     write(&built, output, printer)?;
+    if let Some(remembered) = remembered {
+        remembered.keep();
+    }
     Ok(Exit::Ok)
 }
 

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use qontract_bundle::{Bundle, Layout, Memory, Pool, Repo, Sha256};
+use qontract_bundle::{Bundle, Layout, Pool, Repo, Sha256};
 use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
-use crate::check::{self, Known};
+use crate::check;
 use crate::data::{Connection, Side};
 use crate::input;
 use crate::keep::alarm::{Alarm, Woken};
+use crate::remembered::Remembered;
 
 /// So few files are bundled by one thread: each thread keeps memory for ever, and saves little time.
 const FEW: usize = 2_000;
@@ -32,7 +33,8 @@ pub struct Folder {
     layout: Layout,
     pool: Pool,
     state: Mutex<State>,
-    remembered: Mutex<Remembered>,
+    /// From look to look, so that only what changed is looked at.
+    remembered: Mutex<Option<Remembered>>,
     news: watch::Sender<u64>,
     /// The thread for little work.
     one: OnceLock<rayon::ThreadPool>,
@@ -47,13 +49,6 @@ struct State {
     /// What was wrong the last time.
     wrong: Option<String>,
     side: Option<Arc<Side>>,
-}
-
-/// What is remembered from look to look, so that only what changed is looked at.
-#[derive(Default)]
-struct Remembered {
-    files: Memory,
-    right: Known,
 }
 
 /// What looking at a folder has shown.
@@ -171,12 +166,16 @@ impl Folder {
     fn build(&self) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Remembered { files, right } = &mut *remembered;
-        let mut outcome = input::make_again(&repo, stamp, &self.pool, files)?;
-        let mut findings = check::errors(&repo, &outcome, right);
+        let is_first = remembered.is_none();
+        let known = remembered.get_or_insert_with(|| Remembered::of(&self.repo, &self.layout, &self.pool));
+        let mut outcome = input::make_again(&repo, stamp, &self.pool, &mut known.files)?;
+        let mut findings = check::errors(&repo, &outcome, &mut known.right);
         if findings.is_empty()
             && let Some(built) = outcome.built
         {
+            if is_first {
+                known.keep();
+            }
             return Ok(Ok((built, repo)));
         }
         findings = check::everything(&repo, &outcome, check::Formats::default())?;
