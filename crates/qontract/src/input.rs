@@ -57,6 +57,9 @@ pub fn open(
         let (repo, stamp) = directory(&path, layout.clone());
         let mut remembered = Remembered::of(&path, layout, pool);
         let outcome = make_again(&repo, stamp, pool, &mut remembered.files)?;
+        if outcome.built.is_some() {
+            remembered.keep();
+        }
         (repo, outcome)
     } else {
         let (repo, stamp) = word_as_revision(folder, word, layout)?;

@@ -26,6 +26,8 @@ pub struct Remembered {
 struct Kept {
     folder: PathBuf,
     by: String,
+    /// How much was known to be right.
+    right: usize,
 }
 
 impl Remembered {
@@ -35,22 +37,29 @@ impl Remembered {
         let (files, right) = rayon::join(
             || Memory::default().restored(&kept.folder, &kept.by, pool),
             || {
-                std::fs::read(kept.right())
+                std::fs::read(kept.right_file())
                     .ok()
                     .and_then(|bytes| Known::from_bytes(&bytes))
                     .unwrap_or_default()
             },
         );
+        let kept = Kept { right: right.len(), ..kept };
         Self { files, right, kept: Some(kept) }
     }
 
     /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.
     pub fn keep(&self) {
-        let Some(kept) = self.kept.as_ref().filter(|_| self.files.is_worth_saving()) else { return };
-        let private = kept.folder.parent().is_some_and(|parent| make_private(parent).is_ok());
-        if private && self.files.save(&kept.folder, &kept.by).is_ok() {
-            let _ = std::fs::write(kept.right(), self.right.to_bytes());
+        let Some(kept) = &self.kept else { return };
+        if self.files.is_worth_saving() {
+            let private = kept.folder.parent().is_some_and(|parent| make_private(parent).is_ok());
+            if !private || self.files.save(&kept.folder, &kept.by).is_err() {
+                return;
+            }
             kept.remove_old();
+        }
+        let learnt = self.right.len().abs_diff(kept.right);
+        if learnt > self.right.len() / 50 && kept.folder.is_dir() {
+            let _ = std::fs::write(kept.right_file(), self.right.to_bytes());
         }
     }
 }
@@ -71,11 +80,11 @@ impl Kept {
         let program = std::env::current_exe().ok()?.metadata().ok()?;
         let built = program.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
         let by = format!("{} {} {built}", env!("QONTRACT_VERSION"), program.len());
-        Some(Self { folder: cache.join(Sha256::of(place.as_bytes()).to_string()), by })
+        Some(Self { folder: cache.join(Sha256::of(place.as_bytes()).to_string()), by, right: 0 })
     }
 
     /// The file of what is right.
-    fn right(&self) -> PathBuf {
+    fn right_file(&self) -> PathBuf {
         self.folder.join("right")
     }
 

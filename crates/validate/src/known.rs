@@ -34,6 +34,16 @@ impl Known {
         }
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.right.len()
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.right.is_empty()
+    }
+
     /// All of it, to be kept.
     pub fn to_bytes(&self) -> Vec<u8> {
         let digests = self.ground.iter().chain(&self.right).flat_map(|digest| *digest.as_bytes());
