@@ -26,6 +26,7 @@ pub mod json;
 mod limits;
 pub mod lint;
 mod merge;
+mod plain;
 pub mod scalar;
 pub mod tree;
 
@@ -67,5 +68,8 @@ pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
         Ok(text) => text,
         Err(finding) => return Parsed { document: None, findings: vec![*finding] },
     };
-    compose::compose(granit::Granit::new(text), text, syntax, limits)
+    match plain::read(text).filter(|_| syntax == Syntax::Yaml) {
+        Some(events) => compose::compose(events, text, syntax, limits),
+        None => compose::compose(granit::Granit::new(text), text, syntax, limits),
+    }
 }
