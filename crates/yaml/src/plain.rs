@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** if it takes a text, its events and their bytes are those of granit, and granit finds no error.
 
+mod anchors;
 mod blocks;
 mod flow;
 mod scalars;
@@ -22,13 +23,16 @@ use std::borrow::Cow;
 
 use qontract_diagnostics::{Diagnostic, Span};
 
-use crate::events::{Event, EventSource, Properties, Style};
+use crate::events::{AnchorId, Event, EventSource, Properties, Style};
 
 /// The events of a text that was read to its end.
 pub struct Plain<'a> {
     text: &'a str,
     steps: std::vec::IntoIter<Step>,
     made: std::vec::IntoIter<String>,
+    aliases: std::vec::IntoIter<usize>,
+    /// How many anchors were passed.
+    anchors: usize,
 }
 
 /// One event, small: most scalars are a part of the text.
@@ -51,6 +55,10 @@ enum Kind {
     Quoted,
     /// A scalar whose text was made, in the order of the scalars.
     Made(Style),
+    /// The name of the node before.
+    Anchor,
+    /// An alias, in the order of the aliases.
+    Alias,
     End,
 }
 
@@ -61,29 +69,47 @@ pub fn read(text: &str) -> Option<Plain<'_>> {
     }
     let mut reader = Reader::new(text);
     reader.document()?;
-    Some(Plain { text, steps: reader.steps.into_iter(), made: reader.made.into_iter() })
+    let Reader { steps, made, aliases, .. } = reader;
+    let (steps, made, aliases) = (steps.into_iter(), made.into_iter(), aliases.into_iter());
+    Some(Plain { text, steps, made, aliases, anchors: 0 })
+}
+
+impl<'a> Plain<'a> {
+    /// What the node before the next step carries.
+    fn properties(&self) -> Properties {
+        let named = matches!(self.steps.as_slice().first(), Some(Step { kind: Kind::Anchor, .. }));
+        Properties { anchor: named.then_some(AnchorId(self.anchors + 1)), tag: None }
+    }
+
+    fn scalar(&self, text: impl Into<Cow<'a, str>>, style: Style) -> Event<'a> {
+        Event::Scalar { text: text.into(), style, properties: self.properties() }
+    }
 }
 
 impl<'a> EventSource<'a> for Plain<'a> {
     fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>> {
         let end = Span::new(self.text.len(), self.text.len());
         let Step { kind, span } = self.steps.next().unwrap_or(Step { kind: Kind::End, span: end });
-        let scalar =
-            |text: Cow<'a, str>, style| Event::Scalar { text, style, properties: Properties::default() };
+        let (start, end) = (span.start as usize, span.end as usize);
         let event = match kind {
             Kind::DocumentStart => Event::DocumentStart,
-            Kind::MapStart => Event::MapStart(Properties::default()),
+            Kind::MapStart => Event::MapStart(self.properties()),
             Kind::MapEnd => Event::MapEnd,
-            Kind::ListStart => Event::ListStart(Properties::default()),
+            Kind::ListStart => Event::ListStart(self.properties()),
             Kind::ListEnd => Event::ListEnd,
             // What was left out is written as granit writes it.
-            Kind::Plain if span.start == span.end => scalar(Cow::Borrowed("~"), Style::Plain),
-            Kind::Plain => scalar(Cow::Borrowed(&self.text[span.range()]), Style::Plain),
-            Kind::Quoted => {
-                let inside = span.start as usize + 1..span.end as usize - 1;
-                scalar(Cow::Borrowed(&self.text[inside]), Style::Quoted)
+            Kind::Plain if start == end => self.scalar("~", Style::Plain),
+            Kind::Plain => self.scalar(&self.text[start..end], Style::Plain),
+            Kind::Quoted => self.scalar(&self.text[start + 1..end - 1], Style::Quoted),
+            Kind::Made(style) => {
+                let text = self.made.next().unwrap_or_default();
+                self.scalar(text, style)
             }
-            Kind::Made(style) => scalar(Cow::Owned(self.made.next().unwrap_or_default()), style),
+            Kind::Anchor => {
+                self.anchors += 1;
+                Event::AnchorName(self.text[start + 1..end].to_owned())
+            }
+            Kind::Alias => Event::Alias(AnchorId(self.aliases.next().unwrap_or_default())),
             Kind::End => Event::End,
         };
         Ok((event, span))
@@ -98,6 +124,12 @@ struct Reader<'a> {
     at: usize,
     steps: Vec<Step>,
     made: Vec<String>,
+    /// What aliases stand for, counted in anchors.
+    aliases: Vec<usize>,
+    /// The names of all anchors so far.
+    anchors: Vec<&'a str>,
+    /// The bytes of an anchor whose node comes next.
+    anchor: Option<(usize, usize)>,
     /// The open block collections, the innermost last.
     open: Vec<Open>,
     /// Where the value of the last key or dash would be if it were left out; `None` if it was there.
@@ -124,7 +156,18 @@ impl<'a> Reader<'a> {
         // About an event for every twelve bytes.
         let steps = Vec::with_capacity(text.len() / 12 + 16);
         let open = Vec::with_capacity(8);
-        Self { text, bytes: text.as_bytes(), at: 0, steps, made: Vec::new(), open, wait: None }
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            steps,
+            made: Vec::new(),
+            aliases: Vec::new(),
+            anchors: Vec::new(),
+            anchor: None,
+            open,
+            wait: None,
+        }
     }
 
     /// The byte at `at`; the end of the text ends its last line.

@@ -29,7 +29,7 @@ impl Reader<'_> {
             }
         }
         let end = self.at;
-        self.settle();
+        self.settle()?;
         while let Some(open) = self.open.pop() {
             self.emit(open.kind.end(), end, end);
         }
@@ -58,11 +58,12 @@ impl Reader<'_> {
         }
     }
 
-    /// A key or dash whose value was left out has an empty one.
-    fn settle(&mut self) {
+    /// A key or dash whose value was left out has an empty one, which has no anchor.
+    fn settle(&mut self) -> Option<()> {
         if let Some(at) = self.wait.take() {
             self.emit(Kind::Plain, at, at);
         }
+        self.anchor.is_none().then_some(())
     }
 
     /// Reads a line whose content begins in `column`, here.
@@ -77,7 +78,7 @@ impl Reader<'_> {
         if self.wait.is_some() && (column > top.column || flat) {
             return self.node(column, dash, true);
         }
-        self.settle();
+        self.settle()?;
         while let Some(top) = self.open.last().copied() {
             let left = top.column == column && top.kind == Collection::FlatList && !dash;
             if top.column <= column && !left {
@@ -115,7 +116,8 @@ impl Reader<'_> {
         let start = self.at;
         let (kind, end, stop) = match self.byte(start) {
             quote @ (b'"' | b'\'') => self.quoted(start, quote)?,
-            b'[' | b'{' | b'|' | b'>' if self.on_line_of_dash() => {
+            b'&' if self.on_line_of_dash() => return self.after_indicator(start, start),
+            b'[' | b'{' | b'|' | b'>' | b'*' if self.on_line_of_dash() => {
                 self.wait = None;
                 return self.value(start);
             }
@@ -128,9 +130,10 @@ impl Reader<'_> {
             if fresh {
                 self.push(Collection::Map, column)?;
                 self.emit(Kind::MapStart, start, start);
+                self.attach_anchor();
             }
             self.emit(kind, start, end);
-            return self.after_colon(colon);
+            return self.after_indicator(colon, self.after_spaces(colon + 1));
         }
         if !self.on_line_of_dash() {
             return None;
@@ -157,6 +160,7 @@ impl Reader<'_> {
             self.push(if flat { Collection::FlatList } else { Collection::List }, column)?;
             let start = if flat { content } else { dash };
             self.emit(Kind::ListStart, start, start);
+            self.attach_anchor();
         }
         self.wait = Some(content);
         Some(content)
@@ -168,13 +172,16 @@ impl Reader<'_> {
         (self.open.len() <= MOST_OPEN).then_some(())
     }
 
-    /// Reads what follows the colon of a key.
-    fn after_colon(&mut self, colon: usize) -> Option<()> {
-        let start = self.after_spaces(colon + 1);
-        if matches!(self.byte(start), b'\n' | b'#') {
-            self.wait = Some(colon);
-            return self.finish_line(colon + 1);
+    /// Reads what follows a colon, or a dash, from `start` on; if nothing does, its value would be at `empty`.
+    fn after_indicator(&mut self, empty: usize, mut start: usize) -> Option<()> {
+        if self.byte(start) == b'&' {
+            start = self.anchor(start)?;
         }
+        if matches!(self.byte(start), b'\n' | b'#') {
+            self.wait = Some(empty);
+            return self.next_line(self.line_end(start));
+        }
+        self.wait = None;
         self.value(start)
     }
 
@@ -187,12 +194,17 @@ impl Reader<'_> {
                 return self.finish_line(end);
             }
             b'|' | b'>' => return self.block(start),
+            b'*' => {
+                let end = self.alias(start)?;
+                return self.finish_line(end);
+            }
             _ => self.plain(start)?,
         };
         if matches!(stop, Stop::Colon(_)) {
             return None;
         }
         self.emit(kind, start, end);
+        self.attach_anchor();
         self.finish_line(end)
     }
 }

@@ -21,6 +21,7 @@ impl Reader<'_> {
             false => (Kind::ListStart, Kind::ListEnd, b']'),
         };
         self.emit(first, start, start + 1);
+        self.attach_anchor();
         let mut at = self.after_spaces(start + 1);
         while self.byte(at) != close {
             if is_map {
@@ -34,6 +35,10 @@ impl Reader<'_> {
             at = match self.byte(at) {
                 b'[' | b'{' => {
                     let end = self.flow_within(at, levels)?;
+                    self.after_spaces(end)
+                }
+                b'*' => {
+                    let end = self.alias(at)?;
                     self.after_spaces(end)
                 }
                 _ => self.flow_scalar(at)?,

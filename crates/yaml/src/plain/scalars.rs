@@ -173,6 +173,7 @@ impl Reader<'_> {
         }
         self.made.push(made);
         self.emit(Kind::Made(Style::Block), start, end);
+        self.attach_anchor();
         // The indentation of the next line was looked at, but its column counts from its start.
         self.at = line_start;
         Some(())

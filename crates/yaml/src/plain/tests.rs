@@ -83,6 +83,17 @@ fn brackets_on_one_line() {
 }
 
 #[test]
+fn anchors_and_aliases() {
+    taken("a: &b\n  c: d\ne:\n  <<: *b\n  f: [*b, {g: *b}]\n");
+    taken("a: &b\n- c\nd: &e\n  - f\ng: *e\nh: *b # i\n");
+    taken("a: &b c\nd: &e 'f'\ng: &h |\n  i\nj: &k [l]\nm: [*b, *e , *h]\nn: *k");
+    taken("- &a b\n- &c\n  d: *a\n- &e\n  - f\n- *c\n- &g {h: *e}\n- *g\n");
+    taken("a: &b 1\nc: *b\nd: &b 2\ne: *b\n");
+    taken("a: &b\n  c: *b\n");
+    taken("a: &b # why\n# and\n  c: d\n");
+}
+
+#[test]
 fn comments_and_blank_lines() {
     taken("# a\n\n---  # b\n\n  # c\nd: e\n    # f\n\n  \ng:\n# h\n  # i\n  j: k\n# l");
     taken("a: b\n  ");
@@ -109,8 +120,22 @@ fn what_it_is_not_sure_about_is_left_to_the_other() {
         "a: b\r\n",
         "a: \u{7}\n",
         "a: \u{80}\n",
-        "a: &b c\n",
         "a: *b\n",
+        "a: &b\n",
+        "a: &b\nc: d\n",
+        "a: &b\n  c\n",
+        "a: &b: c\n",
+        "a: &ü c\n",
+        "a: & c\n",
+        "a: &b &c d\n",
+        "a: &b c\nd: &e *b\n",
+        "a: &b c\nd: *b e\n",
+        "a: &b c\n*b : d\n",
+        "a: &b c\nd: {*b : e}\n",
+        "a: [&b c]\n",
+        "- &a b: c\n",
+        "- &a - b\n",
+        "- &a\n- b\n",
         "a: !b c\n",
         "&a b: c\n",
         "*a : c\n",
