@@ -17,7 +17,7 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
         Box::new(finding.hint("save the file as UTF-8"))
     })?;
     // Almost all files are printable ASCII: decided without looking at characters.
-    if bytes.iter().all(|byte| matches!(byte, b'\n' | b' '..=b'~')) {
+    if is_printable_ascii(bytes) {
         return Ok(text);
     }
     for (offset, character) in text.char_indices() {
@@ -26,6 +26,23 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
         }
     }
     Ok(text)
+}
+
+/// Whether all bytes are printable ASCII characters and line feeds.
+fn is_printable_ascii(bytes: &[u8]) -> bool {
+    // Without a way out in the middle of a chunk, many bytes are looked at in one go.
+    let is_other = |byte: u8| byte != b'\n' && !(b' '..=b'~').contains(&byte);
+    bytes.chunks(64).all(|chunk| !chunk.iter().fold(false, |any, byte| any | is_other(*byte)))
+}
+
+/// Whether all characters may stand in the middle of a line, line feeds and tabs aside: none controls, none marks
+/// the order of bytes.
+pub(crate) fn are_legible(text: &str) -> bool {
+    let is_legible = |character: char| match character {
+        '\u{feff}' => false,
+        character => matches!(character, '\n' | '\t' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..),
+    };
+    is_printable_ascii(text.as_bytes()) || text.chars().all(is_legible)
 }
 
 fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {

@@ -5,12 +5,13 @@
 //! business: it gives up, and the parser behind [`crate::granit`] reads the text from the start.
 //!
 //! **Invariant:** if it takes a text, its events and their bytes are those of granit, and granit finds no error.
+//!
+//! **Invariant:** if it takes a text, [`crate::dialect`] has nothing to refuse in it.
 
 mod anchors;
 mod blocks;
 mod flow;
 mod scalars;
-mod text;
 
 #[cfg(test)]
 mod compare;
@@ -23,6 +24,7 @@ use std::borrow::Cow;
 
 use qontract_diagnostics::{Diagnostic, Span};
 
+use crate::characters;
 use crate::events::{AnchorId, Event, EventSource, Properties, Style};
 
 /// The events of a text that was read to its end.
@@ -64,7 +66,7 @@ enum Kind {
 
 /// The events of `text`, or `None` if it holds anything that is not plain.
 pub fn read(text: &str) -> Option<Plain<'_>> {
-    if !text::is_legible(text) {
+    if !characters::are_legible(text) {
         return None;
     }
     let mut reader = Reader::new(text);
@@ -113,6 +115,10 @@ impl<'a> EventSource<'a> for Plain<'a> {
             Kind::End => Event::End,
         };
         Ok((event, span))
+    }
+
+    fn is_settled(&self) -> bool {
+        true
     }
 }
 

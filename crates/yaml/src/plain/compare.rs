@@ -2,7 +2,9 @@
 
 use qontract_diagnostics::Span;
 
-use crate::events::{Event, EventSource};
+use crate::Syntax;
+use crate::dialect::{self, Watch};
+use crate::events::{Event, EventSource, Style};
 use crate::granit::Granit;
 
 /// All events of a source, or `None` if it finds an error.
@@ -26,10 +28,26 @@ pub fn takes(text: &str) -> Result<bool, String> {
         return Err(format!("{text:?} is an error of granit, and plain: {plain:?}"));
     };
     if plain == granit {
-        return Ok(true);
+        return unwatched(text, &plain).map(|()| true);
     }
     let first = plain.iter().zip(&granit).position(|(plain, granit)| plain != granit);
     let first = first.unwrap_or(plain.len().min(granit.len()));
     let (plain, granit) = (plain.get(first), granit.get(first));
     Err(format!("{text:?}: event {first}\n  plain:  {plain:?}\n  granit: {granit:?}"))
+}
+
+/// Whether the watch has nothing to say about the events of `text`, and no span to mend that is not mended without it.
+fn unwatched(text: &str, events: &[(Event<'_>, Span)]) -> Result<(), String> {
+    let mut watch = Watch::new(text, Syntax::Yaml);
+    for (event, span) in events {
+        let Event::Scalar { text: scalar, style, .. } = event else { continue };
+        let written = watch.scalar(*span, *style).map_err(|refused| format!("{text:?}: {refused:?}"))?;
+        if written != dialect::settled(*span, *style, text) {
+            return Err(format!("{text:?}: {event:?} is written at {written:?}"));
+        }
+        if *style == Style::Block && dialect::block_text(scalar, *span, text).ok() != Some(&**scalar) {
+            return Err(format!("{text:?}: {event:?} has an end of YAML 1.2"));
+        }
+    }
+    watch.end().map_err(|refused| format!("{text:?}: {refused:?}"))
 }
