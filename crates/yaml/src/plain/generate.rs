@@ -4,161 +4,26 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// Pieces of a line.
+#[rustfmt::skip]
 const PIECES: &[&str] = &[
-    "a",
-    "b c",
-    "key",
-    "-",
-    "- ",
-    "--",
-    ":",
-    ": ",
-    " :",
-    "?",
-    "? ",
-    " ",
-    "  ",
-    "    ",
-    "\n",
-    "\n",
-    "\n  ",
-    "\n- ",
-    "\n  - ",
-    "'",
-    "''",
-    "\"",
-    "\\",
-    "\\n",
-    "\\\"",
-    "\\u0041",
-    "#",
-    " #",
-    "# x",
-    "|",
-    "|-",
-    "|+",
-    "|2",
-    ">",
-    ">-",
-    ">+",
-    "[",
-    "]",
-    "[]",
-    "{",
-    "}",
-    "{}",
-    ", ",
-    ",",
-    "&x ",
-    "*x",
-    "!t ",
-    "%",
-    "@",
-    "`",
-    "~",
-    "<<",
-    "=",
-    "...",
-    "---",
-    "\n---\n",
-    "\n...\n",
-    "\t",
-    "\r\n",
-    "\r",
-    "é",
-    "\u{a0}",
-    "\u{85}",
-    "\u{80}",
-    "\u{2028}",
-    "\u{3000}",
-    "\u{feff}",
-    "\u{fffe}",
-    "\u{1f600}",
-    "\0",
-    "\u{1}",
-    "\u{7f}",
-    "1",
-    "on",
-    ".",
-    "/",
-    "'a b'",
-    "\"a b\"",
-    "a: b",
-    "\na: ",
-    "\n  b: ",
-    "\nc:",
+    "a", "b c", "key", "-", "- ", "--", ":", ": ", " :", "?", "? ", " ", "  ", "    ", "\n", "\n", "\n  ",
+    "\n- ", "\n  - ", "'", "''", "\"", "\\", "\\n", "\\\"", "\\u0041", "#", " #", "# x", "|", "|-", "|+", "|2",
+    ">", ">-", ">+", "[", "]", "[]", "{", "}", "{}", ", ", ",", "&x ", "*x", "!t ", "%", "@", "`", "~", "<<",
+    "=", "...", "---", "\n---\n", "\n...\n", "\t", "\r\n", "\r", "é", "\u{a0}", "\u{85}", "\u{80}", "\u{2028}",
+    "\u{3000}", "\u{feff}", "\u{fffe}", "\u{1f600}", "\0", "\u{1}", "\u{7f}", "1", "on", ".", "/", "'a b'",
+    "\"a b\"", "a: b", "\na: ", "\n  b: ", "\nc:",
 ];
 
 /// Lines without their indentation.
+#[rustfmt::skip]
 const LINES: &[&str] = &[
-    "",
-    "a: b",
-    "b:",
-    "c: 'd'",
-    "d: \"e\"",
-    "- e",
-    "- f: g",
-    "- g:",
-    "-",
-    "- - h",
-    "- - i: j",
-    "h: |",
-    "i: |-",
-    "j: |+",
-    "k: >",
-    "l: >-",
-    "- |",
-    "- >",
-    "text",
-    "more text",
-    "# note",
-    "m: n # note",
-    "n: # note",
-    "- # note",
-    "o: []",
-    "p: {}",
-    "- []",
-    "- {}",
-    "q: [r, 's', \"t\"]",
-    "- {u: v, w: [x]}",
-    "'y': z",
-    "\"z\" : a",
-    "a b: c d",
-    "- 'a': b",
-    "- - - c",
-    "  ",
-    "a:  b  ",
-    "-   a: b",
-    "-   - a",
-    "$ref: /a/b.yml#c",
-    "url: http://a:1/b",
-    "---",
-    "...",
-    "a: \"b\\nc\"",
-    "a: 'b''c'",
-    "- a: |",
-    "- a:",
-    "é: ü",
-    "a: {b: c}  # d",
-    "a: [b, c,]",
-    "a: - b",
-    "a: b: c",
-    "a: &b c",
-    "a: *b",
-    "a: &b",
-    "- &b",
-    "- *b",
-    "- &b c",
-    "<<: *b",
-    "a: [*b, c]",
-    "a: &b {c: d}",
-    "? a",
-    "\tx: y",
-    "x:\ty",
-    "a: 'b",
-    "c'",
-    "a: [b,",
-    "c]",
+    "", "a: b", "b:", "c: 'd'", "d: \"e\"", "- e", "- f: g", "- g:", "-", "- - h", "- - i: j", "h: |", "i: |-",
+    "j: |+", "k: >", "l: >-", "- |", "- >", "text", "more text", "# note", "m: n # note", "n: # note",
+    "- # note", "o: []", "p: {}", "- []", "- {}", "q: [r, 's', \"t\"]", "- {u: v, w: [x]}", "'y': z",
+    "\"z\" : a", "a b: c d", "- 'a': b", "- - - c", "  ", "a:  b  ", "-   a: b", "-   - a", "$ref: /a/b.yml#c",
+    "url: http://a:1/b", "---", "...", "a: \"b\\nc\"", "a: 'b''c'", "- a: |", "- a:", "é: ü", "a: {b: c}  # d",
+    "a: [b, c,]", "a: - b", "a: b: c", "a: &b c", "a: *b", "a: &b", "- &b", "- *b", "- &b c", "<<: *b",
+    "a: [*b, c]", "a: &b {c: d}", "? a", "\tx: y", "x:\ty", "a: 'b", "c'", "a: [b,", "c]",
 ];
 
 /// A change of a text; places are counted in lines or characters.
@@ -250,6 +115,24 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(select(PIECES), 0..14).prop_map(|pieces| pieces.concat())
 }
 
+/// Pieces of a flow collection.
+#[rustfmt::skip]
+const FLOW_PIECES: &[&str] = &[
+    "a", "b c", "d", "'e'", "\"f\"", "''", "g:h", "-1", "-", "~", ",", ", ", ", ", " , ", ": ", ": ", ":",
+    " : ", "a: b", "i: ", "'j': ", "\"k\":", "[", "]", "{", "}", "[]", "{}", "[a, b]", "{a: b}", "#", " #", "?",
+    ":?", "*x", "&x ", "!t ", "|", " ", "\t", "\n", "é",
+];
+
+/// A value in brackets, on a line of its own or not.
+fn brackets() -> impl Strategy<Value = String> {
+    let before = select(&["a: ", "- ", "a:\n- ", "- a: ", "x: &x y\na: ", "a:  &x "][..]);
+    let around = select(
+        &[("[", "]\n"), ("{", "}\n"), ("[", "]"), ("{a: ", "}\n"), ("[", "]: b\n"), ("{", "} # c\nd: e\n")][..],
+    );
+    (before, around, prop::collection::vec(select(FLOW_PIECES), 0..8))
+        .prop_map(|(before, (open, close), pieces)| format!("{before}{open}{}{close}", pieces.concat()))
+}
+
 /// A text in lines, each about as deep as the one before.
 fn lines() -> impl Strategy<Value = String> {
     let depth = select(&[0i8, 0, 0, 1, 2, 2, -1, -2, -2, -4][..]);
@@ -277,7 +160,7 @@ fn part(files: Vec<String>) -> impl Strategy<Value = String> {
 
 /// Texts of all kinds; `files` are texts to be damaged.
 pub fn texts(files: Vec<String>) -> impl Strategy<Value = String> {
-    let whole = prop_oneof![1 => pieces(), 3 => lines(), 4 => part(files)];
+    let whole = prop_oneof![1 => pieces(), 2 => brackets(), 3 => lines(), 4 => part(files)];
     (whole, prop::collection::vec(change(), 0..4)).prop_map(|(mut text, changes)| {
         for change in changes {
             change.apply(&mut text);
