@@ -62,6 +62,12 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
     parse_as(Syntax::Yaml, bytes, limits)
 }
 
+/// Whether the reader of plain YAML takes `text`; an error if it then differs from the other.
+#[cfg(fuzzing)]
+pub fn takes_as_plain(text: &str) -> Result<bool, String> {
+    plain::compare::takes(text)
+}
+
 /// Parses one file that holds one document in the given language.
 pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
     let text = match characters::check(bytes, limits) {

@@ -13,10 +13,12 @@ mod blocks;
 mod flow;
 mod scalars;
 
-#[cfg(test)]
-mod compare;
+#[cfg(any(test, fuzzing))]
+pub mod compare;
 #[cfg(test)]
 mod generate;
+#[cfg(test)]
+mod given_up;
 #[cfg(test)]
 mod tests;
 

@@ -2,6 +2,9 @@
 
 use super::{Kind, Reader};
 
+/// Most anchors: each alias looks through all of them.
+const MOST_ANCHORS: usize = 64;
+
 impl Reader<'_> {
     /// The end of the name after the `&` or `*` at `start`; names that readers differ on are none of ours.
     fn name(&self, start: usize) -> Option<usize> {
@@ -14,7 +17,7 @@ impl Reader<'_> {
     /// Reads the anchor at `start`, of a value that comes next; returns what follows it and its blanks.
     pub(super) fn anchor(&mut self, start: usize) -> Option<usize> {
         let end = self.name(start)?;
-        if !matches!(self.byte(end), b' ' | b'\n') {
+        if !matches!(self.byte(end), b' ' | b'\n') || self.anchors.len() == MOST_ANCHORS {
             return None;
         }
         self.anchors.push(&self.text[start + 1..end]);

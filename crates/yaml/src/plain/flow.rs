@@ -16,9 +16,10 @@ impl Reader<'_> {
     fn flow_within(&mut self, start: usize, levels: usize) -> Option<usize> {
         let levels = levels.checked_sub(1)?;
         let is_map = self.byte(start) == b'{';
-        let (first, last, close) = match is_map {
-            true => (Kind::MapStart, Kind::MapEnd, b'}'),
-            false => (Kind::ListStart, Kind::ListEnd, b']'),
+        let (first, last, close) = if is_map {
+            (Kind::MapStart, Kind::MapEnd, b'}')
+        } else {
+            (Kind::ListStart, Kind::ListEnd, b']')
         };
         self.emit(first, start, start + 1);
         self.attach_anchor();
