@@ -1,4 +1,4 @@
-//! The events of a YAML text, and the one trait behind which the parser is hidden.
+//! The events of a YAML text, and the one trait behind which its readers are hidden.
 
 use std::borrow::Cow;
 

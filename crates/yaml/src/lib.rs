@@ -12,9 +12,10 @@
 //! assert_eq!(map.get("ref").unwrap().value(), Value::Str("12345e7"));
 //! ```
 //!
-//! The road inside: [`characters`] refuses bytes no document may hold, `events` turns text into events (the
-//! parser is hidden behind one small trait), `dialect` minds where YAML 1.1 and 1.2 part ways, `compose` turns
-//! events into the [`tree`], and [`scalar`] decides what each plain scalar is. Nothing here knows files, threads or the network.
+//! The road inside: [`characters`] refuses bytes no document may hold, `events` is what a text is turned into, by
+//! `plain` if it is plain block YAML and by the parser behind `granit` if not; `dialect` minds where YAML 1.1 and 1.2
+//! part ways, `compose` turns events into the [`tree`], and [`scalar`] decides what each plain scalar is. Nothing here
+//! knows files, threads or the network.
 
 pub mod characters;
 mod compose;
