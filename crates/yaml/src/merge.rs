@@ -139,3 +139,31 @@ fn merged(value: NodeId, document: &Document) -> Option<Vec<EntrySlot>> {
     }
     of_map(value).map(<[EntrySlot]>::to_vec)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use crate::{Limits, Value, parse};
+
+    #[test]
+    fn maps_of_all_sizes_keep_the_last_value_of_a_key_at_its_first_place() {
+        for size in 1..40 {
+            let mut text = String::from("base: &base\n  k0: 1\n  other: 2\nmap:\n  <<: *base\n");
+            for round in 0..2 {
+                (0..size).for_each(|key| writeln!(text, "  k{key}: v{key}-{round}").expect("memory"));
+            }
+            let parsed = parse(text.as_bytes(), &Limits::default());
+            assert_eq!(parsed.findings.len(), size, "each key of its own is given twice");
+            let document = parsed.document.expect("a warning is no error");
+            let Value::Map(root) = document.root().value() else { panic!("a map") };
+            let Some(Value::Map(map)) = root.get("map").map(crate::Node::value) else { panic!("a map") };
+            let keys: Vec<String> = map.iter().map(|entry| entry.key.to_owned()).collect();
+            let rest = (1..size).map(|key| format!("k{key}"));
+            let expect: Vec<String> = ["k0".to_owned(), "other".to_owned()].into_iter().chain(rest).collect();
+            assert_eq!(keys, expect);
+            let last = format!("k{}", size - 1);
+            assert_eq!(map.get(&last).expect("it is there").value(), Value::Str(&format!("v{}-1", size - 1)));
+        }
+    }
+}
