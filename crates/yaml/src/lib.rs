@@ -75,7 +75,8 @@ pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
         Ok(text) => text,
         Err(finding) => return Parsed { document: None, findings: vec![*finding] },
     };
-    match plain::read(text).filter(|_| syntax == Syntax::Yaml) {
+    let plain = if syntax == Syntax::Yaml { plain::read(text) } else { None };
+    match plain {
         Some(events) => compose::compose(events, text, syntax, limits),
         None => compose::compose(granit::Granit::new(text), text, syntax, limits),
     }

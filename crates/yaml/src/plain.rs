@@ -1,14 +1,15 @@
 //! Plain block YAML, which nearly all datafiles are, read in one pass over the bytes.
 //!
-//! It knows block maps and lists, scalars on one line, flow collections on one line, blocks of text and comments. A
-//! text with anything else (anchors, tags, several documents, text over several lines, tabs, mistakes) is none of its
-//! business: it gives up, and the parser behind [`crate::granit`] reads the text from the start.
+//! It knows block maps and lists, scalars and flow collections on one line, blocks of text, comments, and anchors and
+//! aliases of values. A text with anything else (tags, several documents, scalars over several lines, tabs, mistakes)
+//! is none of its business: it gives up, and the parser behind [`crate::granit`] reads the text from the start.
 //!
 //! **Invariant:** if it takes a text, its events and their bytes are those of granit, and granit finds no error.
 //!
 //! **Invariant:** if it takes a text, [`crate::dialect`] has nothing to refuse in it.
 
 mod anchors;
+mod block;
 mod blocks;
 mod flow;
 mod scalars;

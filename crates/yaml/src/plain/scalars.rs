@@ -1,4 +1,4 @@
-//! Scalars on one line, and blocks of text.
+//! Scalars on one line.
 
 use super::{Kind, Reader};
 use crate::events::Style;
@@ -97,85 +97,5 @@ impl Reader<'_> {
         made.push_str(&self.text[kept..at]);
         self.made.push(made);
         Some((Kind::Made(Style::Quoted), at + 1))
-    }
-
-    /// Reads the block of text whose header stands at `header`, to the line after it.
-    pub(super) fn block(&mut self, header: usize) -> Option<()> {
-        let chomp = self.byte(header + 1);
-        let blanks = if matches!(chomp, b'+' | b'-') { header + 2 } else { header + 1 };
-        let mut line = self.after_spaces(blanks);
-        self.next_line(line)?;
-        line = self.at;
-        // Blank lines before the first line of text, which sets the indentation.
-        let mut breaks = 0;
-        let mut widest = 0;
-        let (start, indent) = loop {
-            let text = self.after_spaces(line);
-            if text >= self.bytes.len() {
-                return None;
-            }
-            if self.bytes[text] != b'\n' {
-                break (text, text - line);
-            }
-            widest = widest.max(text - line);
-            breaks += 1;
-            line = text + 1;
-        };
-        // Too little is the end of an empty block, a tab is read differently by YAML 1.1.
-        if indent <= self.open.last()?.column || widest > indent || self.bytes[start] == b'\t' {
-            return None;
-        }
-        let folded = self.bytes[header] == b'>';
-        let mut made = String::new();
-        let mut text = start;
-        let mut first = true;
-        let mut more_before = false;
-        let (end, line_start) = loop {
-            let more = matches!(self.bytes[text], b' ' | b'\t');
-            if folded && !first && !more_before && !more {
-                made.push_str(if breaks == 0 { " " } else { "" });
-            } else if !first {
-                made.push('\n');
-            }
-            made.extend(std::iter::repeat_n('\n', breaks));
-            (first, more_before, breaks) = (false, more, 0);
-            let mut line = self.line_end(text);
-            if line == self.bytes.len() {
-                return None;
-            }
-            made.push_str(&self.text[text..line]);
-            // Blank lines, and the indentation of the next line that is not blank.
-            loop {
-                line += 1;
-                let most = line + indent;
-                text = line;
-                while text < most && self.byte(text) == b' ' {
-                    text += 1;
-                }
-                if text >= self.bytes.len() || self.bytes[text] != b'\n' {
-                    break;
-                }
-                breaks += 1;
-                line = text;
-            }
-            if text >= self.bytes.len() || text - line < indent {
-                break (text, line);
-            }
-        };
-        if end == self.bytes.len() && self.bytes[end - 1] != b'\n' {
-            return None;
-        }
-        if chomp != b'-' {
-            made.push('\n');
-        }
-        if chomp == b'+' {
-            made.extend(std::iter::repeat_n('\n', breaks));
-        }
-        self.made.push(made);
-        self.emit(Kind::Made(Style::Block), start, end);
-        self.attach_anchor();
-        // The indentation of the next line was looked at, but its column counts from its start.
-        self.at = line_start;
-        Some(())
     }
 }
