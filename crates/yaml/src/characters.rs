@@ -16,8 +16,8 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
         let finding = Diagnostic::new(code::YAML_ENCODING, message).at(Span::new(at, at + 1));
         Box::new(finding.hint("save the file as UTF-8"))
     })?;
-    // Almost all files are printable ASCII: decided without looking at characters.
-    if bytes.iter().all(|byte| matches!(byte, b'\n' | b' '..=b'~')) {
+    // Almost all files: decided without looking at characters.
+    if is_unsuspicious(bytes) {
         return Ok(text);
     }
     for (offset, character) in text.char_indices() {
@@ -26,6 +26,25 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
         }
     }
     Ok(text)
+}
+
+/// Whether no byte belongs to a character that needs a closer look: a control character but the line feed, or one
+/// that begins with a byte of U+0085, U+2028, U+FEFF and the like.
+fn is_unsuspicious(bytes: &[u8]) -> bool {
+    let is_suspicious =
+        |byte: u8| (byte < b' ' && byte != b'\n') || matches!(byte, 0x7f | 0xc2 | 0xe2 | 0xef);
+    // Without a way out in the middle of a chunk, many bytes are looked at in one go.
+    bytes.chunks(64).all(|chunk| !chunk.iter().fold(false, |any, byte| any | is_suspicious(*byte)))
+}
+
+/// Whether all characters may stand in the middle of a line, line feeds and tabs aside: none controls, none marks
+/// the order of bytes.
+pub(crate) fn are_legible(text: &str) -> bool {
+    let is_legible = |character: char| match character {
+        '\u{feff}' => false,
+        character => matches!(character, '\n' | '\t' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..),
+    };
+    is_unsuspicious(text.as_bytes()) || text.chars().all(is_legible)
 }
 
 fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
@@ -54,4 +73,31 @@ fn judge(offset: usize, character: char, bytes: &[u8]) -> Option<Diagnostic> {
 /// What readers of YAML take differently.
 pub(crate) fn ambiguous(span: Span, what: &str, hint: &str) -> Diagnostic {
     Diagnostic::new(code::YAML_AMBIGUOUS, what).at(span).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_without_a_closer_look_are_allowed() {
+        for character in '\0'..=char::MAX {
+            let text = format!("x{character}x");
+            if is_unsuspicious(text.as_bytes()) {
+                assert_eq!(judge(1, character, text.as_bytes()), None, "{character:?}");
+                assert!(are_legible(&text), "{character:?}");
+            }
+        }
+        assert!(is_unsuspicious("a: é 文 😀\n".as_bytes()));
+    }
+
+    #[test]
+    fn legible_is_what_is_allowed_within_a_line() {
+        for character in ('\0'..=char::MAX).filter(|character| *character != '\r') {
+            let text = format!("x{character}x");
+            let allowed = judge(1, character, text.as_bytes()).is_none();
+            let ends_a_line = matches!(character, '\u{2028}' | '\u{2029}');
+            assert_eq!(are_legible(&text), allowed || ends_a_line, "{character:?}");
+        }
+    }
 }

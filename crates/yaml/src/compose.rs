@@ -14,10 +14,11 @@ use crate::{Parsed, Syntax};
 
 /// Builds the tree of the one document in `events`.
 pub fn compose<'a>(mut events: impl EventSource<'a>, text: &str, syntax: Syntax, limits: &Limits) -> Parsed {
-    let mut composer = Composer::new(text, syntax, limits);
+    let watch = (!events.is_settled()).then(|| Watch::new(text, syntax));
+    let mut composer = Composer::new(text, watch, syntax, limits);
     let end = loop {
         match events.next_event() {
-            Ok((Event::End, _)) => break composer.watch.end(),
+            Ok((Event::End, _)) => break composer.watch.as_mut().map_or(Ok(()), Watch::end),
             Ok((event, span)) => {
                 if let Err(finding) = composer.take(event, span) {
                     break Err(finding);
@@ -74,7 +75,8 @@ enum Anchored {
 
 struct Composer<'t> {
     source: &'t str,
-    watch: Watch<'t>,
+    /// Not needed for texts that are settled.
+    watch: Option<Watch<'t>>,
     syntax: Syntax,
     limits: &'t Limits,
     document: Document,
@@ -92,7 +94,7 @@ struct Composer<'t> {
 type Fatal = Box<Diagnostic>;
 
 impl<'t> Composer<'t> {
-    fn new(source: &'t str, syntax: Syntax, limits: &'t Limits) -> Self {
+    fn new(source: &'t str, watch: Option<Watch<'t>>, syntax: Syntax, limits: &'t Limits) -> Self {
         // About a value for every twenty bytes: most files then grow nothing while they are read.
         let values = source.len() / 20 + 8;
         let document = Document {
@@ -105,7 +107,7 @@ impl<'t> Composer<'t> {
         };
         Self {
             source,
-            watch: Watch::new(source, syntax),
+            watch,
             syntax,
             limits,
             document,
@@ -211,7 +213,10 @@ impl<'t> Composer<'t> {
 
     fn scalar(&mut self, text: &str, style: Style, properties: &Properties, span: Span) -> Result<(), Fatal> {
         let text = if style == Style::Block { dialect::block_text(text, span, self.source)? } else { text };
-        let span = self.watch.scalar(span, style)?;
+        let span = match &mut self.watch {
+            Some(watch) => watch.scalar(span, style)?,
+            None => dialect::settled(span, style, self.source),
+        };
         self.refuse_tag(properties, span);
         let scalar = match (style, self.syntax) {
             (Style::Plain, Syntax::Yaml) => scalar::resolve(text),

@@ -62,8 +62,7 @@ impl<'t> Watch<'t> {
             Style::Block => {
                 let header = gap.block_header.unwrap_or(start);
                 self.block(header, end)?;
-                let written = self.source[header..end].trim_end_matches(['\n', '\r', ' ', '\t']);
-                Ok(Span::new(header, header + written.len()))
+                Ok(written_block(self.source, header, end))
             }
         }
     }
@@ -226,6 +225,22 @@ impl<'t> Watch<'t> {
         }
         Ok(())
     }
+}
+
+/// The bytes that a scalar of a settled text is written in, header included: what [`Watch::scalar`] returns for it.
+pub fn settled(span: Span, style: Style, source: &str) -> Span {
+    let (start, end) = (span.start as usize, span.end as usize);
+    match style {
+        Style::Plain | Style::Quoted => span,
+        // Between the header and the text, there are only blanks and a sign.
+        Style::Block => written_block(source, source[..start].rfind(['|', '>']).unwrap_or(start), end),
+    }
+}
+
+/// The bytes of a block scalar from its header to the end of its text.
+fn written_block(source: &str, header: usize, end: usize) -> Span {
+    let written = source[header..end].trim_end_matches(['\n', '\r', ' ', '\t']);
+    Span::new(header, header + written.len())
 }
 
 /// The text of a block scalar as YAML 1.1 has it: without the line end that the file does not have.

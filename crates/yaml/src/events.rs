@@ -1,4 +1,4 @@
-//! The events of a YAML text, and the one trait behind which the parser is hidden.
+//! The events of a YAML text, and the one trait behind which its readers are hidden.
 
 use std::borrow::Cow;
 
@@ -55,4 +55,9 @@ pub enum Event<'a> {
 pub trait EventSource<'a> {
     /// The next event and its bytes; after [`Event::End`] it is not called again.
     fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>>;
+
+    /// Whether the text is known to hold no place where YAML 1.1 and 1.2 part ways.
+    fn is_settled(&self) -> bool {
+        false
+    }
 }

@@ -1,4 +1,4 @@
-//! The parser in use: granit, a YAML 1.2 event parser that can be as lenient about indentation as libyaml.
+//! The parser of all that is not plain: granit, a YAML 1.2 event parser that can be as lenient about indentation as libyaml.
 
 use granit_parser::{
     ErrorKind, Event as GranitEvent, Parser, ScalarStyle, Span as GranitSpan, StrInput, Tag,

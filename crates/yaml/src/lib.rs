@@ -12,9 +12,10 @@
 //! assert_eq!(map.get("ref").unwrap().value(), Value::Str("12345e7"));
 //! ```
 //!
-//! The road inside: [`characters`] refuses bytes no document may hold, `events` turns text into events (the
-//! parser is hidden behind one small trait), `dialect` minds where YAML 1.1 and 1.2 part ways, `compose` turns
-//! events into the [`tree`], and [`scalar`] decides what each plain scalar is. Nothing here knows files, threads or the network.
+//! The road inside: [`characters`] refuses bytes no document may hold, `events` is what a text is turned into, by
+//! `plain` if it is plain block YAML and by the parser behind `granit` if not; `dialect` minds where YAML 1.1 and 1.2
+//! part ways, `compose` turns events into the [`tree`], and [`scalar`] decides what each plain scalar is. Nothing here
+//! knows files, threads or the network.
 
 pub mod characters;
 mod compose;
@@ -26,6 +27,7 @@ pub mod json;
 mod limits;
 pub mod lint;
 mod merge;
+mod plain;
 pub mod scalar;
 pub mod tree;
 
@@ -61,11 +63,21 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
     parse_as(Syntax::Yaml, bytes, limits)
 }
 
+/// Whether the reader of plain YAML takes `text`; an error if it then differs from the other.
+#[cfg(fuzzing)]
+pub fn takes_as_plain(text: &str) -> Result<bool, String> {
+    plain::compare::takes(text)
+}
+
 /// Parses one file that holds one document in the given language.
 pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
     let text = match characters::check(bytes, limits) {
         Ok(text) => text,
         Err(finding) => return Parsed { document: None, findings: vec![*finding] },
     };
-    compose::compose(granit::Granit::new(text), text, syntax, limits)
+    let plain = if syntax == Syntax::Yaml { plain::read(text) } else { None };
+    match plain {
+        Some(events) => compose::compose(events, text, syntax, limits),
+        None => compose::compose(granit::Granit::new(text), text, syntax, limits),
+    }
 }

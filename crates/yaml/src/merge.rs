@@ -29,38 +29,39 @@ pub struct RawEntry {
 }
 
 /// The entries of one map under construction, each key once, at its first place, with its last value.
-struct Gathered {
+struct Gathered<'d> {
+    document: &'d Document,
     entries: Vec<EntrySlot>,
     /// Places by key; only kept for maps too large to search through.
-    places: HashMap<Box<str>, usize>,
+    places: HashMap<&'d str, usize>,
 }
 
 /// Up to this many entries a search through all of them is quicker than a table.
 const FEW: usize = 12;
 
-impl Gathered {
-    fn place(&self, document: &Document, key: &str) -> Option<usize> {
+impl<'d> Gathered<'d> {
+    fn place(&self, key: &str) -> Option<usize> {
         if self.entries.len() <= FEW {
-            return self.entries.iter().position(|entry| &document.text[entry.key.range()] == key);
+            let text = &self.document.text;
+            return self.entries.iter().position(|entry| &text[entry.key.range()] == key);
         }
         self.places.get(key).copied()
     }
 
-    /// Puts `entry` in, and returns the one it replaces.
-    fn put(&mut self, document: &Document, entry: EntrySlot) -> Option<EntrySlot> {
+    /// Puts `entry` in, and returns the one it replaces, with its place.
+    fn put(&mut self, entry: EntrySlot) -> Option<(usize, EntrySlot)> {
+        let document: &'d Document = self.document;
         let key = &document.text[entry.key.range()];
-        if let Some(place) = self.place(document, key) {
-            let replaced = self.entries[place];
-            self.entries[place] = entry;
-            return Some(replaced);
+        if let Some(place) = self.place(key) {
+            let replaced = std::mem::replace(&mut self.entries[place], entry);
+            return Some((place, replaced));
         }
         self.entries.push(entry);
         if self.entries.len() == FEW + 1 {
-            for (place, entry) in self.entries.iter().enumerate() {
-                self.places.insert(document.text[entry.key.range()].into(), place);
-            }
+            let keys = self.entries.iter().map(|entry| &document.text[entry.key.range()]);
+            self.places = keys.enumerate().map(|(place, key)| (key, place)).collect();
         } else if self.entries.len() > FEW {
-            self.places.insert(key.into(), self.entries.len() - 1);
+            self.places.insert(key, self.entries.len() - 1);
         }
         None
     }
@@ -71,12 +72,12 @@ impl Gathered {
 /// Merged entries come first; where several merge keys or a list of maps have the same key, a later merge key
 /// wins over an earlier one and an earlier map of a list over a later one; the map's own keys win over all.
 pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnostic>) -> Vec<EntrySlot> {
-    let mut gathered = Gathered { entries: Vec::with_capacity(raw.len()), places: HashMap::new() };
+    let mut gathered = Gathered { document, entries: Vec::with_capacity(raw.len()), places: HashMap::new() };
     for entry in raw.iter().filter(|entry| matches!(entry.key, Key::Merge)) {
         match merged(entry.value, document) {
             Some(merged) => {
                 for entry in merged {
-                    gathered.put(document, entry);
+                    gathered.put(entry);
                 }
             }
             None => findings.push(
@@ -91,20 +92,19 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
     for entry in raw {
         let Key::Str(key) = entry.key else { continue };
         let slot = EntrySlot { key, key_span: entry.key_span, value: entry.value };
-        let text = &document.text[key.range()];
-        let place = gathered.place(document, text);
-        let replaced = gathered.put(document, slot);
-        match (place, replaced) {
-            // A merged key that the map gives itself: the first time this is what merging is for.
-            (Some(place), Some(_)) if place < own && !seen_own[place] => seen_own[place] = true,
-            (Some(_), Some(replaced)) => findings.push(
-                Diagnostic::new(code::YAML_DUPLICATE_KEY, format!("the key `{text}` is given twice"))
-                    .at(entry.key_span)
-                    .label("this value wins")
-                    .note_at("first given here", replaced.key_span),
-            ),
-            _ => {}
+        let Some((place, replaced)) = gathered.put(slot) else { continue };
+        // A merged key that the map gives itself: the first time this is what merging is for.
+        if place < own && !seen_own[place] {
+            seen_own[place] = true;
+            continue;
         }
+        let message = format!("the key `{}` is given twice", &document.text[key.range()]);
+        findings.push(
+            Diagnostic::new(code::YAML_DUPLICATE_KEY, message)
+                .at(entry.key_span)
+                .label("this value wins")
+                .note_at("first given here", replaced.key_span),
+        );
     }
     gathered.entries
 }
@@ -138,4 +138,32 @@ fn merged(value: NodeId, document: &Document) -> Option<Vec<EntrySlot>> {
         return Some(all);
     }
     of_map(value).map(<[EntrySlot]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use crate::{Limits, Value, parse};
+
+    #[test]
+    fn maps_of_all_sizes_keep_the_last_value_of_a_key_at_its_first_place() {
+        for size in 1..40 {
+            let mut text = String::from("base: &base\n  k0: 1\n  other: 2\nmap:\n  <<: *base\n");
+            for round in 0..2 {
+                (0..size).for_each(|key| writeln!(text, "  k{key}: v{key}-{round}").expect("memory"));
+            }
+            let parsed = parse(text.as_bytes(), &Limits::default());
+            assert_eq!(parsed.findings.len(), size, "each key of its own is given twice");
+            let document = parsed.document.expect("a warning is no error");
+            let Value::Map(root) = document.root().value() else { panic!("a map") };
+            let Some(Value::Map(map)) = root.get("map").map(crate::Node::value) else { panic!("a map") };
+            let keys: Vec<String> = map.iter().map(|entry| entry.key.to_owned()).collect();
+            let rest = (1..size).map(|key| format!("k{key}"));
+            let expect: Vec<String> = ["k0".to_owned(), "other".to_owned()].into_iter().chain(rest).collect();
+            assert_eq!(keys, expect);
+            let last = format!("k{}", size - 1);
+            assert_eq!(map.get(&last).expect("it is there").value(), Value::Str(&format!("v{}-1", size - 1)));
+        }
+    }
 }

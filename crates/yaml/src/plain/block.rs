@@ -1,0 +1,108 @@
+//! Blocks of text, below `|` or `>`.
+
+use super::{Kind, Reader};
+use crate::events::Style;
+
+/// What follows a line of text within its block.
+struct Next {
+    /// How many blank lines.
+    breaks: usize,
+    /// Where the line after them begins.
+    line: usize,
+    /// Where it goes on after as much indentation as the block has, or less.
+    text: usize,
+}
+
+impl Reader<'_> {
+    /// Reads the block of text whose header stands at `header`, to the line after it.
+    pub(super) fn block(&mut self, header: usize) -> Option<()> {
+        let folded = self.bytes[header] == b'>';
+        let chomp = self.byte(header + 1);
+        let blanks = if matches!(chomp, b'+' | b'-') { header + 2 } else { header + 1 };
+        self.next_line(self.after_spaces(blanks))?;
+        let (mut breaks, indent) = self.first_line()?;
+        let start = self.at;
+        let mut made = String::new();
+        let mut text = start;
+        // Whether the line before is indented more than the block; a line that is, or follows one, is not folded.
+        let mut more_before = None;
+        let next = loop {
+            let more = matches!(self.bytes[text], b' ' | b'\t');
+            match more_before {
+                Some(false) if folded && !more => made.push_str(if breaks == 0 { " " } else { "" }),
+                Some(_) => made.push('\n'),
+                None => {}
+            }
+            made.extend(std::iter::repeat_n('\n', breaks));
+            more_before = Some(more);
+            let end = self.line_end(text);
+            if end == self.bytes.len() {
+                return None;
+            }
+            made.push_str(&self.text[text..end]);
+            let next = self.after_line(end, indent);
+            if next.text == self.bytes.len() || next.text - next.line < indent {
+                break next;
+            }
+            (text, breaks) = (next.text, next.breaks);
+        };
+        // A last line without an end is a matter of its own.
+        if next.text > next.line && next.text == self.bytes.len() {
+            return None;
+        }
+        if chomp != b'-' {
+            made.push('\n');
+        }
+        if chomp == b'+' {
+            made.extend(std::iter::repeat_n('\n', next.breaks));
+        }
+        self.made.push(made);
+        self.emit(Kind::Made(Style::Block), start, next.text);
+        self.attach_anchor();
+        self.at = next.line;
+        Some(())
+    }
+
+    /// Goes to the first text of a block; how many blank lines come before, and how far it is indented.
+    fn first_line(&mut self) -> Option<(usize, usize)> {
+        let mut line = self.at;
+        let mut breaks = 0;
+        let mut widest = 0;
+        loop {
+            let text = self.after_spaces(line);
+            let indent = text - line;
+            match *self.bytes.get(text)? {
+                b'\n' => {
+                    widest = widest.max(indent);
+                    breaks += 1;
+                    line = text + 1;
+                }
+                // YAML 1.1 takes a tab here for indentation.
+                b'\t' => return None,
+                // An empty block, or blank lines that are wider than the text.
+                _ if indent <= self.open.last()?.column || widest > indent => return None,
+                _ => {
+                    self.at = text;
+                    return Some((breaks, indent));
+                }
+            }
+        }
+    }
+
+    /// What follows the line of text that ends at `end`, in a block that is indented by `indent`.
+    fn after_line(&self, end: usize, indent: usize) -> Next {
+        let mut line = end + 1;
+        let mut breaks = 0;
+        loop {
+            let mut text = line;
+            while text < line + indent && self.bytes.get(text) == Some(&b' ') {
+                text += 1;
+            }
+            if self.bytes.get(text) != Some(&b'\n') {
+                return Next { breaks, line, text };
+            }
+            breaks += 1;
+            line = text + 1;
+        }
+    }
+}

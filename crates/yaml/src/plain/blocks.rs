@@ -1,0 +1,219 @@
+//! Lines, and the block maps and lists that their columns make.
+
+use super::scalars::Stop;
+use super::{Collection, Kind, Open, Reader};
+
+/// Most open block collections; deeper texts are left to the other parser.
+const MOST_OPEN: usize = 64;
+/// Most bytes from the start of a key to its colon; longer keys are left to the other parser, which knows a limit.
+const LONGEST_KEY: usize = 1_000;
+
+impl Reader<'_> {
+    /// Reads the whole text.
+    pub(super) fn document(&mut self) -> Option<()> {
+        let mut column = self.content()?;
+        let first = self.at;
+        if column == 0 && self.bytes[first..].starts_with(b"---") {
+            self.emit(Kind::DocumentStart, first, first + 3);
+            self.finish_line(first + 3)?;
+            column = self.content()?;
+        } else {
+            self.emit(Kind::DocumentStart, first, first);
+        }
+        loop {
+            self.line(column)?;
+            match self.content() {
+                Some(next) => column = next,
+                None if self.at == self.bytes.len() => break,
+                None => return None,
+            }
+        }
+        let end = self.at;
+        self.settle()?;
+        while let Some(open) = self.open.pop() {
+            self.emit(open.kind.end(), end, end);
+        }
+        self.emit(Kind::End, end, end);
+        Some(())
+    }
+
+    /// Goes to the next line with content; the column of its first byte, or `None` at the end of the text.
+    fn content(&mut self) -> Option<usize> {
+        let mut line = self.at;
+        loop {
+            let start = self.after_spaces(line);
+            let end = match self.byte(start) {
+                b'\n' => start,
+                b'#' => self.line_end(start),
+                _ => {
+                    self.at = start;
+                    return Some(start - line);
+                }
+            };
+            if end >= self.bytes.len() {
+                self.at = self.bytes.len();
+                return None;
+            }
+            line = end + 1;
+        }
+    }
+
+    /// A key or dash whose value was left out has an empty one, which has no anchor.
+    fn settle(&mut self) -> Option<()> {
+        if let Some(at) = self.wait.take() {
+            self.emit(Kind::Plain, at, at);
+        }
+        self.anchor.is_none().then_some(())
+    }
+
+    /// Reads a line whose content begins in `column`, here.
+    fn line(&mut self, column: usize) -> Option<()> {
+        let start = self.at;
+        let dash = self.is_dash(start);
+        if column == 0 && matches!(self.bytes.get(start..start + 3), Some(b"---" | b"...")) {
+            return None;
+        }
+        let Some(top) = self.open.last().copied() else { return self.node(column, dash, true) };
+        let flat = column == top.column && dash && top.kind == Collection::Map;
+        if self.wait.is_some() && (column > top.column || flat) {
+            return self.node(column, dash, true);
+        }
+        self.settle()?;
+        while let Some(top) = self.open.last().copied() {
+            let left = top.column == column && top.kind == Collection::FlatList && !dash;
+            if top.column <= column && !left {
+                break;
+            }
+            self.emit(top.kind.end(), start, start);
+            self.open.pop();
+        }
+        let top = self.open.last()?;
+        if top.column != column || (top.kind == Collection::Map) == dash {
+            return None;
+        }
+        self.node(column, dash, false)
+    }
+
+    /// Whether a dash of a list stands at `at`.
+    #[inline]
+    fn is_dash(&self, at: usize) -> bool {
+        self.byte(at) == b'-' && matches!(self.byte(at + 1), b' ' | b'\n')
+    }
+
+    /// Reads an entry or item that begins here, the first of its collection if it is `fresh`.
+    fn node(&mut self, mut column: usize, mut dash: bool, mut fresh: bool) -> Option<()> {
+        while dash {
+            let start = self.at;
+            let content = self.item(column, fresh)?;
+            if self.byte(content) == b'\n' {
+                return self.next_line(content);
+            }
+            column += content - start;
+            self.at = content;
+            dash = self.is_dash(content);
+            fresh = true;
+        }
+        let start = self.at;
+        let (kind, end, stop) = match self.byte(start) {
+            quote @ (b'"' | b'\'') => self.quoted(start, quote)?,
+            b'&' if self.on_line_of_dash() => return self.after_indicator(start, start),
+            b'[' | b'{' | b'|' | b'>' | b'*' if self.on_line_of_dash() => {
+                self.wait = None;
+                return self.value(start);
+            }
+            _ => self.plain(start)?,
+        };
+        if let Stop::Colon(colon) = stop {
+            if colon - start > LONGEST_KEY {
+                return None;
+            }
+            if fresh {
+                self.push(Collection::Map, column)?;
+                self.emit(Kind::MapStart, start, start);
+                self.attach_anchor();
+            }
+            self.emit(kind, start, end);
+            return self.after_indicator(colon, self.after_spaces(colon + 1));
+        }
+        if !self.on_line_of_dash() {
+            return None;
+        }
+        self.wait = None;
+        self.emit(kind, start, end);
+        self.finish_line(end)
+    }
+
+    /// Whether a dash, and nothing else, stands before what is read now: its item may be a scalar.
+    fn on_line_of_dash(&self) -> bool {
+        self.wait == Some(self.at)
+    }
+
+    /// Reads the dash of an item; returns where its content is, or the end of the line.
+    fn item(&mut self, column: usize, fresh: bool) -> Option<usize> {
+        let dash = self.at;
+        let mut content = self.after_spaces(dash + 1);
+        if self.byte(content) == b'#' {
+            content = self.line_end(content);
+        }
+        if fresh {
+            let flat = self.open.last().is_some_and(|top| top.column == column);
+            self.push(if flat { Collection::FlatList } else { Collection::List }, column)?;
+            let start = if flat { content } else { dash };
+            self.emit(Kind::ListStart, start, start);
+            self.attach_anchor();
+        }
+        self.wait = Some(content);
+        Some(content)
+    }
+
+    fn push(&mut self, kind: Collection, column: usize) -> Option<()> {
+        self.open.push(Open { column, kind });
+        self.wait = None;
+        (self.open.len() <= MOST_OPEN).then_some(())
+    }
+
+    /// Reads what follows a colon, or a dash, from `start` on; if nothing does, its value would be at `empty`.
+    fn after_indicator(&mut self, empty: usize, mut start: usize) -> Option<()> {
+        if self.byte(start) == b'&' {
+            start = self.anchor(start)?;
+        }
+        if matches!(self.byte(start), b'\n' | b'#') {
+            self.wait = Some(empty);
+            return self.next_line(self.line_end(start));
+        }
+        self.wait = None;
+        self.value(start)
+    }
+
+    /// Reads a value that begins at `start`, on the line of its key or dash, to the end of its line or block.
+    fn value(&mut self, start: usize) -> Option<()> {
+        let (kind, end, stop) = match self.byte(start) {
+            quote @ (b'"' | b'\'') => self.quoted(start, quote)?,
+            b'[' | b'{' => {
+                let end = self.flow(start)?;
+                return self.finish_line(end);
+            }
+            b'|' | b'>' => return self.block(start),
+            b'*' => {
+                let end = self.alias(start)?;
+                return self.finish_line(end);
+            }
+            _ => self.plain(start)?,
+        };
+        if matches!(stop, Stop::Colon(_)) {
+            return None;
+        }
+        self.emit(kind, start, end);
+        self.attach_anchor();
+        self.finish_line(end)
+    }
+}
+
+impl Collection {
+    fn end(self) -> Kind {
+        match self {
+            Collection::Map => Kind::MapEnd,
+            Collection::List | Collection::FlatList => Kind::ListEnd,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The two readers side by side.
+
+use qontract_diagnostics::Span;
+
+use crate::Syntax;
+use crate::dialect::{self, Watch};
+use crate::events::{Event, EventSource, Style};
+use crate::granit::Granit;
+
+/// All events of a source, or `None` if it finds an error.
+fn events<'a>(mut source: impl EventSource<'a>) -> Option<Vec<(Event<'a>, Span)>> {
+    let mut events = Vec::new();
+    loop {
+        let (event, span) = source.next_event().ok()?;
+        let last = event == Event::End;
+        events.push((event, span));
+        if last {
+            return Some(events);
+        }
+    }
+}
+
+/// Whether the plain reader takes `text`, with the events that granit has for it.
+pub fn takes(text: &str) -> Result<bool, String> {
+    let Some(plain) = super::read(text) else { return Ok(false) };
+    let plain = events(plain).ok_or("the plain reader finds no errors")?;
+    let Some(granit) = events(Granit::new(text)) else {
+        return Err(format!("{text:?} is an error of granit, and plain: {plain:?}"));
+    };
+    if plain == granit {
+        return unwatched(text, &plain).map(|()| true);
+    }
+    let first = plain.iter().zip(&granit).position(|(plain, granit)| plain != granit);
+    let first = first.unwrap_or(plain.len().min(granit.len()));
+    let (plain, granit) = (plain.get(first), granit.get(first));
+    Err(format!("{text:?}: event {first}\n  plain:  {plain:?}\n  granit: {granit:?}"))
+}
+
+/// Whether the watch has nothing to say about the events of `text`, and no span to mend that is not mended without it.
+fn unwatched(text: &str, events: &[(Event<'_>, Span)]) -> Result<(), String> {
+    let mut watch = Watch::new(text, Syntax::Yaml);
+    for (event, span) in events {
+        let Event::Scalar { text: scalar, style, .. } = event else { continue };
+        let written = watch.scalar(*span, *style).map_err(|refused| format!("{text:?}: {refused:?}"))?;
+        if written != dialect::settled(*span, *style, text) {
+            return Err(format!("{text:?}: {event:?} is written at {written:?}"));
+        }
+        if *style == Style::Block && dialect::block_text(scalar, *span, text).ok() != Some(&**scalar) {
+            return Err(format!("{text:?}: {event:?} has an end of YAML 1.2"));
+        }
+    }
+    watch.end().map_err(|refused| format!("{text:?}: {refused:?}"))
+}

@@ -1,0 +1,88 @@
+//! Flow collections that stand on one line.
+
+use super::{Kind, Reader};
+
+/// Most brackets within each other; deeper texts are left to the other parser.
+const MOST_BRACKETS: usize = 16;
+/// Most bytes from the start of a key to its colon.
+const LONGEST_KEY: usize = 1_000;
+
+impl Reader<'_> {
+    /// Reads the flow collection that begins at `start`; returns its end.
+    pub(super) fn flow(&mut self, start: usize) -> Option<usize> {
+        self.flow_within(start, MOST_BRACKETS)
+    }
+
+    fn flow_within(&mut self, start: usize, levels: usize) -> Option<usize> {
+        let levels = levels.checked_sub(1)?;
+        let is_map = self.byte(start) == b'{';
+        let (first, last, close) = if is_map {
+            (Kind::MapStart, Kind::MapEnd, b'}')
+        } else {
+            (Kind::ListStart, Kind::ListEnd, b']')
+        };
+        self.emit(first, start, start + 1);
+        self.attach_anchor();
+        let mut at = self.after_spaces(start + 1);
+        while self.byte(at) != close {
+            if is_map {
+                let colon = self.flow_scalar(at)?;
+                let value = self.after_spaces(colon + 1);
+                if self.byte(colon) != b':' || value == colon + 1 || colon - at > LONGEST_KEY {
+                    return None;
+                }
+                at = value;
+            }
+            at = match self.byte(at) {
+                b'[' | b'{' => {
+                    let end = self.flow_within(at, levels)?;
+                    self.after_spaces(end)
+                }
+                b'*' => {
+                    let end = self.alias(at)?;
+                    self.after_spaces(end)
+                }
+                _ => self.flow_scalar(at)?,
+            };
+            match self.byte(at) {
+                b',' => at = self.after_spaces(at + 1),
+                byte if byte == close => {}
+                _ => return None,
+            }
+        }
+        self.emit(last, at, at + 1);
+        Some(at + 1)
+    }
+
+    /// Reads a scalar between brackets; returns the first byte after it and its blanks.
+    fn flow_scalar(&mut self, start: usize) -> Option<usize> {
+        if let quote @ (b'"' | b'\'') = self.byte(start) {
+            let (kind, end) = self.quotes(start, quote)?;
+            self.emit(kind, start, end);
+            return Some(self.after_spaces(end));
+        }
+        if !self.begins_plain(start) {
+            return None;
+        }
+        let mut end = start;
+        let mut at = start;
+        loop {
+            match self.byte(at) {
+                b' ' => {}
+                b',' | b']' | b'}' => break,
+                b':' => match self.byte(at + 1) {
+                    b' ' => break,
+                    // What begins so is told apart by YAML 1.1 and 1.2, or needs a closer look.
+                    b'\n' | b'\t' | b',' | b'[' | b']' | b'{' | b'}' | b'?' => return None,
+                    _ => end = at + 1,
+                },
+                b'#' if end < at => return None,
+                b'\n' | b'\t' | b'[' | b'{' => return None,
+                _ => end = at + 1,
+            }
+            at += 1;
+        }
+        self.emit(Kind::Plain, start, end);
+        Some(at)
+    }
+}
