@@ -1,60 +1,150 @@
-//! How long bundling takes, beside the least that a bundler in Python has to do, on the same files in one run.
+//! How long bundling and checking takes, beside what Python needs for the same files, in one run.
 //!
-//! `cargo xtask bench bundle` prints a Markdown table: medians of three runs each, wall and CPU seconds.
-//! `QONTRACT_BENCH_SIZES=1000,10000,50000` chooses the sizes.
+//! `cargo xtask bench bundle` prints Markdown tables: medians of three runs each, wall and CPU seconds; it ends with an error if
+//! 50,000 datafiles cost more than promised. `QONTRACT_BENCH_SIZES=1000,10000,50000` chooses the sizes.
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 #[path = "measure.rs"]
 mod measure;
+#[path = "served.rs"]
+mod served;
 
-use std::path::Path;
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use measure::{Measured, median, run};
+use measure::{Measured, median, run, run_with};
 use qontract_benches::corpus;
+use served::Server;
+
+/// After so long a file that is not written any more is known by its looks.
+const SETTLED: Duration = Duration::from_millis(2_500);
 
 fn main() {
     let sizes = std::env::var("QONTRACT_BENCH_SIZES").unwrap_or_else(|_| "1000,10000".to_owned());
-    measure::say("| datafiles | source MB | bundle MB | step | wall s | CPU s | peak MB |");
-    measure::say("|---|---|---|---|---|---|---|");
+    let mut missed = Vec::new();
     for size in
         sizes.split(',').map(|size| size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers"))
     {
-        measure_size(size);
+        measure_size(size, &mut missed);
+    }
+    assert!(missed.is_empty(), "more than promised:\n{}", missed.join("\n"));
+}
+
+/// A generated data repo.
+struct Corpus {
+    repo: PathBuf,
+    /// Its datafiles.
+    files: Vec<PathBuf>,
+    /// How often one of them was changed.
+    changes: Cell<usize>,
+}
+
+impl Corpus {
+    fn new(size: usize, repo: PathBuf) -> Self {
+        let tree = corpus::generate(size, corpus::DEFAULT_SEED);
+        tree.write(&repo).expect("the corpus can be written");
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
+        for part in ["schemas", "graphql-schemas"] {
+            measure::copy(&example.join(part), &repo.join(part));
+        }
+        let files = tree.under("data/").map(|(path, _)| repo.join(path));
+        let files: Vec<PathBuf> = files.collect();
+        assert!(files.iter().all(|file| file.is_file()), "{:?}", files.first());
+        Self { repo, files, changes: Cell::new(0) }
+    }
+
+    /// Changes one datafile: another one each time, all over the data.
+    fn change(&self) {
+        let change = self.changes.replace(self.changes.get() + 1);
+        let file = &self.files[(change * 7919 + 17) % self.files.len()];
+        let text = fs::read_to_string(file).expect("a datafile");
+        fs::write(file, format!("{text}# changed {change}\n")).expect("a datafile");
     }
 }
 
-fn measure_size(size: usize) {
+fn measure_size(size: usize, missed: &mut Vec<String>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let repo = folder.path().join("repo");
-    let tree = corpus::generate(size, corpus::DEFAULT_SEED);
-    let source = tree.bytes() as u64;
-    tree.write(&repo).expect("the corpus can be written");
-    for part in ["schemas", "graphql-schemas"] {
-        measure::copy(
-            &Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface").join(part),
-            &repo.join(part),
-        );
-    }
+    let corpus = Corpus::new(size, folder.path().join("repo"));
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let (repo, ours, theirs) = (path("repo"), path("ours.json"), path("theirs.json"));
+    let (repo, ours, theirs, cache) = (path("repo"), path("ours.json"), path("theirs.json"), path("cache"));
     let binary = measure::binary("qontract");
     let python = std::env::var("QONTRACT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let peer = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/bundle/peer.py");
 
     let stamp = ["--commit", "c", "--commit-timestamp", "1"];
-    let bundling = median(|| run(&binary, &[&["bundle", &repo, "-o", &ours][..], &stamp].concat()));
+    let arguments = [&["bundle", &repo, "-o", &ours][..], &stamp].concat();
+    let (off, kept) = ([("QONTRACT_CACHE", "off")], [("QONTRACT_CACHE", cache.as_str())]);
+    let cold = median(|| run_with(&binary, &arguments, &off));
+    let unchecked = median(|| run_with(&binary, &[&arguments[..], &["--no-validate"]].concat(), &off));
+    let keeping = median(|| {
+        let _ = fs::remove_dir_all(&cache);
+        run_with(&binary, &arguments, &kept)
+    });
+    // Files that were just written are known by their looks a while later.
+    std::thread::sleep(SETTLED);
+    run_with(&binary, &arguments, &kept);
+    let again = median(|| {
+        corpus.change();
+        std::thread::sleep(Duration::from_millis(100));
+        run_with(&binary, &arguments, &kept)
+    });
     let loading = median(|| run(&binary, &["diff", &ours, &ours]));
     let parsing = median(|| run(&python, &[peer, &repo, &theirs]));
+    let checking = median(|| run(&python, &[peer, &repo, &theirs, "check"]));
+    let watching = watch(&corpus);
 
-    let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes % 1_000_000 / 100_000);
-    let bundle = std::fs::metadata(&ours).map_or(0, |file| file.len());
-    let row = |step: &str, Measured { wall, cpu, peak }: Measured| {
-        let (source, bundle) = (megabytes(source), megabytes(bundle));
-        measure::say(&format!(
-            "| {size} | {source} | {bundle} | {step} | {wall:.2} | {cpu:.2} | {} |",
-            peak / 1000
-        ));
-    };
-    row("`qontract bundle`", bundling);
-    row("`qontract diff` of the bundle with itself (two loads)", loading);
-    row("PyYAML + json: parse and dump only", parsing);
+    let bundle = fs::metadata(&ours).map_or(0, |file| file.len());
+    measure::say(&format!("\n## {size} datafiles, a bundle of {:.1} MB\n", bundle as f64 / 1e6));
+    measure::say("| step | wall s | CPU s | peak MB |");
+    measure::say("|---|---|---|---|");
+    for (step, Measured { wall, cpu, peak }) in [
+        ("`qontract bundle`, nothing known", cold),
+        ("the same with `--no-validate`", unchecked),
+        ("the same, and what is known is kept", keeping),
+        ("a new process, one datafile changed", again),
+        ("`qontract diff` of the bundle with itself (two loads)", loading),
+        ("PyYAML + json: parse and dump only", parsing),
+        ("PyYAML + json + jsonschema: and check datafiles against their schemas", checking),
+    ] {
+        measure::say(&format!("| {step} | {wall:.2} | {cpu:.2} | {} |", peak / 1000));
+    }
+    measure::say("");
+    let is_promised = size == 50_000;
+    let mut promise = |holds, what| measure::promise(missed, is_promised, holds, what);
+    promise(cold.wall <= 3.0, format!("cold: {:.2} s, 3 s promised", cold.wall));
+    promise(cold.cpu <= 5.0, format!("cold: {:.2} s of CPU, 5 s promised", cold.cpu));
+    let times = cold.peak as f64 * 1024.0 / bundle as f64;
+    promise(times <= 3.0, format!("cold: {times:.2} times the bundle in memory, 3 promised"));
+    promise(
+        again.wall <= 1.0,
+        format!("one datafile changed, a new process: {:.2} s, 1 s promised", again.wall),
+    );
+    promise(
+        watching <= 0.3,
+        format!("one datafile changed, `serve --watch`: {watching:.2} s, 0.3 s promised"),
+    );
+}
+
+/// Seconds from the change of a datafile until a server that watches answers from it: the middle of five.
+fn watch(corpus: &Corpus) -> f64 {
+    let repo = corpus.repo.display().to_string();
+    let server = Server::ours(&["--watch", &repo]);
+    let mut client = server.connect();
+    let mut times: Vec<f64> = (0..5)
+        .map(|_| {
+            std::thread::sleep(SETTLED);
+            let before = client.get("/sha256");
+            corpus.change();
+            let begun = Instant::now();
+            while client.get("/sha256") == before {
+                assert!(begun.elapsed() < Duration::from_mins(1), "the change is seen");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            begun.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[2]
 }

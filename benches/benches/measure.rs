@@ -17,9 +17,15 @@ pub struct Measured {
 
 /// Runs a command under `time`, which has to succeed.
 pub fn run(program: &str, arguments: &[&str]) -> Measured {
+    run_with(program, arguments, &[])
+}
+
+/// The same, with more environment variables.
+pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Measured {
     let output = Command::new("/usr/bin/time")
         .args(["-f", "measured %e %U %S %M", program])
         .args(arguments)
+        .envs(environment.iter().copied())
         .output()
         .expect("/usr/bin/time runs (Debian: the package `time`)");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -36,7 +42,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Measured {
 }
 
 /// The run in the middle of three, by CPU time.
-pub fn median(run: impl Fn() -> Measured) -> Measured {
+pub fn median(mut run: impl FnMut() -> Measured) -> Measured {
     let mut runs = [run(), run(), run()];
     runs.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
     runs[1]
@@ -68,5 +74,13 @@ pub fn copy(from: &Path, to: &Path) {
         } else {
             std::fs::copy(entry.path(), target).expect("a file");
         }
+    }
+}
+
+/// Compares a figure with what is promised, where it is.
+pub fn promise(missed: &mut Vec<String>, is_promised: bool, holds: bool, what: String) {
+    say(&format!("- {what}{}", if !is_promised || holds { "" } else { " **(missed)**" }));
+    if is_promised && !holds {
+        missed.push(what);
     }
 }

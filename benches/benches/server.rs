@@ -8,18 +8,20 @@
 
 #[path = "measure.rs"]
 mod measure;
+#[path = "served.rs"]
+mod served;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use qontract_benches::corpus;
 use qontract_bundle::{Layout, Pool, Repo, Sha256, Stamp, build};
 use serde_json::{Value, json};
+use served::Server;
 
 const Q1: &str = "{ namespaces_v1 { path name description cluster { name serverUrl } app { name path } \
                   environment { name product { name } } } }";
@@ -48,14 +50,6 @@ fn main() {
         }
     }
     assert!(missed.is_empty(), "more than promised:\n{}", missed.join("\n"));
-}
-
-/// Compares a figure with what is promised, where it is.
-fn promise(missed: &mut Vec<String>, is_promised: bool, holds: bool, what: String) {
-    measure::say(&format!("- {what}{}", if !is_promised || holds { "" } else { " **(missed)**" }));
-    if is_promised && !holds {
-        missed.push(what);
-    }
 }
 
 /// A bundle, and one in which ten files differ.
@@ -97,130 +91,24 @@ fn bundles(size: usize, folder: &Path) -> Bundles {
     Bundles { first, second, shas: [sha, other], bytes, namespace: namespaces[0].clone() }
 }
 
-/// A server as a process; dropped, it is gone.
-struct Server {
-    child: Child,
-    port: u16,
-    /// From the start to the first answer.
-    load: Duration,
-    load_cpu: f64,
-}
-
-impl Server {
-    fn ours(arguments: &[&str]) -> Self {
-        let mut command = Command::new(measure::binary("qontract"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--answer-cache", "0"]).args(arguments);
-        Self::start(command.stderr(Stdio::piped()).stdout(Stdio::null()), |child| {
-            let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-            let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("Running at")));
-            let line = line.expect("it listens").expect("text");
-            // What it says later is not needed, and must not stop it.
-            std::thread::spawn(move || lines.count());
-            line.rsplit(':').next().and_then(|rest| rest.split('/').next()?.parse().ok()).expect("a port")
-        })
-    }
-
-    fn theirs(bundles: &[&Path]) -> Self {
-        let folder =
-            std::env::var("QONTRACT_APOLLO").expect("`cargo xtask bench server` sets QONTRACT_APOLLO");
-        let mut command = Command::new("node");
-        command
-            .args([
-                "--max-old-space-size=8192",
-                concat!(env!("CARGO_MANIFEST_DIR"), "/benches/server/peer.mjs"),
-                "0",
-            ])
-            .args(bundles)
-            .env("NODE_ENV", "production")
-            .current_dir(folder);
-        Self::start(command.stdout(Stdio::piped()), |child| {
-            let mut line = String::new();
-            BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a port");
-            line.trim().parse().expect("a port")
-        })
-    }
-
-    fn start(command: &mut Command, port: impl FnOnce(&mut Child) -> u16) -> Self {
-        let begun = Instant::now();
-        let mut child = command.spawn().expect("a server");
-        let port = port(&mut child);
-        let mut server = Self { child, port, load: Duration::ZERO, load_cpu: 0.0 };
-        assert_eq!(server.connect().get("/sha256").len(), 64);
-        server.load = begun.elapsed();
-        server.load_cpu = server.cpu();
-        server
-    }
-
-    fn connect(&self) -> Client {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a server that listens");
-        stream.set_nodelay(true).expect("a socket");
-        Client { reader: BufReader::with_capacity(1 << 16, stream) }
-    }
-
-    /// CPU time of the process, in milliseconds; the kernel counts hundredths of a second.
-    fn cpu(&self) -> f64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("a process");
-        let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
-        let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
-        (ticks(11) + ticks(12)) * 10.0
-    }
-
-    /// Memory of the process, in bytes.
-    fn memory(&self) -> f64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
-        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).expect("a number")
-            * 1024.0
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A client that keeps its connection.
-struct Client {
-    reader: BufReader<TcpStream>,
-}
-
-impl Client {
-    fn send(&mut self, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.reader.get_mut().write_all(request.as_bytes()).expect("a server that listens");
-        let (mut line, mut length, mut status) = (String::new(), 0, 0);
-        loop {
-            line.clear();
-            self.reader.read_line(&mut line).expect("a line");
-            if status == 0 {
-                status = line.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-            }
-            if let Some(number) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
-                length = number.trim().parse().expect("a length");
-            }
-            if line.trim().is_empty() {
-                break;
-            }
-        }
-        let mut body = vec![0; length];
-        self.reader.read_exact(&mut body).expect("a body");
-        (status, body)
-    }
-
-    fn get(&mut self, path: &str) -> Vec<u8> {
-        self.send("GET", path, "").1
-    }
-
-    fn ask(&mut self, query: &str) -> Vec<u8> {
-        let (status, body) = self.send("POST", "/graphql", &json!({ "query": query }).to_string());
-        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
-        body
-    }
+/// Apollo Server on Express, over these bundles.
+fn theirs(bundles: &[&Path]) -> Server {
+    let folder = std::env::var("QONTRACT_APOLLO").expect("`cargo xtask bench server` sets QONTRACT_APOLLO");
+    let mut command = Command::new("node");
+    command
+        .args([
+            "--max-old-space-size=8192",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/benches/server/peer.mjs"),
+            "0",
+        ])
+        .args(bundles)
+        .env("NODE_ENV", "production")
+        .current_dir(folder);
+    Server::start(command.stdout(Stdio::piped()), |child| {
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a port");
+        line.trim().parse().expect("a port")
+    })
 }
 
 /// CPU milliseconds of a server per request, and the time of the request in the middle.
@@ -247,7 +135,7 @@ fn answers(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
         bundles.namespace
     );
     let first = bundles.first.display().to_string();
-    let (ours, theirs) = (Server::ours(&["--bundle", &first]), Server::theirs(&[&bundles.first]));
+    let (ours, theirs) = (Server::ours(&["--bundle", &first]), theirs(&[&bundles.first]));
     measure::say("| request | answer bytes | CPU ms | peer's CPU ms | times | p50 ms | peer's p50 ms |");
     measure::say("|---|---|---|---|---|---|---|");
     for (name, query, least) in [("Q1", Q1, 20.0), ("Q2", q2.as_str(), 10.0), ("Q3", Q3, 20.0)] {
@@ -272,14 +160,14 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
     let one = Server::ours(&["--bundle", &first]);
     let (file, alone) = (bundles.bytes as f64, one.memory());
     let (load, cpu) = (one.load.as_secs_f64(), one.load_cpu / 1000.0);
-    promise(
+    measure::promise(
         missed,
         is_promised,
         load <= 0.5,
         format!("load: {load:.2} s ({cpu:.2} s of CPU), 0.5 s promised"),
     );
     let times = alone / file;
-    promise(
+    measure::promise(
         missed,
         is_promised,
         times <= 2.5,
@@ -292,7 +180,7 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
     drop(one);
     let two = Server::ours(&["--bundle", &second, "--bundle", &first]);
     let times = two.memory() / alone;
-    promise(
+    measure::promise(
         missed,
         is_promised,
         times <= 1.2,
@@ -309,7 +197,7 @@ fn holding(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    promise(
+    measure::promise(
         missed,
         is_promised,
         times[4] <= 20.0,
@@ -355,7 +243,7 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
         memories
     });
     let (asked, failed) = (asked.into_inner(), failed.into_inner());
-    promise(
+    measure::promise(
         missed,
         true,
         failed == 0,
@@ -363,7 +251,7 @@ fn reloads(bundles: &Bundles, folder: &Path, missed: &mut Vec<String>) {
     );
     let (fifth, last) = (memories[RELOADS / 5 - 1], memories[RELOADS - 1]);
     let times = last / fifth;
-    promise(
+    measure::promise(
         missed,
         true,
         times <= 1.1,

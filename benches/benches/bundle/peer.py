@@ -1,4 +1,7 @@
-"""The least a bundler in Python does: read, parse, digest and dump every file, with PyYAML's C loader."""
+"""The least a bundler in Python does: read, parse, digest and dump every file, with PyYAML's C loader.
+
+With a third argument, datafiles are also checked against their schemas, with jsonschema.
+"""
 
 import hashlib
 import json
@@ -26,13 +29,30 @@ def resources(folder):
             yield name, {"path": name, "content": content.decode(), "sha256sum": digest}
 
 
+def check(bundle):
+    from jsonschema import Draft6Validator, RefResolver
+
+    schemas = bundle["schemas"]
+    validators = {}
+    for path, document in bundle["data"].items():
+        schema = document["$schema"]
+        if schema not in validators:
+            resolver = RefResolver(schema, schemas[schema], handlers={"": lambda uri: schemas[uri]})
+            validators[schema] = Draft6Validator(schemas[schema], resolver=resolver)
+        # What bundling adds is no part of the schema.
+        bare = {key: value for key, value in document.items() if key != "$file_sha256sum"}
+        assert validators[schema].is_valid(bare), path
+
+
 def main():
-    repo, output = sys.argv[1:]
+    repo, output, *more = sys.argv[1:]
     bundle = {
         "data": dict(documents(f"{repo}/data")),
         "resources": dict(resources(f"{repo}/resources")),
         "schemas": dict(documents(f"{repo}/schemas")),
     }
+    if more:
+        check(bundle)
     with open(output, "w", encoding="ascii") as file:
         json.dump(bundle, file, sort_keys=True, separators=(",", ":"))
 

@@ -103,12 +103,11 @@ fn make(
     let (datafiles, patches) = data.identified(&schemas, &types);
     let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
     let last = memory.as_ref().and_then(|memory| memory.last.as_ref());
-    let built = match last.filter(|last| is_same && last.stamp == stamp) {
-        Some(last) => last.clone(),
-        None => {
-            let schemas = schemas.patched(&patches);
-            encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool)
-        }
+    let built = if let Some(last) = last.filter(|last| is_same && last.stamp == stamp) {
+        last.clone()
+    } else {
+        let schemas = schemas.patched(&patches);
+        encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool)
     };
     if let Some(memory) = memory {
         memory.resources = resources::kept(&built, sights);

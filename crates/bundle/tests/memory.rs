@@ -90,7 +90,7 @@ fn change(root: &Path, chance: &mut Chance) -> String {
 
 /// For this clock everything was written long ago: looks are trusted.
 fn later() -> SystemTime {
-    SystemTime::now() + Duration::from_secs(60)
+    SystemTime::now() + Duration::from_mins(1)
 }
 
 fn history(seed: u64, clock: fn() -> SystemTime) {
@@ -173,7 +173,7 @@ fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
     let repo = Repo::directory(scratch.path(), Layout::default());
     let mut memory = Memory::default();
     for round in 0..50 {
-        scratch.write("resources/moment.txt", format!("{:04}", round));
+        scratch.write("resources/moment.txt", format!("{round:04}"));
         let (built, ..) = outcome(&repo, Some(&mut memory));
         let text = String::from_utf8(built.unwrap()).unwrap();
         assert!(text.contains(&format!("\"content\":\"{round:04}\"")), "round {round}");

@@ -12,13 +12,14 @@ use qontract_validate::{Options, locate, validate, validate_again};
 use rayon::prelude::*;
 
 /// What checking a data repo finds, after `outcome` came of bundling it: files that could not be read are not missed.
-fn rules(repo: &Repo, outcome: &Outcome, options: Options, known: &mut Known) -> Vec<Diagnostic> {
+fn rules(repo: &Repo, outcome: &Outcome, options: &Options, known: &mut Known) -> Vec<Diagnostic> {
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
     let built = outcome.built.as_ref();
     let mut findings = match built.or(outcome.partial.as_ref()) {
         Some(bundle) => {
-            validate_again(bundle, &Options { layout: repo.layout().clone(), unread, ..options }, known)
+            let options = Options { layout: repo.layout().clone(), unread, ..options.clone() };
+            validate_again(bundle, &options, known)
         }
         None => Vec::new(),
     };
@@ -28,7 +29,8 @@ fn rules(repo: &Repo, outcome: &Outcome, options: Options, known: &mut Known) ->
 
 /// The errors that checking a data repo finds, for who knows what was right the last time.
 pub fn errors(repo: &Repo, outcome: &Outcome, known: &mut Known) -> Vec<Diagnostic> {
-    let mut findings = rules(repo, outcome, Options { only_errors: true, ..Options::default() }, known);
+    let options = Options { only_errors: true, ..Options::default() };
+    let mut findings = rules(repo, outcome, &options, known);
     findings.retain(Diagnostic::is_error);
     findings
 }
@@ -36,7 +38,7 @@ pub fn errors(repo: &Repo, outcome: &Outcome, known: &mut Known) -> Vec<Diagnost
 /// Everything that checking it finds, and what only the texts of the files tell.
 pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
     let options = Options { formats, ..Options::default() };
-    let mut findings = rules(repo, outcome, options, &mut Known::default());
+    let mut findings = rules(repo, outcome, &options, &mut Known::default());
     findings.extend(scalars(repo)?);
     Ok(findings)
 }

@@ -10,7 +10,7 @@ use qontract_bundle::{Layout, Memory, Pool, Sha256};
 use qontract_validate::Known;
 
 /// What nobody has written anew for so long is removed.
-const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+const OLD: Duration = Duration::from_hours(30 * 24);
 
 /// What is known.
 #[derive(Default)]

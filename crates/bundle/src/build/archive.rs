@@ -141,18 +141,18 @@ fn sight(sight: Option<Sight>) -> Value {
     list(numbers.map(Value::Int))
 }
 
-/// How a file looked, if that tells anything; nothing if this is no such value.
-fn read_sight(value: &Value) -> Option<Option<Sight>> {
+/// How a file looked, if that tells anything.
+fn read_sight(value: &Value) -> Option<Sight> {
     let [Value::Int(device), Value::Int(number), Value::Int(size), Value::Int(written), Value::Int(changed)] =
-        value.as_list().unwrap_or_default()
+        value.as_list()?
     else {
-        return (*value == Value::Bool(false)).then_some(None);
+        return None;
     };
-    Some(Some(Sight {
+    Some(Sight {
         place: (device.cast_unsigned(), number.cast_unsigned()),
         size: size.cast_unsigned(),
         times: (*written, *changed),
-    }))
+    })
 }
 
 fn ids<'a>(ids: impl IntoIterator<Item = &'a SchemaId>) -> Value {
@@ -208,7 +208,7 @@ fn datafiles(bundle: &Bundle, entries: &[Value]) -> Option<Known<Read>> {
             Said { value: value.clone(), schema, facts, identified: OnceLock::new(), documents }
         };
         let what = Arc::new(Read { said: Some(said), findings: Vec::new() });
-        known.insert(file.path.to_string(), Kept { sight: read_sight(looked)?, sum, what });
+        known.insert(file.path.to_string(), Kept { sight: read_sight(looked), sum, what });
     }
     Some(known)
 }
@@ -223,7 +223,7 @@ fn resources(bundle: &Bundle, entries: &[Value]) -> Option<Known<crate::model::R
         if *entry == Value::Null {
             continue;
         }
-        let (sight, sum) = (read_sight(entry)?, Sha256::parse(&resource.sha256sum)?);
+        let (sight, sum) = (read_sight(entry), Sha256::parse(&resource.sha256sum)?);
         known.insert(resource.path.to_string(), Kept { sight, sum, what: Arc::clone(resource) });
     }
     Some(known)
