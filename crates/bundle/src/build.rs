@@ -23,6 +23,7 @@ use crate::digest::Sha256;
 use crate::json;
 use crate::model::{Bundle, Pool, Stamp};
 use crate::repo::{self, File, Listing, MOST_BYTES, Names, Repo, RepoError};
+use crate::store::Draft;
 use crate::types::Types;
 use crate::value::Value;
 use memory::{Found, News, Unread};
@@ -44,7 +45,7 @@ pub struct Outcome {
 ///
 /// **Invariant:** the bytes depend on the files and the stamp alone, not on the order of directories or threads.
 pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoError> {
-    make(repo, stamp, pool, None)
+    make(repo, stamp, pool, None, None)
 }
 
 /// The same, with what is remembered of the last time.
@@ -54,7 +55,18 @@ pub fn build_again(
     pool: &Pool,
     memory: &mut Memory,
 ) -> Result<Outcome, RepoError> {
-    make(repo, stamp, pool, Some(memory))
+    make(repo, stamp, pool, Some(memory), None)
+}
+
+/// The same, and a draft is written meanwhile.
+pub fn build_into(
+    draft: &mut Draft,
+    repo: &Repo,
+    stamp: Stamp,
+    pool: &Pool,
+    memory: Option<&mut Memory>,
+) -> Result<Outcome, RepoError> {
+    make(repo, stamp, pool, memory, Some(draft))
 }
 
 fn make(
@@ -62,6 +74,7 @@ fn make(
     stamp: Stamp,
     pool: &Pool,
     mut memory: Option<&mut Memory>,
+    draft: Option<&mut Draft>,
 ) -> Result<Outcome, RepoError> {
     let begun = memory.as_ref().map(|memory| memory.now());
     let layout = repo.layout();
@@ -107,7 +120,7 @@ fn make(
         last.clone()
     } else {
         let schemas = schemas.patched(&patches);
-        encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool)
+        encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool, draft)
     };
     if let Some(memory) = memory {
         memory.resources = resources::kept(&built, sights);

@@ -1,7 +1,8 @@
 //! Bundles on disk, and files that are replaced as a whole.
 
+use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::model::Bundle;
 
@@ -29,7 +30,7 @@ pub fn replace(
 }
 
 /// Who may read a file.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Readers {
     /// Whoever could before; of a new file, everybody.
     AsBefore,
@@ -42,31 +43,99 @@ fn replace_as(
     readers: Readers,
     content: &dyn Fn(&mut (dyn io::Write + Send)) -> io::Result<()>,
 ) -> io::Result<()> {
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
-        return content(&mut file);
+    let mut draft = Draft::of(path, readers)?;
+    content(&mut draft.out)?;
+    draft.persist()
+}
+
+/// A file that is written beside the one that it will replace.
+#[derive(Debug)]
+pub struct Draft {
+    path: PathBuf,
+    out: Out,
+    readers: Readers,
+    /// Whether a bundle was written to it, whole.
+    whole: bool,
+}
+
+#[derive(Debug)]
+enum Out {
+    /// A file beside it.
+    Beside(io::BufWriter<tempfile::NamedTempFile>),
+    /// Itself: it is no file, such as a pipe.
+    Itself(fs::File),
+}
+
+impl io::Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Out::Beside(out) => out.write(bytes),
+            Out::Itself(out) => out.write(bytes),
+        }
     }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder)?;
-    {
-        let mut buffered = io::BufWriter::with_capacity(1 << 20, file.as_file_mut());
-        content(&mut buffered)?;
-        buffered.flush()?;
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Out::Beside(out) => out.flush(),
+            Out::Itself(out) => out.flush(),
+        }
     }
-    file.as_file().sync_all()?;
-    // A temporary file is private; a bundle is as public as its folder.
-    #[cfg(unix)]
-    if matches!(readers, Readers::AsBefore) {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = path.metadata().map_or(0o644, |old| old.permissions().mode());
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
+}
+
+impl Draft {
+    /// A draft of the bundle at `path`.
+    pub fn beside(path: &Path) -> io::Result<Self> {
+        Self::of(path, Readers::AsBefore)
     }
-    #[cfg(not(unix))]
-    let _ = readers;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+
+    fn of(path: &Path, readers: Readers) -> io::Result<Self> {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let out = if path.metadata().is_ok_and(|there| !there.is_file()) {
+            Out::Itself(fs::OpenOptions::new().write(true).open(&path)?)
+        } else {
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
+            let file = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder)?;
+            Out::Beside(io::BufWriter::with_capacity(1 << 20, file))
+        };
+        Ok(Self { path, out, readers, whole: false })
+    }
+
+    /// Where a bundle is written to while it is made; nothing if it has to be checked first, as whoever reads a pipe reads it at once.
+    pub(crate) fn early(&mut self) -> Option<(&mut (dyn io::Write + Send), &mut bool)> {
+        match &mut self.out {
+            Out::Beside(out) => Some((out, &mut self.whole)),
+            Out::Itself(_) => None,
+        }
+    }
+
+    /// Puts the bundle where it belongs; it is written now, unless it was while it was made.
+    pub fn finish(mut self, bundle: &Bundle) -> io::Result<()> {
+        if !self.whole {
+            bundle.write_to(&mut self.out)?;
+        }
+        self.persist()
+    }
+
+    fn persist(self) -> io::Result<()> {
+        let Self { path, out, readers, .. } = self;
+        let file = match out {
+            Out::Beside(out) => out.into_inner().map_err(io::IntoInnerError::into_error)?,
+            Out::Itself(mut out) => return out.flush(),
+        };
+        file.as_file().sync_all()?;
+        // A temporary file is private; a bundle is as public as its folder.
+        #[cfg(unix)]
+        if matches!(readers, Readers::AsBefore) {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = path.metadata().map_or(0o644, |old| old.permissions().mode());
+            file.as_file().set_permissions(fs::Permissions::from_mode(mode & 0o777))?;
+        }
+        #[cfg(not(unix))]
+        let _ = readers;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
 }

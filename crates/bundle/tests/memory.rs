@@ -107,7 +107,7 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
         }
         // Another process goes on.
         if chance.percent(40) {
-            memory.save(folder.path(), "a test").unwrap();
+            memory.save(folder.path(), "a test", None).unwrap();
             memory = Memory::by(clock).restored(folder.path(), "a test", &Pool::default());
             happened += "restored\n";
         }
@@ -122,7 +122,7 @@ fn what_was_written_down_is_used_by_the_same_program_if_it_is_whole() {
     let folder = Scratch::new();
     let mut memory = Memory::by(later);
     let (built, ..) = outcome(&repo, Some(&mut memory));
-    memory.save(folder.path(), "one").unwrap();
+    memory.save(folder.path(), "one", None).unwrap();
     let restored =
         |by: &str| format!("{:?}", Memory::by(later).restored(folder.path(), by, &Pool::default()));
     let nothing = format!("{:?}", Memory::by(later));
@@ -178,4 +178,36 @@ fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
         let text = String::from_utf8(built.unwrap()).unwrap();
         assert!(text.contains(&format!("\"content\":\"{round:04}\"")), "round {round}");
     }
+}
+
+#[test]
+fn a_file_that_stands_in_a_list_again_has_its_identifier_again() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let folder = Scratch::new();
+    let mut memory = Memory::by(later);
+    let built = build_again(&repo, Stamp::default(), &Pool::default(), &mut memory).unwrap().built.unwrap();
+    let is_listed = |file: &&qontract_bundle::Datafile| file.document.value.get("__identifier").is_some();
+    let listed =
+        built.datafiles().iter().find(is_listed).expect("a file that stands in a list").path.to_string();
+    let mut all = Vec::new();
+    files(&scratch.path().join("data"), &mut all);
+    let texts = all.into_iter().map(|file| (fs::read(&file).unwrap(), file));
+    let naming: Vec<_> = texts.filter(|(text, _)| String::from_utf8_lossy(text).contains(&listed)).collect();
+    for (_, file) in &naming {
+        fs::remove_file(file).unwrap();
+    }
+    let has_identifier = |memory: &mut Memory| {
+        let outcome = build_again(&repo, Stamp::default(), &Pool::default(), memory).unwrap();
+        let bundle = outcome.built.unwrap();
+        bundle.datafile(&listed).unwrap().value.get("__identifier").is_some()
+    };
+    assert!(!has_identifier(&mut memory));
+    memory.save(folder.path(), "a test", None).unwrap();
+    memory = Memory::by(later).restored(folder.path(), "a test", &Pool::default());
+    for (text, file) in &naming {
+        fs::write(file, text).unwrap();
+    }
+    check(&repo, &mut memory, "listed again");
+    assert!(has_identifier(&mut memory));
 }

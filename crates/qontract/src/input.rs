@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
-use qontract_bundle::{Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_again, load_from};
+use qontract_bundle::store::Draft;
+use qontract_bundle::{Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_again, build_into, load_from};
 use qontract_diagnostics::{NoSources, Report, Sources};
 
 use crate::cli::LayoutOptions;
@@ -58,7 +59,7 @@ pub fn open(
         let mut remembered = Remembered::of(&path, layout, pool);
         let outcome = make_again(&repo, stamp, pool, &mut remembered.files)?;
         if outcome.built.is_some() {
-            remembered.keep();
+            remembered.keep(None);
         }
         (repo, outcome)
     } else {
@@ -119,6 +120,17 @@ pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool) -> anyhow::Result<Outcome> {
 /// The same, with what is remembered of the last time.
 pub fn make_again(repo: &Repo, stamp: Stamp, pool: &Pool, memory: &mut Memory) -> anyhow::Result<Outcome> {
     build_again(repo, stamp, pool, memory).map_err(missing)
+}
+
+/// The same, and a draft is written meanwhile.
+pub fn make_into(
+    draft: &mut Draft,
+    repo: &Repo,
+    stamp: Stamp,
+    pool: &Pool,
+    memory: Option<&mut Memory>,
+) -> anyhow::Result<Outcome> {
+    build_into(draft, repo, stamp, pool, memory).map_err(missing)
 }
 
 fn missing(error: RepoError) -> anyhow::Error {

@@ -48,11 +48,12 @@ impl Remembered {
     }
 
     /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.
-    pub fn keep(&self) {
+    /// `written` is where the bundle was written, if it was.
+    pub fn keep(&self, written: Option<&Path>) {
         let Some(kept) = &self.kept else { return };
         if self.files.is_worth_saving() {
             let private = kept.folder.parent().is_some_and(|parent| make_private(parent).is_ok());
-            if !private || self.files.save(&kept.folder, &kept.by).is_err() {
+            if !private || self.files.save(&kept.folder, &kept.by, written).is_err() {
                 return;
             }
             kept.remove_old();

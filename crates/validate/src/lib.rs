@@ -28,10 +28,11 @@ use std::collections::BTreeSet;
 
 use qontract_bundle::types::Types;
 use qontract_bundle::walk::Guide;
-use qontract_bundle::{Bundle, Layout, Sha256, Value};
+use qontract_bundle::{Bundle, Layout, Value};
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
+use known::Right;
 use links::Link;
 use names::Names;
 use schema::{Checker, Formats};
@@ -99,8 +100,8 @@ pub fn validate_again(bundle: &Bundle, options: &Options, known: &mut Known) -> 
     findings
 }
 
-/// What is wrong, and the digests of what is right.
-fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>, Vec<Sha256>) {
+/// What is wrong, and what is right.
+fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>, Right) {
     let types = Types::read(&bundle.graphql().value);
     let checker = Checker::new(bundle, options.formats);
     let guide = guide(bundle);
@@ -114,10 +115,11 @@ fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>,
         known,
     };
     let mut findings = rules::schemas::check(&cx);
-    let (found, mut right) = rules::files::check(&cx);
+    let (found, mut fit) = rules::files::check(&cx);
     findings.extend(found);
     // What is wrong is told only if something is.
-    let links = if quick::all_right(&cx) { Vec::new() } else { cx.links() };
+    let linked = quick::all_right(&cx);
+    let links = if linked.is_some() { Vec::new() } else { cx.links() };
     let broken = rules::references::check(&cx, &links);
     // A reference that is wrong is told once, by what it leads to: its own form is part of that.
     let places: BTreeSet<_> =
@@ -125,9 +127,9 @@ fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>,
     findings.retain(|finding| !places.contains(&(&finding.place.file, &finding.place.pointer)));
     findings.extend(broken);
     findings.extend(rules::unique::check(&cx, &links));
-    let (found, right_resources) = rules::resources::check(&cx);
+    let (found, fit_resources) = rules::resources::check(&cx);
     findings.extend(found);
-    right.extend(right_resources);
+    fit.extend(fit_resources);
     if !options.only_errors {
         findings.extend(rules::resources::unused(&cx));
     }
@@ -135,5 +137,5 @@ fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>,
     findings.extend(rules::match_schema::check(&cx));
     findings.extend(rules::synthetic::check(&cx));
     findings.extend(rules::paths::check(&cx));
-    (findings, right)
+    (findings, Right { fit, linked: linked.unwrap_or_default() })
 }

@@ -5,34 +5,46 @@
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use qontract_bundle::walk::{self, At, Child, Step, Tree as _, Visited, Visitor};
-use qontract_bundle::{Datafile, Value};
+use qontract_bundle::{Datafile, Sha256, Value};
 use rayon::prelude::*;
 
 use crate::Context;
+use crate::known::Unique;
 use crate::links::{self, Reader};
 use crate::rules::references;
 
-/// Whether no link of any datafile is wrong.
-pub fn all_right(cx: &Context<'_>) -> bool {
-    let hasher = RandomState::default();
-    let files = cx.bundle.datafiles().par_iter().map(|file| unique_values(cx, &hasher, file));
-    let unique: Option<Vec<Vec<u64>>> = files.collect();
-    let Some(unique) = unique else { return false };
-    let mut unique: Vec<u64> = unique.into_iter().flatten().collect();
+/// The same seed in all processes: what one finds out, the next one knows.
+const SEED: u64 = 0x6c69_6e6b_735f_6f6b;
+
+/// What is to be known of datafiles the next time, if no link of any of them is wrong.
+pub fn all_right(cx: &Context<'_>) -> Option<Vec<(Sha256, Unique)>> {
+    let files = cx.bundle.datafiles().par_iter().map(|file| {
+        let digest = file.document.digest;
+        match cx.known.linked(digest) {
+            Some(unique) => Some((digest, unique.clone(), true)),
+            None => look(cx, file).map(|(unique, lasts)| (digest, unique, lasts)),
+        }
+    });
+    let files: Vec<(Sha256, Unique, bool)> = files.collect::<Option<_>>()?;
+    let mut unique: Vec<u64> = files.iter().flat_map(|(_, unique, _)| unique.iter().copied()).collect();
     unique.par_sort_unstable();
-    are_different(&unique)
+    let lasting = files.into_iter().filter(|(.., lasts)| *lasts);
+    are_different(&unique).then(|| lasting.map(|(digest, unique, _)| (digest, unique)).collect())
 }
 
-/// The hashes of the values in a datafile that must be the only ones; none if a link of it is wrong.
-fn unique_values<'b>(cx: &Context<'b>, hasher: &RandomState, file: &'b Datafile) -> Option<Vec<u64>> {
+/// The hashes of the values in a datafile that must be the only ones, and whether its links stay right for as long as there are the
+/// same files of the same kinds; nothing if one of them is wrong.
+fn look<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(Unique, bool)> {
     let reader = Reader { bundle: cx.bundle, types: cx.types };
-    let mut look = Look { cx, reader, hasher, unique: Vec::new(), items: Vec::new(), wrong: false };
+    let hasher = FixedState::with_seed(SEED);
+    let mut look =
+        Look { cx, reader, hasher, unique: Vec::new(), items: Vec::new(), wrong: false, lasts: true };
     let schema = file.document.schema().filter(|schema| !schema.is_empty());
     walk::walk(&file.document.value, schema, cx.guide, cx.types, &mut look);
     look.items.sort_unstable();
-    (!look.wrong && are_different(&look.items)).then_some(look.unique)
+    (!look.wrong && are_different(&look.items)).then(|| (look.unique.into(), look.lasts))
 }
 
 fn are_different(sorted: &[u64]) -> bool {
@@ -42,11 +54,13 @@ fn are_different(sorted: &[u64]) -> bool {
 struct Look<'a, 'b> {
     cx: &'a Context<'b>,
     reader: Reader<'b>,
-    hasher: &'a RandomState,
+    hasher: FixedState,
     unique: Vec<u64>,
     /// What tells the items of lists apart, with the list.
     items: Vec<u64>,
     wrong: bool,
+    /// Whether it stays right for as long as there are the same files of the same kinds.
+    lasts: bool,
 }
 
 impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
@@ -64,7 +78,10 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
         }
         if let Some(Step::Key("$ref")) = path.last() {
             let within = at.schema_path.unwrap_or_default();
-            self.wrong |= references::broken(self.cx, value, links::expected(at), within).is_some();
+            let expected = links::expected(at);
+            self.wrong |= references::broken(self.cx, value, expected, within).is_some();
+            // What the target must look like depends on all that it says.
+            self.lasts &= expected.is_none_or(|expected| expected.as_str().is_some());
         }
         if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
             let mut hash = self.hasher.build_hasher();
@@ -112,7 +129,7 @@ mod tests {
         let cx = Context { bundle, types, guide: &guide, names, checker, unread, known };
         let links = cx.links();
         let found = references::check(&cx, &links).len() + unique::check(&cx, &links).len();
-        (all_right(&cx), found)
+        (all_right(&cx).is_some(), found)
     }
 
     /// Where every text and every list below a value is.

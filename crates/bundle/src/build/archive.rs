@@ -27,15 +27,19 @@ const INDEX: &str = "index.json";
 const BUNDLE: &str = "bundle.json";
 
 impl Memory {
-    /// Writes down what it remembers; `by` names the program, as another one may make something else of the same files.
-    pub fn save(&self, folder: &Path, by: &str) -> io::Result<()> {
+    /// Writes down what it remembers; `by` names the program, as another one may make something else of the same files. `written` is where
+    /// the bundle was written before, if it was.
+    pub fn save(&self, folder: &Path, by: &str, written: Option<&Path>) -> io::Result<()> {
         let (Some(ground), Some(bundle)) = (self.ground, &self.last) else { return Ok(()) };
         fs::create_dir_all(folder)?;
-        replace(folder, BUNDLE, |out| bundle.write_to(out))?;
+        replace(folder, BUNDLE, |out| match written.map(fs::File::open) {
+            Some(Ok(mut file)) => io::copy(&mut file, out).map(drop),
+            _ => bundle.write_to(&mut io::BufWriter::with_capacity(1 << 20, out)),
+        })?;
         let mut index = Vec::new();
         write_python(&self.index(by, ground, bundle), &mut index);
         replace(folder, INDEX, |out| {
-            writeln!(out, "{}", Sha256::of(&index))?;
+            out.write_all(format!("{}\n", Sha256::of(&index)).as_bytes())?;
             out.write_all(&index)
         })
     }
@@ -111,13 +115,10 @@ fn list(values: impl IntoIterator<Item = Value>) -> Value {
 fn replace(
     folder: &Path,
     name: &str,
-    content: impl FnOnce(&mut (dyn io::Write + Send)) -> io::Result<()>,
+    content: impl FnOnce(&mut fs::File) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut draft = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder)?;
-    let mut out = io::BufWriter::with_capacity(1 << 20, draft.as_file_mut());
-    content(&mut out)?;
-    out.flush()?;
-    drop(out);
+    content(draft.as_file_mut())?;
     draft.persist(folder.join(name)).map_err(|error| error.error)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Values → the bundle in memory, and its bytes.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
@@ -9,6 +9,7 @@ use super::resources::{RawResource, RawText};
 use crate::digest::{Hasher, Sha256};
 use crate::json::{write_python, write_python_str};
 use crate::model::{Backref, Bundle, Datafile, Document, Places, Pool, Resource, Stamp};
+use crate::store::Draft;
 use crate::value::Value;
 
 /// How many documents one task encodes.
@@ -34,12 +35,17 @@ pub struct Parts<'a> {
     pub schemas: Vec<(String, Value)>,
 }
 
-/// Names what it holds and puts it together.
-pub fn encode(parts: Parts<'_>, pool: &Pool) -> Bundle {
+/// Names what it holds and puts it together; a draft is written meanwhile.
+pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> Bundle {
     let Parts { datafiles, stamp, graphql, resources, schemas } = parts;
     let mut hasher = Hasher::default();
+    let mut draft = draft.and_then(Draft::early);
     let mut out = |text: &[u8]| {
         hasher.update(text);
+        // What cannot be written now is tried again, and told then.
+        if draft.as_mut().is_some_and(|(draft, _)| draft.write_all(text).is_err()) {
+            draft = None;
+        }
         true
     };
     out(OPENING);
@@ -69,6 +75,9 @@ pub fn encode(parts: Parts<'_>, pool: &Pool) -> Bundle {
         schemas.iter().map(|(path, value)| Named { path, value: value.clone(), made: None }).collect();
     let schemas = documents(schemas, pool, &mut out);
     out(CLOSING);
+    if let Some((_, whole)) = draft {
+        *whole = true;
+    }
     let (sha, places) = (hasher.finish(), Places::new());
     Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }
 }

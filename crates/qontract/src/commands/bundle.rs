@@ -1,10 +1,11 @@
 //! `qontract bundle`: a data repo → a bundle.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
-use qontract_bundle::{Layout, Pool, Repo, Stamp, store};
+use qontract_bundle::store::Draft;
+use qontract_bundle::{Layout, Pool, Repo, Stamp};
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_validate::schema::Formats;
 
@@ -56,9 +57,17 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     let Order { strict, validate, output, at } = *order;
     let pool = Pool::default();
     let mut remembered = at.map(|(folder, layout)| Remembered::of(folder, layout, &pool));
-    let mut outcome = match &mut remembered {
-        Some(remembered) => input::make_again(repo, stamp, &pool, &mut remembered.files)?,
-        None => input::make(repo, stamp, &pool)?,
+    let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
+    // Written while it is made, and put into its place once it is good.
+    let mut draft = match output {
+        Some(path) => Some(Draft::beside(path).with_context(|| cannot_write(path))?),
+        None => None,
+    };
+    let memory = remembered.as_mut().map(|remembered| &mut remembered.files);
+    let mut outcome = match (&mut draft, memory) {
+        (Some(draft), memory) => input::make_into(draft, repo, stamp, &pool, memory)?,
+        (None, Some(memory)) => input::make_again(repo, stamp, &pool, memory)?,
+        (None, None) => input::make(repo, stamp, &pool)?,
     };
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
@@ -80,20 +89,24 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     let Some(built) = outcome.built.filter(|_| !strict || report.count(Severity::Warning) == 0) else {
         return Ok(Exit::Failure);
     };
-    write(&built, output, printer)?;
-    if let Some(remembered) = remembered {
-        remembered.keep();
+    if let (Some(path), Some(draft)) = (output, draft) {
+        draft.finish(&built).with_context(|| cannot_write(path))?;
+        tell(&built, path, printer)?;
+    } else {
+        let mut out = printer.stdout();
+        built.write_to(&mut out)?;
+        out.flush()?;
     }
+    if let Some(remembered) = &remembered {
+        remembered.keep(output.filter(|path| path.is_file()));
+    }
+    // The process ends: to give everything back piece by piece would take longer than some of what was done.
+    std::mem::forget((built, remembered, pool));
     Ok(Exit::Ok)
 }
 
-fn write(bundle: &qontract_bundle::Bundle, output: Option<&Path>, printer: &Printer) -> anyhow::Result<()> {
-    let Some(path) = output.map(PathBuf::from) else {
-        let mut out = printer.stdout();
-        bundle.write_to(&mut out)?;
-        return Ok(out.flush()?);
-    };
-    store::write(bundle, &path).with_context(|| format!("cannot write `{}`", path.display()))?;
+/// Tells what was written, and its name.
+fn tell(bundle: &qontract_bundle::Bundle, path: &Path, printer: &Printer) -> anyhow::Result<()> {
     printer.note(&format!(
         "{}, {}, {} in {}",
         counted(bundle.datafiles().len(), "datafile"),

@@ -174,7 +174,7 @@ impl Folder {
             && let Some(built) = outcome.built
         {
             if is_first {
-                known.keep();
+                known.keep(None);
             }
             return Ok(Ok((built, repo)));
         }
