@@ -114,6 +114,10 @@ impl Draft {
     /// Puts the bundle where it belongs; it is written now, unless it was while it was made.
     pub fn finish(mut self, bundle: &Bundle) -> io::Result<()> {
         if !self.whole {
+            // What was begun and could not be written is not gone on with.
+            if matches!(self.out, Out::Beside(_)) {
+                self = Self::of(&self.path, self.readers)?;
+            }
             bundle.write_to(&mut self.out)?;
         }
         self.persist()

@@ -44,3 +44,16 @@ fn a_pipe_is_written_to_and_not_replaced() {
     assert_eq!(reader.join().expect("the reader ends"), made().to_vec());
     assert!(!fs::metadata(&pipe).expect("still there").is_file());
 }
+
+#[test]
+fn a_draft_that_nothing_was_written_to_is_written_at_the_end() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("bundle.json");
+    let draft = store::Draft::beside(&path).expect("a draft");
+    assert!(!path.exists(), "nothing is there before it is whole");
+    draft.finish(&made()).expect("it can be written");
+    assert_eq!(std::fs::read(&path).expect("a file"), made().to_vec());
+    drop(store::Draft::beside(&path).expect("a draft"));
+    let left: Vec<_> = std::fs::read_dir(scratch.path()).expect("a folder").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
