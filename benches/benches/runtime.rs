@@ -1,14 +1,27 @@
-//! Declared states of base and head compared: two of 100 MB, equal but for one value.
+//! Declared states of base and head compared: two of 100 MB, equal but for one value. And what it takes to decide whether a change
+//! affects integrations, with both bundles loaded: the benchmark fails if one takes longer than promised at 50,000 datafiles.
+//!
+//! `QONTRACT_BENCH_SIZES` chooses the sizes.
 
 #[path = "measure.rs"]
 mod measure;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use measure::say;
-use qontract_runtime::ShardKey;
+use qontract_benches::corpus;
+use qontract_bundle::{Layout, Memory, Pool, Repo, Stamp, build_again};
+use qontract_client_kubernetes::{Kubernetes, Sandbox};
+use qontract_graphql::Engine;
+use qontract_integration_openshift_limitranges as openshift_limitranges;
+use qontract_integration_openshift_namespaces as openshift_namespaces;
+use qontract_integration_openshift_rolebindings as openshift_rolebindings;
+use qontract_runtime::affected::{Pair, Verdict, affected};
 use qontract_runtime::state::{Declared, Shard, compare};
+use qontract_runtime::{Loaded, Options, Room, ShardKey, Source};
 
 type State = Vec<BTreeMap<String, String>>;
 
@@ -33,6 +46,88 @@ fn state() -> Declared<(), String, State> {
 }
 
 fn main() {
+    states();
+    let sizes = std::env::var("QONTRACT_BENCH_SIZES").unwrap_or_else(|_| "10000,50000".to_owned());
+    let mut missed = Vec::new();
+    for size in sizes.split(',') {
+        verdicts(size.trim().parse().expect("QONTRACT_BENCH_SIZES is a list of numbers"), &mut missed);
+    }
+    assert!(missed.is_empty(), "more than promised:\n{}", missed.join("\n"));
+}
+
+/// Whether a change affects an integration, for several of them and changes.
+fn verdicts(size: usize, missed: &mut Vec<String>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let repo = folder.path().join("repo");
+    let tree = corpus::generate(size, corpus::DEFAULT_SEED);
+    tree.write(&repo).expect("the corpus can be written");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
+    measure::copy(&example.join("schemas"), &repo.join("schemas"));
+    measure::copy(&example.join("graphql-schemas"), &repo.join("graphql-schemas"));
+    let (pool, mut memory) = (Pool::default(), Memory::default());
+    let mut load = || -> Arc<dyn Source> {
+        let outcome =
+            build_again(&Repo::directory(&repo, Layout::default()), Stamp::default(), &pool, &mut memory);
+        let bundle = outcome.expect("a data repo").built.expect("a good data repo");
+        Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).expect("types"))))
+    };
+    let base = load();
+    let change = |schema: &str, from: &str, to: &str| {
+        let wanted = format!("$schema: {schema}\n");
+        let all = tree.under("data/");
+        let (path, text) = all
+            .filter(|(_, text)| text.contains(&wanted) && text.contains(from))
+            .nth(7)
+            .expect("such a file");
+        std::fs::write(repo.join(path), text.replacen(from, to, 1)).expect("a datafile");
+        (repo.join(path), text.to_owned())
+    };
+    let kubernetes: Arc<dyn Kubernetes> = Arc::new(Sandbox::new(folder.path().join("sandbox")));
+    let rooms = [
+        Room::staged(openshift_namespaces::OpenshiftNamespaces::room(Arc::clone(&kubernetes))),
+        Room::staged(openshift_limitranges::room(Arc::clone(&kubernetes))),
+        Room::staged(openshift_rolebindings::room(kubernetes)),
+    ];
+    say(&format!("\n## {size} datafiles: does a change affect an integration?\n"));
+    say("| change | integration | verdict | ms |");
+    say("|---|---|---|---|");
+    for (what, schema, from, to) in [
+        (
+            "a namespace is described otherwise",
+            "/openshift/namespace-1.yml",
+            "description: ",
+            "description: Now ",
+        ),
+        ("a user is called otherwise", "/access/user-1.yml", "\nname: ", "\nname: Now "),
+    ] {
+        let (file, text) = change(schema, from, to);
+        let head = load();
+        for room in &rooms {
+            let mut times = Vec::new();
+            let mut verdict = "";
+            for _ in 0..5 {
+                let pair = Pair::new(room, Arc::clone(&base), Arc::clone(&head));
+                let begun = Instant::now();
+                verdict = match affected(room, &pair, &Options::default()) {
+                    Verdict::Unaffected(rule) => rule.as_str(),
+                    Verdict::Affected(found) => found.rule.as_str(),
+                    Verdict::Unknown(fault) => panic!("{fault}"),
+                };
+                times.push(begun.elapsed().as_secs_f64() * 1000.0);
+            }
+            times.sort_by(f64::total_cmp);
+            let name = &room.about().name;
+            say(&format!("| {what} | `{name}` | {verdict} | {:.1} |", times[2]));
+            if size == 50_000 && times[2] > 150.0 {
+                missed.push(format!("{what}, {name}: {:.0} ms, 150 ms promised", times[2]));
+            }
+        }
+        std::fs::write(file, text).expect("a datafile");
+    }
+}
+
+/// Two large declared states.
+fn states() {
     let (base, mut head) = (state(), state());
     let size = serde_json::to_vec(&base.shards.values().map(|shard| &shard.state).collect::<Vec<_>>())
         .map(|text| text.len());
