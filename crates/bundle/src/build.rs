@@ -93,6 +93,8 @@ fn make(
     if let Some(memory) = &mut memory {
         memory.stand_on(ground(repo, graphql.as_ref(), &schemas));
     }
+    // All of it is taken out, and put back in the end: what ends in between forgets everything.
+    let last = memory.as_deref_mut().and_then(|memory| memory.last.take());
     let listing = repo.list(&layout.data, Names::Documents)?;
     let known_datafiles =
         memory.as_deref_mut().map(|memory| std::mem::take(&mut memory.datafiles)).unwrap_or_default();
@@ -115,9 +117,8 @@ fn make(
     };
     let (datafiles, patches) = data.identified(&schemas, &types);
     let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
-    let last = memory.as_ref().and_then(|memory| memory.last.as_ref());
     let built = if let Some(last) = last.filter(|last| is_same && last.stamp == stamp) {
-        last.clone()
+        last
     } else {
         let schemas = schemas.patched(&patches);
         encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool, draft)
@@ -138,7 +139,8 @@ fn make(
 fn ground(repo: &Repo, graphql: Option<&Value>, schemas: &schemas::Schemas) -> Sha256 {
     let mut types = Vec::new();
     json::write_python(graphql.unwrap_or(&Value::Null), &mut types);
-    let place = format!("{repo:?}");
+    // Where the repo is does not matter: files are known by their looks and their bytes.
+    let place = format!("{:?}", repo.layout());
     Sha256::of_parts([place.as_bytes(), b"\0", &types, b"\0", schemas.sums()])
 }
 

@@ -62,22 +62,26 @@ pub struct Draft {
 enum Out {
     /// A file beside it.
     Beside(io::BufWriter<tempfile::NamedTempFile>),
-    /// Itself: it is no file, such as a pipe.
-    Itself(fs::File),
+    /// Itself: it is no file, such as a pipe. It is opened when there is something to write, as somebody may wait for it.
+    Itself(PathBuf, Option<fs::File>),
 }
 
 impl io::Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Out::Beside(out) => out.write(bytes),
-            Out::Itself(out) => out.write(bytes),
+            Out::Itself(_, Some(out)) => out.write(bytes),
+            Out::Itself(path, out) => {
+                let opened = fs::OpenOptions::new().write(true).open(path)?;
+                out.insert(opened).write(bytes)
+            }
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Out::Beside(out) => out.flush(),
-            Out::Itself(out) => out.flush(),
+            Out::Itself(_, out) => out.as_mut().map_or(Ok(()), io::Write::flush),
         }
     }
 }
@@ -91,7 +95,7 @@ impl Draft {
     fn of(path: &Path, readers: Readers) -> io::Result<Self> {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let out = if path.metadata().is_ok_and(|there| !there.is_file()) {
-            Out::Itself(fs::OpenOptions::new().write(true).open(&path)?)
+            Out::Itself(path.clone(), None)
         } else {
             let folder = match path.parent() {
                 Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -107,7 +111,7 @@ impl Draft {
     pub(crate) fn early(&mut self) -> Option<(&mut (dyn io::Write + Send), &mut bool)> {
         match &mut self.out {
             Out::Beside(out) => Some((out, &mut self.whole)),
-            Out::Itself(_) => None,
+            Out::Itself(..) => None,
         }
     }
 
@@ -127,7 +131,7 @@ impl Draft {
         let Self { path, out, readers, .. } = self;
         let file = match out {
             Out::Beside(out) => out.into_inner().map_err(io::IntoInnerError::into_error)?,
-            Out::Itself(mut out) => return out.flush(),
+            Out::Itself(_, out) => return out.map_or(Ok(()), |mut out| out.flush()),
         };
         file.as_file().sync_all()?;
         // A temporary file is private; a bundle is as public as its folder.

@@ -52,8 +52,8 @@ fn a_draft_that_nothing_was_written_to_is_written_at_the_end() {
     let draft = store::Draft::beside(&path).expect("a draft");
     assert!(!path.exists(), "nothing is there before it is whole");
     draft.finish(&made()).expect("it can be written");
-    assert_eq!(std::fs::read(&path).expect("a file"), made().to_vec());
+    assert_eq!(fs::read(&path).expect("a file"), made().to_vec());
     drop(store::Draft::beside(&path).expect("a draft"));
-    let left: Vec<_> = std::fs::read_dir(scratch.path()).expect("a folder").collect();
+    let left: Vec<_> = fs::read_dir(scratch.path()).expect("a folder").collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }

@@ -89,13 +89,16 @@ impl Columns {
         // Whoever else asks meanwhile makes it too: nobody waits.
         let made = Column::of(read).map(Arc::new);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Slot::Made(theirs)) = kept.slots.get(&slot) {
+            return Some(Arc::clone(theirs));
+        }
         let bytes = made.as_ref().map_or(0, |column| column.bytes());
         let has_room = kept.bytes + bytes <= MOST_BYTES;
         let made = made.filter(|_| has_room);
-        let before = kept.slots.insert(slot, made.clone().map_or(Slot::Refused, Slot::Made));
-        if made.is_some() && !matches!(before, Some(Slot::Made(_))) {
+        if made.is_some() {
             kept.bytes += bytes;
         }
+        kept.slots.insert(slot, made.clone().map_or(Slot::Refused, Slot::Made));
         made
     }
 }
@@ -144,16 +147,23 @@ impl Column {
 mod tests {
     use super::*;
 
-    fn held(text: &Value) -> Option<Resolved<'_>> {
-        Some(Resolved::One(Source::Value(text)))
+    fn held(text: &Value) -> Resolved<'_> {
+        Resolved::One(Source::Value(text))
     }
 
     #[test]
     fn a_column_is_made_when_it_is_asked_for_again() {
         let columns = Columns::default();
         let (text, number) = (Value::str("a \"b\""), Value::Int(1));
-        let rows =
-            || [held(&text), Some(Resolved::One(Source::File(7))), held(&number), None, Some(Resolved::Null)];
+        let rows = || {
+            [
+                Some(held(&text)),
+                Some(Resolved::One(Source::File(7))),
+                Some(held(&number)),
+                None,
+                Some(Resolved::Null),
+            ]
+        };
         assert!(columns.get(0, "name", rows()).is_none());
         let column = columns.get(0, "name", rows()).expect("asked before");
         assert_eq!(column.at(0), Some(Found::Text(b"\"a \\\"b\\\"\"")));
@@ -169,10 +179,10 @@ mod tests {
         let columns = Columns::default();
         let large = Value::Str("x".repeat(MOST_BYTES / 2).into());
         for (key, fits) in [("a", true), ("b", false), ("c", false)] {
-            assert!(columns.get(0, key, [held(&large)]).is_none());
-            assert_eq!(columns.get(0, key, [held(&large)]).is_some(), fits, "{key}");
+            assert!(columns.get(0, key, [Some(held(&large))]).is_none());
+            assert_eq!(columns.get(0, key, [Some(held(&large))]).is_some(), fits, "{key}");
         }
         let larger = Value::Str("x".repeat(MOST_BYTES).into());
-        assert!(Column::of([held(&larger)]).is_none());
+        assert!(Column::of([Some(held(&larger))]).is_none());
     }
 }

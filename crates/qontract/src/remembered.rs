@@ -6,11 +6,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use qontract_bundle::{Layout, Memory, Pool, Sha256};
+use qontract_bundle::{Layout, Memory, Pool, Sha256, store};
 use qontract_validate::Known;
 
 /// What nobody has written anew for so long is removed.
 const OLD: Duration = Duration::from_hours(30 * 24);
+/// Of so many data repos something is kept.
+const MOST: usize = 8;
+/// What was begun so long ago is not finished any more.
+const LEFT: Duration = Duration::from_hours(1);
 
 /// What is known.
 #[derive(Default)]
@@ -26,24 +30,23 @@ pub struct Remembered {
 struct Kept {
     folder: PathBuf,
     by: String,
-    /// How much was known to be right.
-    right: usize,
+    /// How much was known to be right, and of what.
+    right: (usize, [Option<Sha256>; 2]),
 }
 
 impl Remembered {
     /// What the last process knew of the data repo in `folder`.
     pub fn of(folder: &Path, layout: &Layout, pool: &Pool) -> Self {
-        let Some(kept) = Kept::of(folder, layout) else { return Self::default() };
+        let Some(mut kept) = Kept::of(folder, layout) else { return Self::default() };
+        if !kept.is_ours() {
+            return Self { kept: Some(kept), ..Self::default() };
+        }
         let (files, right) = rayon::join(
             || Memory::default().restored(&kept.folder, &kept.by, pool),
-            || {
-                std::fs::read(kept.right_file())
-                    .ok()
-                    .and_then(|bytes| Known::from_bytes(&bytes))
-                    .unwrap_or_default()
-            },
+            || Known::from_bytes(&std::fs::read(kept.right_file()).ok()?, &kept.by),
         );
-        let kept = Kept { right: right.len(), ..kept };
+        let right = right.unwrap_or_default();
+        kept.right = (right.len(), right.grounds());
         Self { files, right, kept: Some(kept) }
     }
 
@@ -51,37 +54,43 @@ impl Remembered {
     /// `written` is where the bundle was written, if it was.
     pub fn keep(&self, written: Option<&Path>) {
         let Some(kept) = &self.kept else { return };
-        if self.files.is_worth_saving() {
-            let private = kept.folder.parent().is_some_and(|parent| make_private(parent).is_ok());
-            if !private || self.files.save(&kept.folder, &kept.by, written).is_err() {
+        let is_new = self.files.is_worth_saving();
+        if is_new {
+            let made = make_private(&kept.folder).is_ok() && kept.is_ours();
+            if !made || self.files.save(&kept.folder, &kept.by, written).is_err() {
                 return;
             }
-            kept.remove_old();
+            kept.tidy();
         }
-        let learnt = self.right.len().abs_diff(kept.right);
-        if learnt > self.right.len() / 50 && kept.folder.is_dir() {
-            let _ = std::fs::write(kept.right_file(), self.right.to_bytes());
+        let (before, grounds) = kept.right;
+        let has_learnt =
+            self.right.grounds() != grounds || self.right.len().abs_diff(before) > self.right.len() / 50;
+        if (is_new || has_learnt) && kept.is_ours() {
+            let bytes = self.right.to_bytes(&kept.by);
+            let _ = store::replace_private(&kept.right_file(), &|out| out.write_all(&bytes));
         }
     }
 }
 
 impl Kept {
     fn of(folder: &Path, layout: &Layout) -> Option<Self> {
-        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name| variable(name).filter(|path| path.is_absolute());
         let cache = match variable("QONTRACT_CACHE") {
             Some(off) if off.as_os_str() == "off" => return None,
-            Some(other) => other,
+            Some(other) => std::path::absolute(other).ok()?,
             None => absolute("XDG_CACHE_HOME")
                 .or_else(|| Some(absolute("HOME")?.join(".cache")))?
                 .join("qontract/repos"),
         };
         let place = format!("{}\n{layout:?}", folder.canonicalize().ok()?.display());
         // Another build of this program may make something else of the same files.
-        let program = std::env::current_exe().ok()?.metadata().ok()?;
-        let built = program.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
-        let by = format!("{} {} {built}", env!("QONTRACT_VERSION"), program.len());
-        Some(Self { folder: cache.join(Sha256::of(place.as_bytes()).to_string()), by, right: 0 })
+        let program = std::env::current_exe().ok()?;
+        let about = program.metadata().ok()?;
+        let built = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+        let by = format!("{} {} {} {built}", env!("QONTRACT_VERSION"), program.display(), about.len());
+        let folder = cache.join(Sha256::of(place.as_bytes()).to_string());
+        Some(Self { folder, by, right: (0, [None, None]) })
     }
 
     /// The file of what is right.
@@ -89,17 +98,51 @@ impl Kept {
         self.folder.join("right")
     }
 
-    /// Removes what was kept of data repos that are gone, or hardly ever asked for.
-    fn remove_old(&self) {
-        let others = self.folder.parent().and_then(|parent| std::fs::read_dir(parent).ok());
-        for other in others.into_iter().flatten().flatten() {
-            let written = other.path().join("index.json").metadata().and_then(|about| about.modified());
-            let is_ours = other.file_name().to_str().is_some_and(|name| Sha256::parse(name).is_some());
-            if is_ours && written.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > OLD)) {
-                let _ = std::fs::remove_dir_all(other.path());
+    /// Whether the folder is ours alone: what others could write is not believed, and not written to.
+    #[cfg(unix)]
+    fn is_ours(&self) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let me = rustix::process::geteuid().as_raw();
+        let is_private = |mode: u32| mode | 0o7700 | 0o170_000 == 0o177_700;
+        let about = self.folder.symlink_metadata();
+        about.is_ok_and(|about| about.is_dir() && about.uid() == me && is_private(about.mode()))
+    }
+
+    #[cfg(not(unix))]
+    fn is_ours(&self) -> bool {
+        self.folder.is_dir()
+    }
+
+    /// Removes what was begun and not finished, and what was kept of data repos that are gone or hardly ever asked for.
+    fn tidy(&self) {
+        let age = |path: &Path| path.metadata().ok()?.modified().ok()?.elapsed().ok();
+        for draft in entries(&self.folder) {
+            let is_draft =
+                draft.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".draft-"));
+            if is_draft && age(&draft).is_some_and(|age| age > LEFT) {
+                let _ = std::fs::remove_file(draft);
+            }
+        }
+        let is_repo = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| Sha256::parse(name).is_some())
+        };
+        let repos = self.folder.parent().map(entries).unwrap_or_default().into_iter().filter(is_repo);
+        let mut repos: Vec<(Duration, PathBuf)> = repos
+            .filter_map(|repo| Some((age(&repo.join("index.json")).or_else(|| age(&repo))?, repo)))
+            .collect();
+        repos.sort();
+        for (number, (age, repo)) in repos.into_iter().enumerate() {
+            if (number >= MOST || age > OLD) && repo != self.folder {
+                let _ = std::fs::remove_dir_all(repo);
             }
         }
     }
+}
+
+/// What is in a folder.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
 /// Makes a folder that only its owner can look into: data repos may not be public.

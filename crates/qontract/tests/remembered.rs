@@ -61,6 +61,18 @@ fn what_is_kept_of_a_large_data_repo_makes_no_difference() {
     assert!(second > first, "what looks settled now is kept anew");
     check(repo, &cache, true);
     assert_eq!(kept(&cache).unwrap().1, second, "nothing is written when nothing is new");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // What others could write is neither believed nor written to.
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::write(folder.join("right"), "theirs").unwrap();
+        fs::remove_file(folder.join("index.json")).unwrap();
+        check(repo, &cache, true);
+        assert_eq!(fs::read(folder.join("right")).unwrap(), b"theirs");
+        assert!(!folder.join("index.json").exists());
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    }
     fs::write(folder.join("index.json"), "nonsense").unwrap();
     fs::write(folder.join("right"), "nonsense").unwrap();
     check(repo, &cache, true);

@@ -50,7 +50,10 @@ impl Known {
         let types = bundle.graphql().digest;
         let schemas = bundle.schemas().iter();
         let schemas = schemas.flat_map(|file| [file.path.as_bytes(), b"\0", file.document.digest.as_bytes()]);
-        let ground = Sha256::of_parts([formats, types.as_bytes()].into_iter().chain(schemas));
+        // What refers to files that could not be read is not told, and not right either.
+        let unread = options.unread.iter().flat_map(|file| [file.as_bytes(), b"\0"]);
+        let ground = [formats, b"\0", types.as_bytes()].into_iter().chain(schemas).chain([b"\0".as_slice()]);
+        let ground = Sha256::of_parts(ground.chain(unread));
         if self.ground != Some(ground) {
             *self = Self { ground: Some(ground), ..Self::default() };
         }
@@ -95,9 +98,14 @@ impl Known {
         self.len() == 0
     }
 
-    /// All of it, to be kept.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+    /// What it was found out with: the same knowledge of other schemas or files is another one.
+    pub fn grounds(&self) -> [Option<Sha256>; 2] {
+        [self.ground, self.links.ground]
+    }
+
+    /// All of it, to be kept; `by` names the program, as another one may check otherwise.
+    pub fn to_bytes(&self, by: &str) -> Vec<u8> {
+        let mut bytes = Sha256::of(by.as_bytes()).as_bytes().to_vec();
         for ground in [self.ground, self.links.ground] {
             bytes.extend_from_slice(ground.unwrap_or_else(|| Sha256::of(b"")).as_bytes());
         }
@@ -118,10 +126,13 @@ impl Known {
         [Sha256::of(&bytes).as_bytes(), bytes.as_slice()].concat()
     }
 
-    /// What was kept, if it is whole.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// What was kept by the same program, if it is whole.
+    pub fn from_bytes(bytes: &[u8], by: &str) -> Option<Self> {
         let (sum, mut rest) = bytes.split_first_chunk::<32>()?;
         if Sha256::of(rest).as_bytes() != sum {
+            return None;
+        }
+        if digest(&mut rest)? != Sha256::of(by.as_bytes()) {
             return None;
         }
         let (ground, of_links) = (digest(&mut rest)?, digest(&mut rest)?);
@@ -159,15 +170,16 @@ mod tests {
         let mut known = Known { ground: Some(digest("ground")), links, ..Known::default() };
         let linked = vec![(digest("a"), Box::from([1, u64::MAX])), (digest("c"), Box::from([]))];
         known.replace(Right { fit: vec![digest("a"), digest("b")], linked });
-        let bytes = known.to_bytes();
-        let again = Known::from_bytes(&bytes).expect("whole");
+        let bytes = known.to_bytes("one");
+        assert!(Known::from_bytes(&bytes, "another").is_none());
+        let again = Known::from_bytes(&bytes, "one").expect("whole");
         assert_eq!((again.ground, &again.fit), (known.ground, &known.fit));
         assert_eq!((again.links.ground, &again.links.right), (known.links.ground, &known.links.right));
         for end in [0, 31, 32, 64, bytes.len() - 32, bytes.len() - 1] {
-            assert!(Known::from_bytes(&bytes[..end]).is_none(), "{end}");
+            assert!(Known::from_bytes(&bytes[..end], "one").is_none(), "{end}");
         }
         let mut changed = bytes;
         changed[40] ^= 1;
-        assert!(Known::from_bytes(&changed).is_none());
+        assert!(Known::from_bytes(&changed, "one").is_none());
     }
 }

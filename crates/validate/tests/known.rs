@@ -69,15 +69,16 @@ fn what_is_known_makes_no_difference() {
             change(&mut changed, &mut chance);
         }
         let bundle = load(changed.to_string().as_bytes(), &Pool::default()).expect("a bundle");
-        let expected = shown(validate(&bundle, &Options::default()));
-        assert_eq!(
-            shown(validate_again(&bundle, &Options::default(), &mut known)),
-            expected,
-            "round {round}"
-        );
+        // Files that could not be read are not missed, for as long as they are there.
+        let files = changed["data"].as_object().expect("files by path").values();
+        let schemas = files.filter_map(|file| Some(format!("schemas{}", file["$schema"].as_str()?)));
+        let unread = schemas.filter(|_| chance.percent(30)).collect();
+        let options = Options { unread, ..Options::default() };
+        let expected = shown(validate(&bundle, &options));
+        assert_eq!(shown(validate_again(&bundle, &options, &mut known)), expected, "round {round}");
         wrong += usize::from(!expected.is_empty());
         if chance.percent(30) {
-            known = Known::from_bytes(&known.to_bytes()).expect("whole");
+            known = Known::from_bytes(&known.to_bytes("a test"), "a test").expect("whole");
         }
     }
     assert!((10..60).contains(&wrong), "{wrong} of 60 were wrong");

@@ -32,9 +32,13 @@ impl Memory {
     pub fn save(&self, folder: &Path, by: &str, written: Option<&Path>) -> io::Result<()> {
         let (Some(ground), Some(bundle)) = (self.ground, &self.last) else { return Ok(()) };
         fs::create_dir_all(folder)?;
-        replace(folder, BUNDLE, |out| match written.map(fs::File::open) {
-            Some(Ok(mut file)) => io::copy(&mut file, out).map(drop),
-            _ => bundle.write_to(&mut io::BufWriter::with_capacity(1 << 20, out)),
+        replace(folder, BUNDLE, |out| {
+            if let Some(Ok(mut file)) = written.map(fs::File::open) {
+                return io::copy(&mut file, out).map(drop);
+            }
+            let mut out = io::BufWriter::with_capacity(1 << 20, out);
+            bundle.write_to(&mut out)?;
+            out.flush()
         })?;
         let mut index = Vec::new();
         write_python(&self.index(by, ground, bundle), &mut index);

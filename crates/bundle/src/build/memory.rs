@@ -23,7 +23,7 @@ const FEW: usize = 2_000;
 #[derive(Debug)]
 pub struct Memory {
     pub(super) clock: fn() -> SystemTime,
-    /// What everything else depends on: where the repo is, its schemas and its types.
+    /// What everything else depends on: the layout of the repo, its schemas and its types.
     pub(super) ground: Option<Sha256>,
     /// By path.
     pub(super) datafiles: Known<Read>,

@@ -196,13 +196,13 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
         folder.watch(&show, |look| match look {
             Look::New => {
                 // What fails is said by whoever hears what happens to bundles.
-                let _ = runtime.block_on(bundles.reload());
+                let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
             }
             Look::Bad => {
                 let text = "the data changed and has errors: the last good bundle stays in force";
                 log.write(&Line::new(Level::Error, text));
             }
-            Look::Same => {}
+            Look::Same | Look::StillBad => {}
         });
     });
 }

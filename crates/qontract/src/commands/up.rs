@@ -45,7 +45,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     log.write(&Line::new(Level::Info, format!("up: {mode_word} of {repo} on {place}")));
     let feed = Arc::new(Folder::new(arguments.repo.clone(), Layout::default()));
     let printer = Printer::default();
-    if feed.look(&|text| printer.note(text.trim_end()))? == Look::Bad {
+    if matches!(feed.look(&|text| printer.note(text.trim_end()))?, Look::Bad | Look::StillBad) {
         return Ok(Exit::Failure);
     }
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
@@ -164,7 +164,7 @@ fn watch(feed: &Arc<Folder>, log: &Arc<Log>, screen: &Arc<Screen>) {
         // A terminal that went away is no reason to stop following.
         let show = |text: &str| drop(screen.line(text.as_bytes()));
         feed.watch(&show, |look| match look {
-            Look::Same => {}
+            Look::Same | Look::StillBad => {}
             Look::New => log.write(&Line::new(Level::Info, "the data changed")),
             Look::Bad => {
                 let text = "the data changed and has errors: the last good bundle stays in force";

@@ -60,6 +60,8 @@ pub enum Look {
     New,
     /// Something changed, and it is not good: the last good bundle stays in force.
     Bad,
+    /// It is not good, in the way that was told before.
+    StillBad,
 }
 
 impl Folder {
@@ -101,19 +103,24 @@ impl Folder {
                 // What was told when it changed is not told again a while later.
                 let before = self.lock().wrong.replace(wrong.clone());
                 if woken == Woken::ByItself && before.as_ref() == Some(&wrong) {
-                    return Ok(Look::Same);
+                    return Ok(Look::StillBad);
                 }
                 show(&wrong);
                 return Ok(Look::Bad);
             }
         };
         let sha = bundle.sha().to_string();
-        self.lock().wrong = None;
+        {
+            let mut state = self.lock();
+            state.wrong = None;
+            state.files = bundle.datafiles().len() + bundle.resources().len();
+        }
         if self.lock().side.as_ref().is_some_and(|side| side.source.sha() == sha) {
             return Ok(Look::Same);
         }
         let side = Side::of(bundle, repo, &self.layout)?;
         self.lock().side = Some(Arc::new(side));
+        self.pool.sweep();
         self.news.send_modify(|generation| *generation += 1);
         Ok(Look::New)
     }
@@ -126,7 +133,11 @@ impl Folder {
             let woken = alarm.wait(took);
             let begun = Instant::now();
             let look = || match woken {
-                Woken::Told => self.look_closer(woken, show),
+                Woken::Told => {
+                    // How files look now is not known: the next look by itself is a close one.
+                    self.lock().seen = None;
+                    self.look_closer(woken, show)
+                }
                 Woken::ByItself => self.look(show),
             };
             // A look that panics is a look that found nothing good.

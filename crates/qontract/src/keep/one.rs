@@ -85,7 +85,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
     }
     // After all that may fail and be tried again: who follows the data stays for as long as the process.
     let (feed, looked) = feed(options, &config, runtime.handle(), &keeping.log)?;
-    if keeping.once && looked == Look::Bad {
+    if keeping.once && matches!(looked, Look::Bad | Look::StillBad) {
         return Ok(Exit::Failure);
     }
     let runner = Runner {

@@ -88,13 +88,8 @@ impl Origin for Repo {
             let show = |text: &str| log.write(&Line::new(Level::Error, text.trim_end()));
             let other = |error: anyhow::Error| OriginError::Other(format!("{error:#}"));
             match folder.look(&show).map_err(other)? {
-                Look::Bad => Err(OriginError::Other("the data has errors".to_owned())),
-                Look::New | Look::Same => {
-                    let bundle = folder.side().map_err(other)?.bundle();
-                    bundle
-                        .map(Content::Bundle)
-                        .ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
-                }
+                Look::Bad | Look::StillBad => Err(OriginError::Other("the data has errors".to_owned())),
+                Look::New | Look::Same => content(&folder),
             }
         };
         async {
@@ -105,4 +100,26 @@ impl Origin for Repo {
         }
         .boxed()
     }
+}
+
+/// What is in force of a data repo, without another look at it.
+pub fn in_force(folder: Arc<Folder>) -> Arc<dyn Origin> {
+    Arc::new(InForce(folder))
+}
+
+struct InForce(Arc<Folder>);
+
+impl Origin for InForce {
+    fn name(&self) -> String {
+        self.0.repo().display().to_string()
+    }
+
+    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
+        std::future::ready(content(&self.0)).boxed()
+    }
+}
+
+fn content(folder: &Folder) -> Result<Content, OriginError> {
+    let side = folder.side().map_err(|error| OriginError::Other(format!("{error:#}")))?;
+    side.bundle().map(Content::Bundle).ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
 }
