@@ -30,10 +30,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     let arguments = as_peer(std::env::args_os().collect());
-    #[cfg(target_os = "linux")]
-    if is_server(&arguments) {
-        take_huge_pages();
-    }
     cli::know(integrations::known(&arguments));
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -52,32 +48,6 @@ fn main() -> std::process::ExitCode {
         Exit::of(&error)
     });
     exit.into()
-}
-
-/// Whether the command holds whole bundles and answers from them.
-#[cfg(target_os = "linux")]
-fn is_server(arguments: &[OsString]) -> bool {
-    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
-    match words.next() {
-        Some("serve") => true,
-        Some("peer") => words.next() == Some("server"),
-        _ => false,
-    }
-}
-
-/// Begins again with huge pages: a server loads and answers faster with them, for a fifth more memory. The others would only pay. The
-/// allocator decides before anything of ours runs, by a variable; whoever has set that has decided, too.
-#[cfg(target_os = "linux")]
-fn take_huge_pages() {
-    use std::os::unix::process::CommandExt as _;
-    const VARIABLE: &str = "MIMALLOC_ALLOW_THP";
-    let mut arguments = std::env::args_os();
-    let (None, Some(name)) = (std::env::var_os(VARIABLE), arguments.next()) else { return };
-    if rustix::thread::disable_transparent_huge_pages(false).is_ok() {
-        // It returns only if it fails, and then it goes on without.
-        let _ =
-            std::process::Command::new("/proc/self/exe").arg0(name).args(arguments).env(VARIABLE, "1").exec();
-    }
 }
 
 /// The command line with a peer's name in front (`qontract-bundler …`) turned into `qontract peer bundler …`.

@@ -29,8 +29,7 @@ pub fn run(house: &House, release: &Release, target_folder: &Path, profile: &str
         .args(["--profile", profile, "--target", &release.target])
         .env("QONTRACT_COMMIT", &release.commit)
         .env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix").join("\u{1f}"))
-        // with what `.cargo/config.toml` says, which this would hide
-        .env("CFLAGS", format!("-DMI_DEFAULT_ALLOW_THP=0 {}", flags("-ffile-prefix-map").join(" ")))
+        .env("CFLAGS", flags("-ffile-prefix-map").join(" "))
         .run()?;
     // the one profile whose folder has another name
     let folder = if profile == "dev" { "debug" } else { profile };

@@ -96,7 +96,24 @@ impl Folder {
     /// The same, without asking whether something changed.
     fn look_closer(&self, woken: Woken, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
         let few = self.lock().files < FEW;
-        let built = if few { self.alone(|| self.build())?? } else { self.build()? };
+        let built = if few {
+            // Little is read again as fast as it is looked up, and who idles should have little to remember.
+            *self.remembered.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            self.alone(|| self.build(&mut Remembered::default()))??
+        } else {
+            let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            match &mut *remembered {
+                Some(remembered) => self.build(remembered)?,
+                first => {
+                    let remembered = first.insert(Remembered::of(&self.repo, &self.layout, &self.pool));
+                    let built = self.build(remembered)?;
+                    if built.is_ok() {
+                        remembered.keep(None);
+                    }
+                    built
+                }
+            }
+        };
         let (bundle, repo) = match built {
             Ok(made) => made,
             Err(wrong) => {
@@ -174,19 +191,13 @@ impl Folder {
     }
 
     /// The bundle, and what it is of; or what is wrong with it.
-    fn build(&self) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+    fn build(&self, known: &mut Remembered) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = remembered.is_none();
-        let known = remembered.get_or_insert_with(|| Remembered::of(&self.repo, &self.layout, &self.pool));
         let mut outcome = input::make_again(&repo, stamp, &self.pool, &mut known.files)?;
         let mut findings = check::errors(&repo, &outcome, &mut known.right);
         if findings.is_empty()
             && let Some(built) = outcome.built
         {
-            if is_first {
-                known.keep(None);
-            }
             return Ok(Ok((built, repo)));
         }
         findings = check::everything(&repo, &outcome, check::Formats::default())?;
