@@ -10,7 +10,7 @@ use qontract_bundle::{Bundle, Layout, Pool, Repo, Sha256};
 use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
-use crate::check;
+use crate::check::{self, Known};
 use crate::data::{Connection, Side};
 use crate::input;
 use crate::keep::alarm::{Alarm, Woken};
@@ -99,14 +99,14 @@ impl Folder {
         let built = if few {
             // Little is read again as fast as it is looked up, and who idles should have little to remember.
             *self.remembered.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            self.alone(|| self.build(&mut Remembered::default()))??
+            self.alone(|| self.build(None))??
         } else {
             let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
             match &mut *remembered {
-                Some(remembered) => self.build(remembered)?,
+                Some(remembered) => self.build(Some(remembered))?,
                 first => {
                     let remembered = first.insert(Remembered::of(&self.repo, &self.layout, &self.pool));
-                    let built = self.build(remembered)?;
+                    let built = self.build(Some(remembered))?;
                     if built.is_ok() {
                         remembered.keep(None);
                     }
@@ -191,10 +191,14 @@ impl Folder {
     }
 
     /// The bundle, and what it is of; or what is wrong with it.
-    fn build(&self, known: &mut Remembered) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+    fn build(&self, known: Option<&mut Remembered>) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
-        let mut outcome = input::make_again(&repo, stamp, &self.pool, &mut known.files)?;
-        let mut findings = check::errors(&repo, &outcome, &mut known.right);
+        let mut nothing = Known::default();
+        let (mut outcome, right) = match known {
+            Some(known) => (input::make_again(&repo, stamp, &self.pool, &mut known.files)?, &mut known.right),
+            None => (input::make(&repo, stamp, &self.pool)?, &mut nothing),
+        };
+        let mut findings = check::errors(&repo, &outcome, right);
         if findings.is_empty()
             && let Some(built) = outcome.built
         {
