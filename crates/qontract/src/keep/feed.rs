@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -36,8 +36,6 @@ pub struct Folder {
     /// From look to look, so that only what changed is looked at.
     remembered: Mutex<Option<Remembered>>,
     news: watch::Sender<u64>,
-    /// The thread for little work.
-    one: OnceLock<rayon::ThreadPool>,
 }
 
 #[derive(Default)]
@@ -69,7 +67,7 @@ impl Folder {
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (news, _) = watch::channel(0);
         let (pool, state, remembered) = (Pool::default(), Mutex::default(), Mutex::default());
-        Self { repo, layout, pool, state, remembered, news, one: OnceLock::new() }
+        Self { repo, layout, pool, state, remembered, news }
     }
 
     /// Where it is.
@@ -99,7 +97,7 @@ impl Folder {
         let built = if few {
             // Little is read again as fast as it is looked up, and who idles should have little to remember.
             *self.remembered.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            self.alone(|| self.build(None))??
+            Self::alone(|| self.build(None))??
         } else {
             let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
             match &mut *remembered {
@@ -171,15 +169,10 @@ impl Folder {
         }
     }
 
-    /// Does work that would be spread over threads on one.
-    fn alone<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
-        if self.one.get().is_none() {
-            let one =
-                rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
-            // Whoever was first, one is enough.
-            let _ = self.one.set(one);
-        }
-        Ok(self.one.get().context("there is no thread")?.install(work))
+    /// Does work that would be spread over threads on one, which ends with it: what it had of memory is given back.
+    fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
+        Ok(one.install(work))
     }
 
     /// The folders of a data repo.
