@@ -179,8 +179,8 @@ pub type Child<'s, 'd, S, D> = (&'d str, D, At<'s, S>);
 
 /// What is done on the way.
 pub trait Visitor<'s, 'd, S, D> {
-    /// A map that stands in a list; comes before what is in it.
-    fn item(&mut self, item: Visited<'_, 's, 'd, S, D>, fields: &[Child<'s, 'd, S, D>]);
+    /// A map that stands in a list; comes before what is in it. Most have no use for it.
+    fn item(&mut self, _item: Visited<'_, 's, 'd, S, D>, _fields: &[Child<'s, 'd, S, D>]) {}
 
     /// A scalar, and the place of the map or list it stands in.
     fn leaf(&mut self, leaf: Visited<'_, 's, 'd, S, D>, parent: Option<At<'s, S>>);

@@ -1,7 +1,7 @@
 //! What a datafile says about other files and about itself among them: references, resources, unique values.
 
 use qontract_bundle::types::{Type, Types};
-use qontract_bundle::walk::{self, At, Child, Guide, Step, Tree as _, Visited, Visitor};
+use qontract_bundle::walk::{self, At, Guide, Step, Tree as _, Visited, Visitor};
 use qontract_bundle::{Bundle, Datafile, Value, json};
 
 use crate::keywords;
@@ -57,10 +57,21 @@ pub struct Item<'b> {
     pub seen_by_peer: bool,
 }
 
-struct Links<'b> {
-    reader: Reader<'b>,
-    found: Vec<Link<'b>>,
+/// What a leaf says about other files, or about itself among them, before anything is written down.
+#[derive(Clone, Copy)]
+pub enum Said<'b> {
+    /// The value of a `$ref`, and what the schema says about the target.
+    Reference { to: &'b Value, expects: Option<&'b Value> },
+    /// The path of a resource.
+    Resource(&'b str),
+    /// A value that must be the only one of a field of a type.
+    Unique { type_name: &'b str, field: &'b str, value: &'b Value },
+    /// What tells the item of a list that the leaf stands in from the others; its type; whether the established validator sees it.
+    Item { identifier: &'b str, type_: &'b Type, seen_by_peer: bool },
 }
+
+/// A leaf of a bundle's datafile.
+pub type Leaf<'w, 'b> = Visited<'w, 'b, 'b, &'b Value, &'b Value>;
 
 /// What it takes to understand a leaf.
 #[derive(Clone, Copy)]
@@ -71,6 +82,11 @@ pub struct Reader<'b> {
     pub types: &'b Types,
 }
 
+struct Links<'b> {
+    reader: Reader<'b>,
+    found: Vec<Link<'b>>,
+}
+
 /// All links of a datafile.
 pub fn of<'b>(
     bundle: &'b Bundle,
@@ -79,66 +95,81 @@ pub fn of<'b>(
     datafile: &'b Datafile,
 ) -> Vec<Link<'b>> {
     let mut links = Links { reader: Reader { bundle, types }, found: Vec::new() };
-    let schema = datafile.document.schema().filter(|schema| !schema.is_empty());
-    walk::walk(&datafile.document.value, schema, guide, types, &mut links);
+    walk(datafile, guide, types, &mut links);
     links.found
 }
 
+/// Walks a datafile along the schema that it names.
+pub fn walk<'b>(
+    datafile: &'b Datafile,
+    guide: &'b Guide<'b, &'b Value>,
+    types: &'b Types,
+    visitor: &mut impl Visitor<'b, 'b, &'b Value, &'b Value>,
+) {
+    let schema = datafile.document.schema().filter(|schema| !schema.is_empty());
+    walk::walk(&datafile.document.value, schema, guide, types, visitor);
+}
+
 impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
-    fn item(
-        &mut self,
-        _: Visited<'_, 'b, 'b, &'b Value, &'b Value>,
-        _: &[Child<'b, 'b, &'b Value, &'b Value>],
-    ) {
+    fn leaf(&mut self, leaf: Leaf<'_, 'b>, parent: Option<At<'b, &'b Value>>) {
+        let Visited { path, at, .. } = leaf;
+        let found = &mut self.found;
+        let mut push = |path: &[Step<'b>], what| {
+            found.push(Link { pointer: pointer(path), what, schema_path: at.schema_path });
+        };
+        self.reader.leaf(&leaf, parent, &mut |said| match said {
+            Said::Reference { to, expects } => push(path, What::Reference { to, expects }),
+            Said::Resource(resource) => push(path, What::Resource(resource)),
+            Said::Unique { type_name, field, value } => {
+                push(path, What::Unique { type_name, field, value: text(value) });
+            }
+            Said::Item { identifier, type_, seen_by_peer } => {
+                let [list @ .., Step::Index(index), _] = path else { return };
+                let mut fields: Vec<&str> = type_.context_unique_fields().map(|field| &*field.name).collect();
+                fields.sort_unstable();
+                let item = Item { list: jsonpath(list), index: *index, identifier, fields, seen_by_peer };
+                push(&path[..path.len() - 1], What::Item(item));
+            }
+        });
     }
-
-    fn leaf(&mut self, leaf: Visited<'_, 'b, 'b, &'b Value, &'b Value>, parent: Option<At<'b, &'b Value>>) {
-        let Visited { path, value, at } = leaf;
-        let before = self.found.len();
-        if let Some(resource) = value.text().filter(|_| at.names_resource()) {
-            self.push(path, at, What::Resource(resource));
-        }
-        if let Some(Step::Key("$ref")) = path.last() {
-            self.push(path, at, What::Reference { to: value, expects: expected(at) });
-        }
-        if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
-            let type_name = self.reader.unique_in(type_, &field.name);
-            self.push(path, at, What::Unique { type_name, field: &field.name, value: text(value) });
-        }
-        if let [list @ .., Step::Index(index), Step::Key(key)] = path
-            && let Some(item) = self.reader.item_of(key, value, at, parent)
-        {
-            let (identifier, type_, seen_by_peer) = item;
-            let mut fields: Vec<&str> = type_.context_unique_fields().map(|field| &*field.name).collect();
-            fields.sort_unstable();
-            let item = Item { list: jsonpath(list), index: *index, identifier, fields, seen_by_peer };
-            self.push(&path[..path.len() - 1], at, What::Item(item));
-        }
-        debug_assert!(self.found.len() - before <= 4);
-    }
-}
-
-impl<'b> Links<'b> {
-    fn push(&mut self, path: &[Step<'b>], at: At<'b, &'b Value>, what: What<'b>) {
-        self.found.push(Link { pointer: pointer(path), what, schema_path: at.schema_path });
-    }
-}
-
-/// What the schema says about the target of a reference.
-pub fn expected<'b>(at: At<'b, &'b Value>) -> Option<&'b Value> {
-    at.schema.and_then(|schema| schema.tree().get("$schemaRef"))
 }
 
 impl<'b> Reader<'b> {
+    /// Calls `found` with all that a leaf says.
+    pub fn leaf(
+        self,
+        leaf: &Leaf<'_, 'b>,
+        parent: Option<At<'b, &'b Value>>,
+        found: &mut dyn FnMut(Said<'b>),
+    ) {
+        let Visited { path, value, at } = *leaf;
+        if let Some(resource) = value.text().filter(|_| at.names_resource()) {
+            found(Said::Resource(resource));
+        }
+        if let Some(Step::Key("$ref")) = path.last() {
+            let expects = at.schema.and_then(|schema| schema.tree().get("$schemaRef"));
+            found(Said::Reference { to: value, expects });
+        }
+        if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
+            let type_name = self.unique_in(type_, &field.name);
+            found(Said::Unique { type_name, field: &field.name, value });
+        }
+        if let [.., Step::Index(_), Step::Key(key)] = path
+            && let Some((identifier, type_, seen_by_peer)) = self.item_of(key, value, at, parent)
+        {
+            found(Said::Item { identifier, type_, seen_by_peer });
+        }
+    }
+
     /// The type among whose objects a field is unique: the interface, if that marks the field too.
-    pub fn unique_in(self, type_: &'b Type, field: &str) -> &'b str {
+    fn unique_in(self, type_: &'b Type, field: &str) -> &'b str {
         let interface = type_.interface.as_deref().and_then(|name| self.types.get(name));
         let marks = |interface: &&Type| interface.field(field).is_some_and(|field| field.is_unique);
         interface.filter(marks).map_or(&type_.name, |interface| &interface.name)
     }
 
     /// The identifier of a list item that this leaf of it tells, its own or that of the file it refers to.
-    pub fn item_of(
+    fn item_of(
         self,
         key: &str,
         value: &'b Value,

@@ -6,13 +6,13 @@
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
 use foldhash::fast::FixedState;
-use qontract_bundle::walk::{self, At, Child, Step, Tree as _, Visited, Visitor};
+use qontract_bundle::walk::{At, Step, Visitor};
 use qontract_bundle::{Datafile, Sha256, Value};
 use rayon::prelude::*;
 
 use crate::Context;
 use crate::known::Unique;
-use crate::links::{self, Reader};
+use crate::links::{self, Leaf, Reader, Said};
 use crate::rules::references;
 
 /// The same seed in all processes: what one finds out, the next one knows.
@@ -41,8 +41,7 @@ fn look<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(Unique, bool)> {
     let hasher = FixedState::with_seed(SEED);
     let mut look =
         Look { cx, reader, hasher, unique: Vec::new(), items: Vec::new(), wrong: false, lasts: true };
-    let schema = file.document.schema().filter(|schema| !schema.is_empty());
-    walk::walk(&file.document.value, schema, cx.guide, cx.types, &mut look);
+    links::walk(file, cx.guide, cx.types, &mut look);
     look.items.sort_unstable();
     (!look.wrong && are_different(&look.items)).then(|| (look.unique.into(), look.lasts))
 }
@@ -64,47 +63,37 @@ struct Look<'a, 'b> {
 }
 
 impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
-    fn item(
-        &mut self,
-        _: Visited<'_, 'b, 'b, &'b Value, &'b Value>,
-        _: &[Child<'b, 'b, &'b Value, &'b Value>],
-    ) {
-    }
-
-    fn leaf(&mut self, leaf: Visited<'_, 'b, 'b, &'b Value, &'b Value>, parent: Option<At<'b, &'b Value>>) {
-        let Visited { path, value, at } = leaf;
-        if let Some(resource) = value.text().filter(|_| at.names_resource()) {
-            self.wrong |= self.cx.bundle.resource(resource).is_none();
-        }
-        if let Some(Step::Key("$ref")) = path.last() {
-            let within = at.schema_path.unwrap_or_default();
-            let expected = links::expected(at);
-            self.wrong |= references::broken(self.cx, value, expected, within).is_some();
-            // What the target must look like depends on all that it says.
-            self.lasts &= expected.is_none_or(|expected| expected.as_str().is_some());
-        }
-        if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
-            let mut hash = self.hasher.build_hasher();
-            (self.reader.unique_in(type_, &field.name), &field.name).hash(&mut hash);
-            match value {
-                Value::Str(text) => text.hash(&mut hash),
-                other => links::text(other).hash(&mut hash),
+    fn leaf(&mut self, leaf: Leaf<'_, 'b>, parent: Option<At<'b, &'b Value>>) {
+        let within = leaf.at.schema_path.unwrap_or_default();
+        self.reader.leaf(&leaf, parent, &mut |said| match said {
+            Said::Resource(resource) => self.wrong |= self.cx.bundle.resource(resource).is_none(),
+            Said::Reference { to, expects } => {
+                self.wrong |= references::broken(self.cx, to, expects, within).is_some();
+                // What the target must look like depends on all that it says.
+                self.lasts &= expects.is_none_or(|expects| expects.as_str().is_some());
             }
-            self.unique.push(hash.finish());
-        }
-        if let [list @ .., Step::Index(_), Step::Key(key)] = path
-            && let Some((identifier, ..)) = self.reader.item_of(key, value, at, parent)
-        {
-            let mut hash = self.hasher.build_hasher();
-            identifier.hash(&mut hash);
-            for step in list {
-                match step {
-                    Step::Key(key) => key.hash(&mut hash),
-                    Step::Index(index) => index.hash(&mut hash),
+            Said::Unique { type_name, field, value } => {
+                let mut hash = self.hasher.build_hasher();
+                (type_name, field).hash(&mut hash);
+                match value {
+                    Value::Str(text) => text.hash(&mut hash),
+                    other => links::text(other).hash(&mut hash),
                 }
+                self.unique.push(hash.finish());
             }
-            self.items.push(hash.finish());
-        }
+            Said::Item { identifier, .. } => {
+                let [list @ .., _, _] = leaf.path else { return };
+                let mut hash = self.hasher.build_hasher();
+                identifier.hash(&mut hash);
+                for step in list {
+                    match step {
+                        Step::Key(key) => key.hash(&mut hash),
+                        Step::Index(index) => index.hash(&mut hash),
+                    }
+                }
+                self.items.push(hash.finish());
+            }
+        });
     }
 }
 
