@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use measure::say;
 use qontract_benches::corpus;
-use qontract_bundle::{Layout, Memory, Pool, Repo, Stamp, build_again};
+use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_client_kubernetes::{Kubernetes, Sandbox};
 use qontract_graphql::Engine;
 use qontract_integration_openshift_limitranges as openshift_limitranges;
@@ -64,10 +64,9 @@ fn verdicts(size: usize, missed: &mut Vec<String>) {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
     measure::copy(&example.join("schemas"), &repo.join("schemas"));
     measure::copy(&example.join("graphql-schemas"), &repo.join("graphql-schemas"));
-    let (pool, mut memory) = (Pool::default(), Memory::default());
-    let mut load = || -> Arc<dyn Source> {
-        let outcome =
-            build_again(&Repo::directory(&repo, Layout::default()), Stamp::default(), &pool, &mut memory);
+    let pool = Pool::default();
+    let load = || -> Arc<dyn Source> {
+        let outcome = build(&Repo::directory(&repo, Layout::default()), Stamp::default(), &pool);
         let bundle = outcome.expect("a data repo").built.expect("a good data repo");
         Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).expect("types"))))
     };

@@ -26,7 +26,7 @@ use crate::repo::{self, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::store::Draft;
 use crate::types::Types;
 use crate::value::Value;
-use memory::{Found, News, Unread};
+use memory::{News, Recollection, Unread};
 
 pub use memory::Memory;
 
@@ -45,37 +45,21 @@ pub struct Outcome {
 ///
 /// **Invariant:** the bytes depend on the files and the stamp alone, not on the order of directories or threads.
 pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoError> {
-    make(repo, stamp, pool, None, None)
+    build_with(repo, stamp, pool, Aids::default())
 }
 
-/// The same, with what is remembered of the last time.
-pub fn build_again(
-    repo: &Repo,
-    stamp: Stamp,
-    pool: &Pool,
-    memory: &mut Memory,
-) -> Result<Outcome, RepoError> {
-    make(repo, stamp, pool, Some(memory), None)
+/// What may help to make a bundle. It is the same without.
+#[derive(Debug, Default)]
+pub struct Aids<'a> {
+    /// What is remembered of the last time, and will be of this one.
+    pub memory: Option<&'a mut Memory>,
+    /// Where the bundle is written to while it is made.
+    pub draft: Option<&'a mut Draft>,
 }
 
-/// The same, and a draft is written meanwhile.
-pub fn build_into(
-    draft: &mut Draft,
-    repo: &Repo,
-    stamp: Stamp,
-    pool: &Pool,
-    memory: Option<&mut Memory>,
-) -> Result<Outcome, RepoError> {
-    make(repo, stamp, pool, memory, Some(draft))
-}
-
-fn make(
-    repo: &Repo,
-    stamp: Stamp,
-    pool: &Pool,
-    mut memory: Option<&mut Memory>,
-    draft: Option<&mut Draft>,
-) -> Result<Outcome, RepoError> {
+/// Makes the bundle of a data repo, with some help.
+pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Result<Outcome, RepoError> {
+    let Aids { mut memory, draft } = aids;
     let begun = memory.as_ref().map(|memory| memory.now());
     let layout = repo.layout();
     let mut findings = Vec::new();
@@ -90,44 +74,39 @@ fn make(
     let types = graphql.as_ref().map(Types::read).unwrap_or_default();
     let schemas = schemas::read(repo.list(&layout.schemas, Names::Documents)?, &mut findings);
 
-    if let Some(memory) = &mut memory {
-        memory.stand_on(ground(repo, graphql.as_ref(), &schemas));
-    }
     // All of it is taken out, and put back in the end: what ends in between forgets everything.
-    let last = memory.as_deref_mut().and_then(|memory| memory.last.take());
+    let known = match &mut memory {
+        Some(memory) => memory.take(ground(repo, graphql.as_ref(), &schemas)),
+        None => Recollection::default(),
+    };
     let listing = repo.list(&layout.data, Names::Documents)?;
-    let known_datafiles =
-        memory.as_deref_mut().map(|memory| std::mem::take(&mut memory.datafiles)).unwrap_or_default();
-    let ways = datafiles::Ways { known: &known_datafiles, begun, guide: &schemas.guide(), types: &types };
+    let ways = datafiles::Ways { known: &known.datafiles, begun, guide: &schemas.guide(), types: &types };
     let data = datafiles::read(listing, &ways, &mut findings);
     let resources = match repo.list(&layout.resources, Names::All) {
         // The one part that a data repo may do without.
         Err(RepoError::Missing { .. }) => Listing::default(),
         other => other?,
     };
-    let known = memory.as_deref_mut().map(|memory| std::mem::take(&mut memory.resources)).unwrap_or_default();
-    let resources = resources::read(resources, &known, begun, &data.backrefs(), &mut findings);
+    let resources = resources::read(resources, &known.resources, begun, &data.backrefs(), &mut findings);
     let mut news = News::default();
-    data.news(&known_datafiles, &mut news);
-    resources::news(&resources, &known, &mut news);
-    let is_same = (data.len(), resources.len()) == (known_datafiles.len(), known.len()) && news.changed == 0;
+    data.news(&known.datafiles, &mut news);
+    resources::news(&resources, &known.resources, &mut news);
+    let is_same = news.changed == 0 && (data.len(), resources.len()) == known.len();
 
     let Some(graphql) = graphql else {
         return Ok(Outcome { built: None, partial: None, findings });
     };
     let (datafiles, patches) = data.identified(&schemas, &types);
     let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
-    let built = if let Some(last) = last.filter(|last| is_same && last.stamp == stamp) {
-        last
+    let built = if let Some(last) = known.last.as_ref().filter(|last| is_same && last.stamp == stamp) {
+        last.clone()
     } else {
         let schemas = schemas.patched(&patches);
         encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool, draft)
     };
     if let Some(memory) = memory {
-        memory.resources = resources::kept(&built, sights);
-        memory.datafiles = data.kept();
-        memory.last = Some(built.clone());
-        memory.read = news.read;
+        let (resources, last) = (resources::kept(&built, sights), Some(built.clone()));
+        memory.put(Recollection { datafiles: data.kept(), resources, last }, news);
     }
     if findings.iter().any(Diagnostic::is_error) {
         return Ok(Outcome { built: None, partial: Some(built), findings });
@@ -155,9 +134,8 @@ pub fn value_of(node: Node<'_>) -> Option<Value> {
 
 /// Reads and parses a YAML file. `None` if it has no content or an error.
 fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Sha256)> {
-    match memory::look::<()>(file, None, None) {
-        Ok(Found::New(bytes, sum, _)) => Some((parse_bytes(file, &bytes, findings)?, sum)),
-        Ok(Found::Kept(_)) => None,
+    match memory::read(file) {
+        Ok(bytes) => Some((parse_bytes(file, &bytes, findings)?, Sha256::of(&bytes))),
         Err(unread) => {
             findings.push(unread_file(file, &unread));
             None

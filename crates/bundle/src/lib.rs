@@ -19,7 +19,7 @@ pub mod types;
 mod value;
 pub mod walk;
 
-pub use build::{Memory, build, build_again, build_into, value_of};
+pub use build::{Aids, Memory, build, build_with, value_of};
 pub use digest::{Hasher, Sha256};
 pub use keys::{Key, Keys};
 pub use load::{LoadError, load, load_from};

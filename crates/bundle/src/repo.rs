@@ -197,6 +197,14 @@ impl Repo {
         Self { tree: Tree::Revision(revision), layout: layout.normal() }
     }
 
+    /// The directory that it is in, if it is in one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.tree {
+            Tree::Directory(root) => Some(root),
+            Tree::Places | Tree::Revision(_) => None,
+        }
+    }
+
     /// Where its parts are.
     pub fn layout(&self) -> &Layout {
         &self.layout

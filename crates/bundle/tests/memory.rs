@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use qontract_bundle::{Layout, Memory, Pool, Repo, Stamp, build, build_again};
+use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_with};
 use qontract_testkit::{Chance, Scratch, example};
 
 /// The bytes of a bundle or what is wrong, and all findings.
 fn outcome(repo: &Repo, memory: Option<&mut Memory>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
     let (stamp, pool) = (Stamp::default(), Pool::default());
     let outcome = match memory {
-        Some(memory) => build_again(repo, stamp, &pool, memory),
+        Some(memory) => build_with(repo, stamp, &pool, Aids { memory: Some(memory), ..Aids::default() }),
         None => build(repo, stamp, &pool),
     };
     let outcome = outcome.unwrap();
@@ -180,13 +180,19 @@ fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
     }
 }
 
+/// The bundle of a good data repo.
+fn bundle(repo: &Repo, memory: &mut Memory) -> Bundle {
+    let aids = Aids { memory: Some(memory), ..Aids::default() };
+    build_with(repo, Stamp::default(), &Pool::default(), aids).unwrap().built.unwrap()
+}
+
 #[test]
 fn a_file_that_stands_in_a_list_again_has_its_identifier_again() {
     let scratch = Scratch::copy_of(&example());
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
     let mut memory = Memory::by(later);
-    let built = build_again(&repo, Stamp::default(), &Pool::default(), &mut memory).unwrap().built.unwrap();
+    let built = bundle(&repo, &mut memory);
     let is_listed = |file: &&qontract_bundle::Datafile| file.document.value.get("__identifier").is_some();
     let listed =
         built.datafiles().iter().find(is_listed).expect("a file that stands in a list").path.to_string();
@@ -198,9 +204,7 @@ fn a_file_that_stands_in_a_list_again_has_its_identifier_again() {
         fs::remove_file(file).unwrap();
     }
     let has_identifier = |memory: &mut Memory| {
-        let outcome = build_again(&repo, Stamp::default(), &Pool::default(), memory).unwrap();
-        let bundle = outcome.built.unwrap();
-        bundle.datafile(&listed).unwrap().value.get("__identifier").is_some()
+        bundle(&repo, memory).datafile(&listed).unwrap().value.get("__identifier").is_some()
     };
     assert!(!has_identifier(&mut memory));
     memory.save(folder.path(), "a test", None).unwrap();

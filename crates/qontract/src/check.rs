@@ -36,9 +36,13 @@ pub fn errors(repo: &Repo, outcome: &Outcome, known: &mut Known) -> Vec<Diagnost
 }
 
 /// Everything that checking it finds, and what only the texts of the files tell.
-pub fn everything(repo: &Repo, outcome: &Outcome, formats: Formats) -> anyhow::Result<Vec<Diagnostic>> {
-    let options = Options { formats, ..Options::default() };
-    let mut findings = rules(repo, outcome, &options, &mut Known::default());
+pub fn everything(
+    repo: &Repo,
+    outcome: &Outcome,
+    formats: Formats,
+    known: &mut Known,
+) -> anyhow::Result<Vec<Diagnostic>> {
+    let mut findings = rules(repo, outcome, &Options { formats, ..Options::default() }, known);
     findings.extend(scalars(repo)?);
     Ok(findings)
 }

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
-use qontract_bundle::store::Draft;
-use qontract_bundle::{Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_again, build_into, load_from};
+use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Stamp, build_with, load_from};
 use qontract_diagnostics::{NoSources, Report, Sources};
 
 use crate::cli::LayoutOptions;
@@ -54,19 +53,16 @@ pub fn open(
         let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
         return Ok(Input { bundle, repo: None });
     }
-    let (repo, outcome) = if path.is_dir() {
-        let (repo, stamp) = directory(&path, layout.clone());
-        let mut remembered = Remembered::of(&path, layout, pool);
-        let outcome = make_again(&repo, stamp, pool, &mut remembered.files)?;
-        if outcome.built.is_some() {
-            remembered.keep(None);
-        }
-        (repo, outcome)
+    let (repo, stamp) = if path.is_dir() {
+        directory(&path, layout.clone())
     } else {
-        let (repo, stamp) = word_as_revision(folder, word, layout)?;
-        let outcome = make(&repo, stamp, pool)?;
-        (repo, outcome)
+        word_as_revision(folder, word, layout)?
     };
+    let mut remembered = Remembered::of(&repo, pool);
+    let outcome = make(&repo, stamp, pool, remembered.aids())?;
+    if outcome.built.is_some() {
+        remembered.keep(None);
+    }
     let report = Report::new(outcome.findings);
     if let Some(bundle) = outcome.built {
         return Ok(Input { bundle, repo: Some(repo) });
@@ -113,29 +109,9 @@ fn neither(word: &str) -> anyhow::Error {
 }
 
 /// Bundles a data repo; a part that is missing is the caller's mistake.
-pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool) -> anyhow::Result<Outcome> {
-    build(repo, stamp, pool).map_err(missing)
-}
-
-/// The same, with what is remembered of the last time.
-pub fn make_again(repo: &Repo, stamp: Stamp, pool: &Pool, memory: &mut Memory) -> anyhow::Result<Outcome> {
-    build_again(repo, stamp, pool, memory).map_err(missing)
-}
-
-/// The same, and a draft is written meanwhile.
-pub fn make_into(
-    draft: &mut Draft,
-    repo: &Repo,
-    stamp: Stamp,
-    pool: &Pool,
-    memory: Option<&mut Memory>,
-) -> anyhow::Result<Outcome> {
-    build_into(draft, repo, stamp, pool, memory).map_err(missing)
-}
-
-fn missing(error: RepoError) -> anyhow::Error {
-    match error {
+pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::Result<Outcome> {
+    build_with(repo, stamp, pool, aids).map_err(|error| match error {
         RepoError::Missing { .. } => UsageError(error.to_string()).into(),
         other => other.into(),
-    }
+    })
 }

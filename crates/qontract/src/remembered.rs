@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use qontract_bundle::{Layout, Memory, Pool, Sha256, store};
+use qontract_bundle::{Aids, Memory, Pool, Repo, Sha256, store};
 use qontract_validate::Known;
 
 /// What nobody has written anew for so long is removed.
@@ -35,9 +35,9 @@ struct Kept {
 }
 
 impl Remembered {
-    /// What the last process knew of the data repo in `folder`.
-    pub fn of(folder: &Path, layout: &Layout, pool: &Pool) -> Self {
-        let Some(mut kept) = Kept::of(folder, layout) else { return Self::default() };
+    /// What the last process knew of a data repo; nothing, unless it is in a folder.
+    pub fn of(repo: &Repo, pool: &Pool) -> Self {
+        let Some(mut kept) = Kept::of(repo) else { return Self::default() };
         if !kept.is_ours() {
             return Self { kept: Some(kept), ..Self::default() };
         }
@@ -48,6 +48,11 @@ impl Remembered {
         let right = right.unwrap_or_default();
         kept.right = (right.len(), right.grounds());
         Self { files, right, kept: Some(kept) }
+    }
+
+    /// What helps to bundle the data repo again.
+    pub fn aids(&mut self) -> Aids<'_> {
+        Aids { memory: Some(&mut self.files), draft: None }
     }
 
     /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.
@@ -73,7 +78,7 @@ impl Remembered {
 }
 
 impl Kept {
-    fn of(folder: &Path, layout: &Layout) -> Option<Self> {
+    fn of(repo: &Repo) -> Option<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name| variable(name).filter(|path| path.is_absolute());
         let cache = match variable("QONTRACT_CACHE") {
@@ -83,7 +88,7 @@ impl Kept {
                 .or_else(|| Some(absolute("HOME")?.join(".cache")))?
                 .join("qontract/repos"),
         };
-        let place = format!("{}\n{layout:?}", folder.canonicalize().ok()?.display());
+        let place = format!("{}\n{:?}", repo.folder()?.canonicalize().ok()?.display(), repo.layout());
         // Another build of this program may make something else of the same files.
         let program = std::env::current_exe().ok()?;
         let about = program.metadata().ok()?;

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::Patches;
 use super::datafiles::{Read, Said};
 use super::facts::Facts;
-use super::memory::{Kept, Known, Memory};
+use super::memory::{Kept, Known, Memory, Recollection};
 use super::schemas::SchemaId;
 use crate::digest::Sha256;
 use crate::json::{Reader, write_python};
@@ -30,7 +30,7 @@ impl Memory {
     /// Writes down what it remembers; `by` names the program, as another one may make something else of the same files. `written` is where
     /// the bundle was written before, if it was.
     pub fn save(&self, folder: &Path, by: &str, written: Option<&Path>) -> io::Result<()> {
-        let (Some(ground), Some(bundle)) = (self.ground, &self.last) else { return Ok(()) };
+        let (Some(ground), Some(bundle)) = (self.ground, &self.known.last) else { return Ok(()) };
         fs::create_dir_all(folder)?;
         replace(folder, BUNDLE, |out| {
             if let Some(Ok(mut file)) = written.map(fs::File::open) {
@@ -68,9 +68,7 @@ impl Memory {
         let saved = bundle.datafiles().len() + bundle.resources().len();
         is_of_it.then(|| Self {
             ground: Some(ground),
-            datafiles,
-            resources,
-            last: Some(bundle),
+            known: Recollection { datafiles, resources, last: Some(bundle) },
             saved: Some((ground, saved)),
             ..Self::default()
         })
@@ -79,7 +77,7 @@ impl Memory {
     fn index(&self, by: &str, ground: Sha256, bundle: &Bundle) -> Value {
         let place = |path: &str| bundle.place(path).and_then(|place| i64::try_from(place).ok());
         let datafile = |file: &Datafile| {
-            let kept = self.datafiles.get(&*file.path)?;
+            let kept = self.known.datafiles.get(&*file.path)?;
             let said =
                 kept.what.said.as_ref().filter(|said| kept.what.findings.is_empty() && said.is_plain())?;
             let identified = file.document.value.get("__identifier").is_some();
@@ -99,7 +97,7 @@ impl Memory {
             ]))
         };
         let datafiles = bundle.datafiles().iter().map(|file| datafile(file).unwrap_or(Value::Null));
-        let resource = |path: &str| self.resources.get(path).map(|kept| sight(kept.sight));
+        let resource = |path: &str| self.known.resources.get(path).map(|kept| sight(kept.sight));
         let resources = bundle.resources().iter().map(|file| resource(&file.path).unwrap_or(Value::Null));
         Value::Map(Map::new(vec![
             ("by", Value::str(by)),

@@ -25,12 +25,7 @@ pub struct Memory {
     pub(super) clock: fn() -> SystemTime,
     /// What everything else depends on: the layout of the repo, its schemas and its types.
     pub(super) ground: Option<Sha256>,
-    /// By path.
-    pub(super) datafiles: Known<Read>,
-    /// By path.
-    pub(super) resources: Known<Resource>,
-    /// What the last build made.
-    pub(super) last: Option<Bundle>,
+    pub(super) known: Recollection,
     /// What is on disk: the ground, and how many files.
     pub(super) saved: Option<(Sha256, usize)>,
     /// How many files the last build had to look into.
@@ -40,6 +35,24 @@ pub struct Memory {
 impl Default for Memory {
     fn default() -> Self {
         Self::by(SystemTime::now)
+    }
+}
+
+/// What the last build made.
+#[derive(Debug, Default)]
+pub(super) struct Recollection {
+    /// Of datafiles, by path.
+    pub datafiles: Known<Read>,
+    /// Of resources, by path.
+    pub resources: Known<Resource>,
+    /// Of all of them.
+    pub last: Option<Bundle>,
+}
+
+impl Recollection {
+    /// How many datafiles and resources there are.
+    pub fn len(&self) -> (usize, usize) {
+        (self.datafiles.len(), self.resources.len())
     }
 }
 
@@ -65,13 +78,13 @@ impl<T> Clone for Kept<T> {
 impl Memory {
     /// Nothing yet. Files that changed shortly before the clock's time are not taken to be as they look.
     pub fn by(clock: fn() -> SystemTime) -> Self {
-        let (datafiles, resources) = (Known::default(), Known::default());
-        Self { clock, ground: None, datafiles, resources, last: None, saved: None, read: 0 }
+        Self { clock, ground: None, known: Recollection::default(), saved: None, read: 0 }
     }
 
     /// Whether the next process would do much again that this one did: one of fifty files, and not just a few.
     pub fn is_worth_saving(&self) -> bool {
-        let files = self.datafiles.len() + self.resources.len();
+        let (datafiles, resources) = self.known.len();
+        let files = datafiles + resources;
         let stale = match self.saved {
             Some((ground, saved)) if self.ground == Some(ground) => {
                 self.read + saved.abs_diff(files) > files / 50
@@ -85,11 +98,15 @@ impl Memory {
         (self.clock)()
     }
 
-    /// Forgets everything unless it stands on this ground.
-    pub(super) fn stand_on(&mut self, ground: Sha256) {
-        if self.ground != Some(ground) {
-            *self = Self { ground: Some(ground), saved: self.saved, ..Self::by(self.clock) };
-        }
+    /// All that it remembers, if that stands on this ground. Nothing is remembered until it is put back.
+    pub(super) fn take(&mut self, ground: Sha256) -> Recollection {
+        let known = std::mem::take(&mut self.known);
+        if self.ground.replace(ground) == Some(ground) { known } else { Recollection::default() }
+    }
+
+    /// Remembers what was made now, on the ground of the last time it was asked.
+    pub(super) fn put(&mut self, known: Recollection, news: News) {
+        (self.known, self.read) = (known, news.read);
     }
 }
 
@@ -149,7 +166,8 @@ pub(super) fn look<T>(
     }
 }
 
-fn read(file: &File) -> Result<Vec<u8>, Unread> {
+/// The bytes of a file.
+pub(super) fn read(file: &File) -> Result<Vec<u8>, Unread> {
     match file.read() {
         Ok(Bytes::Whole(bytes)) => Ok(bytes.into_owned()),
         Ok(Bytes::TooLarge(size)) => Err(Unread::TooLarge(size)),

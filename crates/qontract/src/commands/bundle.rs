@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use qontract_bundle::store::Draft;
-use qontract_bundle::{Layout, Pool, Repo, Stamp};
+use qontract_bundle::{Aids, Layout, Pool, Repo, Stamp};
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_validate::schema::Formats;
 
-use crate::check::{self, Known};
+use crate::check;
 use crate::cli::Bundle;
 use crate::exit::{Exit, UsageError};
 use crate::input;
@@ -25,9 +25,8 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let layout = Layout::from(layout);
     let (repo, known) = match &rev {
         Some(rev) => input::revision(&folder, rev, &layout)?,
-        None => input::directory(&folder, layout.clone()),
+        None => input::directory(&folder, layout),
     };
-    let at = rev.is_none().then_some((folder.as_path(), &layout));
     let stamp = match (commit, commit_timestamp) {
         (Some(commit), Some(timestamp)) => Stamp { commit, timestamp },
         _ => known,
@@ -37,7 +36,7 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
             .note("note: this is no Git work tree, so the bundle names no commit; `--commit` gives it one");
     }
     let output = output.filter(|path| path.as_os_str() != "-");
-    make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref(), at }, printer)
+    make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref() }, printer)
 }
 
 /// What is asked of a bundle that is made.
@@ -48,35 +47,27 @@ pub struct Order<'a> {
     pub validate: bool,
     /// The file to write; stdout without one.
     pub output: Option<&'a Path>,
-    /// The folder that the data repo is in, whose files are remembered from one time to the next.
-    pub at: Option<(&'a Path, &'a Layout)>,
 }
 
 /// Bundles `repo` and writes the bundle, to a file or to stdout. Nothing is written unless all of it is good.
 pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
-    let Order { strict, validate, output, at } = *order;
+    let Order { strict, validate, output } = *order;
     let pool = Pool::default();
-    let mut remembered = at.map(|(folder, layout)| Remembered::of(folder, layout, &pool));
+    let mut remembered = Remembered::of(repo, &pool);
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
     // Written while it is made, and put into its place once it is good.
     let mut draft = match output {
         Some(path) => Some(Draft::beside(path).with_context(|| cannot_write(path))?),
         None => None,
     };
-    let memory = remembered.as_mut().map(|remembered| &mut remembered.files);
-    let mut outcome = match (&mut draft, memory) {
-        (Some(draft), memory) => input::make_into(draft, repo, stamp, &pool, memory)?,
-        (None, Some(memory)) => input::make_again(repo, stamp, &pool, memory)?,
-        (None, None) => input::make(repo, stamp, &pool)?,
-    };
+    let aids = Aids { draft: draft.as_mut(), ..remembered.aids() };
+    let mut outcome = input::make(repo, stamp, &pool, aids)?;
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
         let told = if strict {
-            check::everything(repo, &outcome, Formats::Ignored)?
+            check::everything(repo, &outcome, Formats::Ignored, &mut remembered.right)?
         } else {
-            let mut unknown = Known::default();
-            let known = remembered.as_mut().map_or(&mut unknown, |remembered| &mut remembered.right);
-            check::errors(repo, &outcome, known)
+            check::errors(repo, &outcome, &mut remembered.right)
         };
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {
@@ -97,9 +88,7 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         built.write_to(&mut out)?;
         out.flush()?;
     }
-    if let Some(remembered) = &remembered {
-        remembered.keep(output.filter(|path| path.is_file()));
-    }
+    remembered.keep(output.filter(|path| path.is_file()));
     // The process ends: to give everything back piece by piece would take longer than some of what was done.
     std::mem::forget((built, remembered, pool));
     Ok(Exit::Ok)

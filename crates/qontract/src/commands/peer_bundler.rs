@@ -30,6 +30,6 @@ pub fn run(arguments: PeerBundler, printer: &Printer) -> anyhow::Result<Exit> {
         graphql: graphql_schema_file,
     };
     let stamp = Stamp { commit: git_commit, timestamp: git_commit_timestamp };
-    let order = bundle::Order { strict: false, validate: false, output: None, at: None };
+    let order = bundle::Order { strict: false, validate: false, output: None };
     bundle::make(&Repo::places(layout), stamp, &order, printer)
 }

@@ -16,6 +16,7 @@ use crate::cli::{FindingsFormat, Validate};
 use crate::exit::{Exit, UsageError};
 use crate::input;
 use crate::printer::Printer;
+use crate::remembered::Remembered;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
@@ -60,8 +61,12 @@ fn find(
     } else {
         input::word_as_revision(folder, what, &layout)?
     };
-    let mut outcome = input::make(&repo, stamp, &pool)?;
-    let found = check::everything(&repo, &outcome, formats)?;
+    let mut remembered = Remembered::of(&repo, &pool);
+    let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
+    let found = check::everything(&repo, &outcome, formats, &mut remembered.right)?;
+    if outcome.built.is_some() {
+        remembered.keep(None);
+    }
     outcome.findings.extend(found);
     Ok((outcome.findings, Box::new(repo)))
 }

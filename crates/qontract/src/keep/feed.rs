@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use qontract_bundle::{Bundle, Layout, Pool, Repo, Sha256};
+use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256};
 use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
@@ -93,25 +93,7 @@ impl Folder {
 
     /// The same, without asking whether something changed.
     fn look_closer(&self, woken: Woken, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
-        let few = self.lock().files < FEW;
-        let built = if few {
-            // Little is read again as fast as it is looked up, and who idles should have little to remember.
-            *self.remembered.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            Self::alone(|| self.build(None))??
-        } else {
-            let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-            match &mut *remembered {
-                Some(remembered) => self.build(Some(remembered))?,
-                first => {
-                    let remembered = first.insert(Remembered::of(&self.repo, &self.layout, &self.pool));
-                    let built = self.build(Some(remembered))?;
-                    if built.is_ok() {
-                        remembered.keep(None);
-                    }
-                    built
-                }
-            }
-        };
+        let built = self.built()?;
         let (bundle, repo) = match built {
             Ok(made) => made,
             Err(wrong) => {
@@ -158,7 +140,7 @@ impl Folder {
             // A look that panics is a look that found nothing good.
             let looked = catch_unwind(AssertUnwindSafe(look));
             match looked {
-                Ok(Ok(Look::Same)) => took = begun.elapsed(),
+                Ok(Ok(Look::Same | Look::StillBad)) => took = begun.elapsed(),
                 Ok(Ok(look)) => told(look),
                 Ok(Err(error)) => {
                     show(&format!("error: {error:#}\n"));
@@ -183,21 +165,34 @@ impl Folder {
         parts.iter().map(|part| self.repo.join(part)).collect()
     }
 
-    /// The bundle, and what it is of; or what is wrong with it.
-    fn build(&self, known: Option<&mut Remembered>) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+    /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
+    fn built(&self) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lock().files < FEW {
+            // Little is read again as fast as it is looked up, and who idles should have little to remember.
+            *remembered = None;
+            return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
+        }
+        let is_first = remembered.is_none();
+        let repo = || Repo::directory(&self.repo, self.layout.clone());
+        let known = remembered.get_or_insert_with(|| Remembered::of(&repo(), &self.pool));
+        let Remembered { files, right, .. } = known;
+        let built = self.build(Aids { memory: Some(files), draft: None }, right)?;
+        if is_first && built.is_ok() {
+            known.keep(None);
+        }
+        Ok(built)
+    }
+
+    fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
-        let mut nothing = Known::default();
-        let (mut outcome, right) = match known {
-            Some(known) => (input::make_again(&repo, stamp, &self.pool, &mut known.files)?, &mut known.right),
-            None => (input::make(&repo, stamp, &self.pool)?, &mut nothing),
-        };
-        let mut findings = check::errors(&repo, &outcome, right);
-        if findings.is_empty()
+        let mut outcome = input::make(&repo, stamp, &self.pool, aids)?;
+        if check::errors(&repo, &outcome, right).is_empty()
             && let Some(built) = outcome.built
         {
             return Ok(Ok((built, repo)));
         }
-        findings = check::everything(&repo, &outcome, check::Formats::default())?;
+        let mut findings = check::everything(&repo, &outcome, check::Formats::default(), right)?;
         findings.append(&mut outcome.findings);
         let report = Report::new(findings);
         let text = render::text(&report, &repo, render::Colour::Plain);
