@@ -6,6 +6,7 @@
 mod javascript;
 mod python;
 mod read;
+mod shapes;
 
 pub use javascript::{JavaScript, write_javascript};
 pub use python::{write_python, write_python_str};

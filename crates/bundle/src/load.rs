@@ -61,18 +61,21 @@ pub fn load_from(source: &mut dyn Read, pool: &Pool) -> Result<Bundle, LoadError
 }
 
 fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bundle, LoadError> {
-    let mut cutter = Cutter::new(source, size);
-    let (made, given) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let used = Mutex::new(Vec::new());
+    let mut cutter = Cutter::new(source, size, &used);
+    let (made, given, known) = (Mutex::new(Vec::new()), AtomicUsize::new(0), Mutex::new(Vec::new()));
     // So many batches are with other threads; beyond that, whoever cuts reads as well.
     let most = 2 * rayon::current_num_threads();
     rayon::in_place_scope(|scope| {
         let mut number = 0;
         while let Some(batch) = cutter.next()? {
             number += 1;
-            let (made, given) = (&made, &given);
+            let (made, given, known, used) = (&made, &given, &known, &used);
             let read = move || {
-                let read = (number, batch.read(pool));
-                made.lock().unwrap_or_else(PoisonError::into_inner).push(read);
+                let mut reading = Reading { pool, reader: Reader::knowing(pop(known).unwrap_or_default()) };
+                push(made, (number, reading.batch(&batch)));
+                push(known, reading.reader.into_shapes());
+                push(used, batch.text.into_bytes());
             };
             if number == 1 && cutter.has_ended() || given.load(Ordering::Relaxed) >= most {
                 read();
@@ -95,6 +98,14 @@ fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bu
     parts.bundle(cutter.sha())
 }
 
+fn push<T>(all: &Mutex<Vec<T>>, one: T) {
+    all.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+}
+
+fn pop<T>(all: &Mutex<Vec<T>>) -> Option<T> {
+    all.lock().unwrap_or_else(PoisonError::into_inner).pop()
+}
+
 /// What was read of a batch, piece by piece.
 enum One {
     Opened(Part),
@@ -106,26 +117,31 @@ enum One {
     Timestamp(String),
 }
 
-impl Batch {
-    fn read(&self, pool: &Pool) -> Result<Vec<One>, LoadError> {
-        let mut reading = Reading { pool, reader: Reader::new("") };
-        let mut read = Vec::with_capacity(self.pieces.len());
-        for piece in &self.pieces {
+/// Reads the texts of a batch.
+struct Reading<'a, 'p> {
+    pool: &'p Pool,
+    reader: Reader<'a>,
+}
+
+impl<'a> Reading<'a, '_> {
+    fn batch(&mut self, batch: &'a Batch) -> Result<Vec<One>, LoadError> {
+        let mut read = Vec::with_capacity(batch.pieces.len());
+        for piece in &batch.pieces {
             read.push(match piece {
                 Piece::Opened(part) => One::Opened(*part),
                 Piece::Document(part, path, place) => {
-                    let text = &self.text[place.clone()];
+                    let text = &batch.text[place.clone()];
                     match part {
-                        Part::Data => One::Datafile(reading.datafile(path, text)?),
-                        Part::Resources => One::Resource(reading.resource(path, text)?),
+                        Part::Data => One::Datafile(self.datafile(path, text)?),
+                        Part::Resources => One::Resource(self.resource(path, text)?),
                         Part::Schemas => One::Schema(Datafile {
                             path: Arc::from(path.as_str()),
-                            document: reading.document(path, text)?,
+                            document: self.document(path, text)?,
                         }),
                     }
                 }
-                Piece::Other(key, place) => match (key.as_str(), &self.text[place.clone()]) {
-                    ("graphql", text) => One::Graphql(reading.document(key, text)?),
+                Piece::Other(key, place) => match (key.as_str(), &batch.text[place.clone()]) {
+                    ("graphql", text) => One::Graphql(self.document(key, text)?),
                     ("git_commit", text) => One::Commit(stamp(key, text)?),
                     ("git_commit_timestamp", text) => One::Timestamp(stamp(key, text)?),
                     _ => continue,
@@ -134,15 +150,7 @@ impl Batch {
         }
         Ok(read)
     }
-}
 
-/// Reads the texts of a batch.
-struct Reading<'a, 'p> {
-    pool: &'p Pool,
-    reader: Reader<'a>,
-}
-
-impl<'a> Reading<'a, '_> {
     fn datafile(&mut self, path: &str, text: &'a str) -> Result<Datafile, LoadError> {
         let document = self.document(path, text)?;
         if document.value.as_map().is_none() {

@@ -130,14 +130,25 @@ impl Map {
             entries.truncate(kept + 1);
         }
         let keys = Keys::of(entries[start..].iter().map(|entry| entry.0.as_ref()));
-        let entries = entries.drain(start..);
-        let values = match entries.as_slice() {
-            [(_, Value::Str(path))] if keys.is_reference() && path.len() <= LONGEST_SHARED => {
-                Self::reference(path)
-            }
-            _ => ThinArc::from_header_and_iter((), entries.map(|(_, value)| value)),
-        };
-        Self { keys, values }
+        Self::with_values(keys, entries.drain(start..).map(|(_, value)| value))
+    }
+
+    /// A map of these keys and, in their order, of the values from `start` on, which are taken away.
+    pub(crate) fn of(keys: &Keys, values: &mut Vec<Value>, start: usize) -> Self {
+        Self::with_values(keys.clone(), values.drain(start..))
+    }
+
+    fn with_values(keys: Keys, mut values: impl ExactSizeIterator<Item = Value>) -> Self {
+        debug_assert_eq!(keys.len(), values.len(), "each key has a value");
+        if keys.is_reference() {
+            let value = values.next();
+            let values = match &value {
+                Some(Value::Str(path)) if path.len() <= LONGEST_SHARED => Self::reference(path),
+                _ => Values::from_header_and_iter((), value.into_iter()),
+            };
+            return Self { keys, values };
+        }
+        Self { keys, values: Values::from_header_and_iter((), values) }
     }
 
     /// The values of a reference.

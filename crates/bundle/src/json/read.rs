@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::plain;
+use super::shapes::{Place, Shapes};
 use crate::value::{Map, Value};
 
 /// What is wrong with a JSON text, and where.
@@ -28,8 +29,10 @@ pub struct Reader<'a> {
     at: usize,
     /// Fields of the objects that are open, one object after the other.
     fields: Vec<(Cow<'a, str>, Value)>,
-    /// Items of the lists that are open.
+    /// Values of the lists and objects that are open.
     items: Vec<Value>,
+    /// What objects have looked like so far.
+    shapes: Shapes,
 }
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -37,7 +40,17 @@ type Result<T> = std::result::Result<T, Fault>;
 impl<'a> Reader<'a> {
     /// A reader at the start of `text`.
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0, fields: Vec::new(), items: Vec::new() }
+        Self { text, at: 0, fields: Vec::new(), items: Vec::new(), shapes: Shapes::default() }
+    }
+
+    /// The same, for who has read texts of the same kind before.
+    pub(crate) fn knowing(shapes: Shapes) -> Self {
+        Self { shapes, ..Self::new("") }
+    }
+
+    /// What objects have looked like, for the next reader.
+    pub(crate) fn into_shapes(self) -> Shapes {
+        self.shapes
     }
 
     /// Reads the whole text as one value.
@@ -76,25 +89,6 @@ impl<'a> Reader<'a> {
     /// How far it has come.
     pub fn offset(&self) -> usize {
         self.at
-    }
-
-    /// Reads the fields of an object: `field` is called with each key, positioned at its value.
-    fn object(&mut self, mut field: impl FnMut(&mut Self, Cow<'a, str>) -> Result<()>) -> Result<()> {
-        self.expect(b'{', "expected an object")?;
-        if self.take(b'}') {
-            return Ok(());
-        }
-        loop {
-            self.blanks();
-            let key = self.string()?;
-            self.expect(b':', "expected `:`")?;
-            self.blanks();
-            field(self, key)?;
-            if self.take(b'}') {
-                return Ok(());
-            }
-            self.expect(b',', "expected `,` or `}`")?;
-        }
     }
 
     /// Where the text of the next value is, which is skipped, not read.
@@ -150,15 +144,7 @@ impl<'a> Reader<'a> {
         };
         match self.peek() {
             Some(b'"') => Ok(Value::Str(self.string()?.into())),
-            Some(b'{') => {
-                let start = self.fields.len();
-                self.object(|reader, key| {
-                    let value = reader.value(deeper)?;
-                    reader.fields.push((key, value));
-                    Ok(())
-                })?;
-                Ok(Value::Map(Map::drain(&mut self.fields, start)))
-            }
+            Some(b'{') => self.object(deeper).map(Value::Map),
             Some(b'[') => self.list(deeper),
             Some(b't') => self.word("true", Value::Bool(true)),
             Some(b'f') => self.word("false", Value::Bool(false)),
@@ -166,6 +152,66 @@ impl<'a> Reader<'a> {
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => Err(self.fault("expected a value")),
         }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Map> {
+        self.at += 1;
+        let start = self.items.len();
+        let mut shape = self.shapes.root(depth);
+        if !self.take(b'}') {
+            loop {
+                self.blanks();
+                if let Some((next, length)) = self.shapes.guess(shape, &self.text.as_bytes()[self.at..]) {
+                    shape = next;
+                    self.at += length;
+                } else {
+                    let key = self.key()?;
+                    let Some(next) = self.shapes.next(shape, &key) else {
+                        return self.odd_object(depth, shape, start, key);
+                    };
+                    shape = next;
+                }
+                let value = self.value(depth)?;
+                self.items.push(value);
+                if !self.goes_on()? {
+                    break;
+                }
+            }
+        }
+        Ok(Map::of(self.shapes.keys(shape), &mut self.items, start))
+    }
+
+    /// Reads an object that looks like none before, from behind a key on.
+    fn odd_object(&mut self, depth: usize, shape: Place, items: usize, key: Cow<'a, str>) -> Result<Map> {
+        let start = self.fields.len();
+        let keys = self.shapes.path(shape).into_iter().map(|key| Cow::Owned(key.to_owned()));
+        self.fields.extend(keys.zip(self.items.drain(items..)));
+        let mut key = key;
+        loop {
+            let value = self.value(depth)?;
+            self.fields.push((key, value));
+            if !self.goes_on()? {
+                return Ok(Map::drain(&mut self.fields, start));
+            }
+            self.blanks();
+            key = self.key()?;
+        }
+    }
+
+    /// The next key of an object, and the colon behind it.
+    fn key(&mut self) -> Result<Cow<'a, str>> {
+        let key = self.string()?;
+        self.expect(b':', "expected `:`")?;
+        Ok(key)
+    }
+
+    /// Whether another field of an object follows.
+    fn goes_on(&mut self) -> Result<bool> {
+        if self.take(b'}') {
+            return Ok(false);
+        }
+        self.expect(b',', "expected `,` or `}`")?;
+        Ok(true)
     }
 
     fn list(&mut self, depth: usize) -> Result<Value> {
@@ -325,5 +371,45 @@ impl<'a> Reader<'a> {
     /// A fault at the current place.
     pub fn fault(&self, what: &'static str) -> Fault {
         Fault { offset: self.at.min(self.text.len()), what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whoever_has_read_other_maps_reads_the_same(
+            maps in prop::collection::vec(prop::collection::vec(("[ab\"\\\\né]{0,2}", 0..9_i64), 0..5), 1..40),
+        ) {
+            let texts: Vec<String> = maps.iter().map(|map| {
+                let field = |(key, number): &(String, i64)| match number % 3 {
+                    0 => format!("\"{}\":{number}", key.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>()),
+                    1 => format!("{} : {number}", serde_json::to_string(key).expect("text")),
+                    _ => format!("{}:{number}", serde_json::to_string(key).expect("text")),
+                };
+                format!("{{{}}}", map.iter().map(field).collect::<Vec<_>>().join(","))
+            }).collect();
+            let mut reader = Reader::new("");
+            for (map, text) in maps.into_iter().zip(&texts) {
+                let entries = map.into_iter().map(|(key, number)| (key, Value::Int(number))).collect();
+                prop_assert_eq!(reader.again(text), Ok(Value::Map(Map::new(entries))), "{}", text);
+            }
+        }
+    }
+
+    #[test]
+    fn more_kinds_of_maps_than_are_remembered_are_read() {
+        let texts: Vec<String> =
+            (0..9000).map(|number| format!("{{\"k{number:05}\":{{\"a\":1,\"b{number}\":2}}}}")).collect();
+        let mut reader = Reader::new("");
+        for text in texts.iter().chain(&texts) {
+            let mut written = Vec::new();
+            super::super::write_python(&reader.again(text).expect("JSON"), &mut written);
+            assert_eq!(String::from_utf8(written).as_ref(), Ok(text));
+        }
     }
 }

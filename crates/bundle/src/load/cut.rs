@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::str::Utf8Error;
+use std::sync::Mutex;
 
 use crate::digest::{Hasher, Sha256};
 use crate::json::{Fault, Reader};
@@ -72,6 +73,8 @@ pub struct Cutter<'r> {
     hasher: Hasher,
     /// What has come and is not given away.
     buffer: Vec<u8>,
+    /// Texts that were given away and come back: memory that is used again need not be got again.
+    used: &'r Mutex<Vec<Vec<u8>>>,
     /// How many bytes were given away.
     given: usize,
     place: Place,
@@ -80,9 +83,9 @@ pub struct Cutter<'r> {
 
 impl<'r> Cutter<'r> {
     /// A cutter of all that `source` has, into batches of about `size` bytes.
-    pub fn new(source: &'r mut dyn Read, size: usize) -> Self {
+    pub fn new(source: &'r mut dyn Read, size: usize, used: &'r Mutex<Vec<Vec<u8>>>) -> Self {
         let (hasher, buffer) = (Hasher::default(), Vec::new());
-        Self { source, size, hasher, buffer, given: 0, place: Place::Start, has_ended: false }
+        Self { source, size, hasher, buffer, used, given: 0, place: Place::Start, has_ended: false }
     }
 
     /// Whether everything has come.
@@ -154,7 +157,9 @@ impl<'r> Cutter<'r> {
 
     /// Gives the text up to `end` away.
     fn give(&mut self, end: usize) -> Result<String, LoadError> {
-        let mut rest = Vec::with_capacity(self.size + self.buffer.len() - end);
+        let mut rest = super::pop(self.used).unwrap_or_default();
+        rest.clear();
+        rest.reserve(self.size + self.buffer.len() - end);
         rest.extend_from_slice(&self.buffer[end..]);
         let mut given = std::mem::replace(&mut self.buffer, rest);
         given.truncate(end);
