@@ -9,12 +9,14 @@ mod convert;
 mod datafiles;
 mod encode;
 mod facts;
+mod few;
 mod graphql;
 mod memory;
 mod resources;
 mod schemas;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Value as Yaml};
@@ -26,7 +28,7 @@ use crate::repo::{self, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::store::Draft;
 use crate::types::Types;
 use crate::value::Value;
-use memory::{News, Recollection, Unread};
+use memory::{News, Recollection, Unread, Whole};
 
 pub use memory::Memory;
 
@@ -53,60 +55,62 @@ pub fn build(repo: &Repo, stamp: Stamp, pool: &Pool) -> Result<Outcome, RepoErro
 pub struct Aids<'a> {
     /// What is remembered of the last time, and will be of this one.
     pub memory: Option<&'a mut Memory>,
+    /// The only files that may have changed since then, if that is known; they need not be files of the data repo.
+    pub told: Option<&'a BTreeSet<PathBuf>>,
     /// Where the bundle is written to while it is made.
     pub draft: Option<&'a mut Draft>,
 }
 
 /// Makes the bundle of a data repo, with some help.
 pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Result<Outcome, RepoError> {
-    let Aids { mut memory, draft } = aids;
+    let Aids { mut memory, told, draft } = aids;
+    if let (Some(memory), Some(told), None) = (&mut memory, told, &draft)
+        && let Some(built) = few::build(repo, &stamp, pool, memory, told)
+    {
+        return Ok(Outcome { built: Some(built), partial: None, findings: Vec::new() });
+    }
     let begun = memory.as_ref().map(|memory| memory.now());
     let layout = repo.layout();
     let mut findings = Vec::new();
-
-    let graphql = match repo.file(&layout.graphql)? {
-        Ok(file) => graphql::read(&file, &mut findings),
-        Err(finding) => {
-            findings.push(*finding);
-            None
-        }
-    };
-    let types = graphql.as_ref().map(Types::read).unwrap_or_default();
-    let schemas = schemas::read(repo.list(&layout.schemas, Names::Documents)?, &mut findings);
-
+    let ground = Ground::read(repo, &mut findings)?;
     // All of it is taken out, and put back in the end: what ends in between forgets everything.
     let known = match &mut memory {
-        Some(memory) => memory.take(ground(repo, graphql.as_ref(), &schemas)),
+        Some(memory) => memory.take(ground.sum(repo)),
         None => Recollection::default(),
     };
     let listing = repo.list(&layout.data, Names::Documents)?;
-    let ways = datafiles::Ways { known: &known.datafiles, begun, guide: &schemas.guide(), types: &types };
+    let mut has_links = listing.has_links;
+    let guide = ground.schemas.guide();
+    let ways = datafiles::Ways { known: &known.datafiles, begun, guide: &guide, types: &ground.types };
     let data = datafiles::read(listing, &ways, &mut findings);
-    let resources = match repo.list(&layout.resources, Names::All) {
+    let listing = match repo.list(&layout.resources, Names::All) {
         // The one part that a data repo may do without.
         Err(RepoError::Missing { .. }) => Listing::default(),
         other => other?,
     };
-    let resources = resources::read(resources, &known.resources, begun, &data.backrefs(), &mut findings);
+    has_links |= listing.has_links;
+    let resources = resources::read(listing, &known.resources, begun, &data.backrefs(), &mut findings);
     let mut news = News::default();
     data.news(&known.datafiles, &mut news);
     resources::news(&resources, &known.resources, &mut news);
     let is_same = news.changed == 0 && (data.len(), resources.len()) == known.len();
 
-    let Some(graphql) = graphql else {
+    let Some(graphql) = ground.graphql.clone() else {
         return Ok(Outcome { built: None, partial: None, findings });
     };
-    let (datafiles, patches) = data.identified(&schemas, &types);
+    let (datafiles, patches) = data.identified(&ground.schemas, &ground.types);
     let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
-    let built = if let Some(last) = known.last.as_ref().filter(|last| is_same && last.stamp == stamp) {
-        last.clone()
+    let (built, marks) = if let Some(last) = known.last.as_ref().filter(|last| is_same && last.stamp == stamp)
+    {
+        (last.clone(), known.whole.map(|whole| whole.marks).unwrap_or_default())
     } else {
-        let schemas = schemas.patched(&patches);
+        let schemas = ground.schemas.patched(&patches);
         encode::encode(encode::Parts { datafiles, stamp, graphql, resources, schemas }, pool, draft)
     };
     if let Some(memory) = memory {
+        let whole = (findings.is_empty() && !has_links).then_some(Whole { ground, patches, marks });
         let (resources, last) = (resources::kept(&built, sights), Some(built.clone()));
-        memory.put(Recollection { datafiles: data.kept(), resources, last }, news);
+        memory.put(Recollection { datafiles: data.kept(), resources, last, whole }, news);
     }
     if findings.iter().any(Diagnostic::is_error) {
         return Ok(Outcome { built: None, partial: Some(built), findings });
@@ -115,12 +119,36 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
 }
 
 /// What the walk over datafiles depends on, besides themselves.
-fn ground(repo: &Repo, graphql: Option<&Value>, schemas: &schemas::Schemas) -> Sha256 {
-    let mut types = Vec::new();
-    json::write_python(graphql.unwrap_or(&Value::Null), &mut types);
-    // Where the repo is does not matter: files are known by their looks and their bytes.
-    let place = format!("{:?}", repo.layout());
-    Sha256::of_parts([place.as_bytes(), b"\0", &types, b"\0", schemas.sums()])
+#[derive(Debug)]
+struct Ground {
+    graphql: Option<Value>,
+    types: Types,
+    schemas: schemas::Schemas,
+}
+
+impl Ground {
+    fn read(repo: &Repo, findings: &mut Vec<Diagnostic>) -> Result<Self, RepoError> {
+        let layout = repo.layout();
+        let graphql = match repo.file(&layout.graphql)? {
+            Ok(file) => graphql::read(&file, findings),
+            Err(finding) => {
+                findings.push(*finding);
+                None
+            }
+        };
+        let types = graphql.as_ref().map(Types::read).unwrap_or_default();
+        let schemas = schemas::read(repo.list(&layout.schemas, Names::Documents)?, findings);
+        Ok(Self { graphql, types, schemas })
+    }
+
+    /// What tells it from others.
+    fn sum(&self, repo: &Repo) -> Sha256 {
+        let mut types = Vec::new();
+        json::write_python(self.graphql.as_ref().unwrap_or(&Value::Null), &mut types);
+        // Where the repo is does not matter: files are known by their looks and their bytes.
+        let place = format!("{:?}", repo.layout());
+        Sha256::of_parts([place.as_bytes(), b"\0", &types, b"\0", self.schemas.sums()])
+    }
 }
 
 /// What a YAML value says, or `None` if JSON cannot hold it.
@@ -213,7 +241,7 @@ fn is_document(file: &File, findings: &mut Vec<Diagnostic>) -> bool {
 }
 
 /// Which `properties` of schemas get the field `__identifier`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Patches {
     /// Maps under `properties` that get it.
     properties: BTreeSet<schemas::SchemaId>,

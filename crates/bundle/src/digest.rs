@@ -74,7 +74,7 @@ impl fmt::Debug for Sha256 {
 }
 
 /// Makes the digest of bytes that come one after the other.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Hasher(sha2::Sha256);
 
 impl Hasher {

@@ -6,8 +6,9 @@
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+use crate::json::write_python_str;
 use crate::shared::{self, HASHER, Handle, Recent, Table};
 
 /// A key of a map.
@@ -41,6 +42,17 @@ struct Set {
     hash: u64,
     keys: Box<[Key]>,
     is_reference: bool,
+    /// Whether other maps may have them.
+    is_shared: bool,
+    /// How they are written, if somebody has asked.
+    written: OnceLock<Written>,
+}
+
+/// What stands before each value when a map is written.
+struct Written {
+    text: Box<[u8]>,
+    /// Where each part ends.
+    ends: Box<[usize]>,
 }
 
 /// A map whose keys have more bytes than this is one of a kind: they are not shared, and nobody holds them after it.
@@ -65,16 +77,35 @@ impl Keys {
         keys.clone().for_each(|key| key.hash(&mut hasher));
         let hash = hasher.finish();
         if keys.clone().map(|key| key.len() + 1).sum::<usize>() > MOST_SHARED {
-            return Self::new(hash, keys);
+            return Self::new(hash, false, keys);
         }
-        let make = || Self::new(hash, keys.clone());
+        let make = || Self::new(hash, true, keys.clone());
         shared::one((&RECENT, &ALL), hash, |known| known.is(hash, keys.clone()), make)
     }
 
-    fn new<'k>(hash: u64, keys: impl Iterator<Item = &'k str>) -> Self {
+    fn new<'k>(hash: u64, is_shared: bool, keys: impl Iterator<Item = &'k str>) -> Self {
         let keys: Box<[Key]> = keys.map(|key| Key(key.into())).collect();
         let is_reference = matches!(&*keys, [one] if one.as_str() == "$ref");
-        Self(Arc::new(Set { hash, keys, is_reference }))
+        Self(Arc::new(Set { hash, keys, is_reference, is_shared, written: OnceLock::new() }))
+    }
+
+    /// What stands before each value when a map of these keys is written as Python does. Nothing is kept of maps that are one of a kind.
+    pub(crate) fn written(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        if !self.0.is_shared {
+            return None;
+        }
+        let Written { text, ends } = self.0.written.get_or_init(|| {
+            let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(self.len()));
+            for (index, key) in self.all().iter().enumerate() {
+                text.push(if index > 0 { b',' } else { b'{' });
+                write_python_str(key.as_str(), &mut text);
+                text.push(b':');
+                ends.push(text.len());
+            }
+            Written { text: text.into(), ends: ends.into() }
+        });
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        Some(starts.zip(ends).map(|(start, end)| &text[start..*end]))
     }
 
     fn is<'k>(&self, hash: u64, keys: impl ExactSizeIterator<Item = &'k str>) -> bool {

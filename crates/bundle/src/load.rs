@@ -217,7 +217,7 @@ impl Parts {
                 &resource.path
             }),
             schemas: sorted(self.schemas.ok_or_else(|| part(Part::Schemas))?, |schema| &schema.path),
-            places: Places::new(),
+            places: Places::default(),
         })
     }
 }

@@ -94,8 +94,8 @@ pub struct Bundle {
     pub(crate) places: Places,
 }
 
-/// Where datafiles are, by path; made when it is asked for the first time.
-pub(crate) type Places = OnceLock<HashMap<Arc<str>, usize, RandomState>>;
+/// Where datafiles are, by path; made when it is asked for the first time. Only bundles that have all paths in common share it.
+pub(crate) type Places = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
 
 impl Bundle {
     /// The name of the bundle: the SHA-256 of its bytes.
@@ -122,6 +122,11 @@ impl Bundle {
     pub fn place(&self, path: &str) -> Option<usize> {
         let paths = || self.datafiles.iter().enumerate().map(|(place, file)| (Arc::clone(&file.path), place));
         self.places.get_or_init(|| paths().collect()).get(path).copied()
+    }
+
+    /// Whether it surely has the same paths, because one was made of the other.
+    pub fn has_paths_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.places, &other.places)
     }
 
     /// The description of the GraphQL types.

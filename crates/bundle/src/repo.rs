@@ -138,7 +138,7 @@ pub enum Names {
 }
 
 impl Names {
-    fn wants(self, name: &str) -> bool {
+    pub(crate) fn wants(self, name: &str) -> bool {
         self == Names::All || document_ending(name).is_some()
     }
 }
@@ -156,6 +156,8 @@ pub struct Listing {
     pub files: Vec<File>,
     /// Links that lead nowhere, names that are no text, and the like.
     pub findings: Vec<Diagnostic>,
+    /// Whether one of the files is a link: it changes with another.
+    pub has_links: bool,
 }
 
 /// A part of the data repo that cannot be read at all.
@@ -242,6 +244,12 @@ impl Sources for Repo {
 }
 
 impl File {
+    /// The file at `place` on disk, which has this path in a part of the data repo.
+    pub(crate) fn on_disk(part: &str, path: &str, place: &Path) -> Self {
+        let content = Content::OnDisk(place.to_owned());
+        Self { path: path.to_owned(), name: format!("{part}{path}"), content }
+    }
+
     /// How it looks, if it is on disk and looks tell anything there.
     #[cfg(unix)]
     pub fn sight(&self) -> Option<Sight> {
@@ -291,7 +299,7 @@ fn is_hidden(name: &str) -> bool {
 }
 
 /// Whether a path of the data repo has a part that is passed over.
-fn has_hidden_part(path: &str) -> bool {
+pub(crate) fn has_hidden_part(path: &str) -> bool {
     path.split('/').any(is_hidden)
 }
 

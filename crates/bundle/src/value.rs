@@ -183,6 +183,11 @@ impl Map {
         self.keys.all().iter().zip(&self.values.slice)
     }
 
+    /// The values, in the order of their keys.
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.values.slice
+    }
+
     /// How many keys there are.
     pub fn len(&self) -> usize {
         self.values.slice.len()

@@ -1,30 +1,33 @@
 //! A build that remembers the last one makes what a build does that remembers nothing.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_with};
+use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with, load};
 use qontract_testkit::{Chance, Scratch, example};
 
 /// The bytes of a bundle or what is wrong, and all findings.
-fn outcome(repo: &Repo, memory: Option<&mut Memory>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
-    let (stamp, pool) = (Stamp::default(), Pool::default());
-    let outcome = match memory {
-        Some(memory) => build_with(repo, stamp, &pool, Aids { memory: Some(memory), ..Aids::default() }),
-        None => build(repo, stamp, &pool),
-    };
-    let outcome = outcome.unwrap();
+fn outcome(repo: &Repo, aids: Aids<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
+    let outcome = build_with(repo, Stamp::default(), &Pool::default(), aids).unwrap();
     let mut findings: Vec<String> = outcome.findings.iter().map(|finding| format!("{finding:?}")).collect();
     findings.sort();
     (outcome.built.map(|built| built.to_vec()), outcome.partial.map(|partial| partial.to_vec()), findings)
 }
 
+/// What remembers, and nothing else.
+fn with(memory: &mut Memory) -> Aids<'_> {
+    Aids { memory: Some(memory), ..Aids::default() }
+}
+
+/// Whether nothing is found.
 #[track_caller]
-fn check(repo: &Repo, memory: &mut Memory, what: &str) {
-    let (again, cold) = (outcome(repo, Some(memory)), outcome(repo, None));
+fn check(repo: &Repo, aids: Aids<'_>, what: &str) -> bool {
+    let (again, cold) = (outcome(repo, aids), outcome(repo, Aids::default()));
     assert!(again == cold, "{what}: {:?} instead of {:?}", again.2, cold.2);
+    again.2.is_empty()
 }
 
 /// The files below a folder.
@@ -37,8 +40,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Does something to a data repo, and says what.
-fn change(root: &Path, chance: &mut Chance) -> String {
+/// Does something to a data repo, and says what; `told` are the files it is done to.
+fn change(root: &Path, chance: &mut Chance, told: &mut BTreeSet<PathBuf>) -> String {
     let folder = ["data", "data", "data", "data", "resources", "resources", "schemas", "graphql-schemas"]
         [chance.below(8)];
     let mut found = Vec::new();
@@ -46,7 +49,8 @@ fn change(root: &Path, chance: &mut Chance) -> String {
     let file = found[chance.below(found.len())].clone();
     let other = found[chance.below(found.len())].clone();
     let about = fs::metadata(&file).unwrap();
-    let what = chance.below(7);
+    let what = chance.below(10);
+    told.insert(file.clone());
     let shown = format!("{what} {} {}", file.display(), other.display());
     match what {
         // Another byte, and the same size and time.
@@ -71,6 +75,7 @@ fn change(root: &Path, chance: &mut Chance) -> String {
         // Two change places: the same files, and other names.
         4 if folder != "graphql-schemas" => {
             let between = file.with_extension("between");
+            told.extend([between.clone(), other.clone()]);
             fs::rename(&file, &between).unwrap();
             if other != file {
                 fs::rename(&other, &file).unwrap();
@@ -78,8 +83,25 @@ fn change(root: &Path, chance: &mut Chance) -> String {
             fs::rename(&between, &other).unwrap();
         }
         5 if folder != "graphql-schemas" => {
-            let name = format!("new-{}.yml", chance.below(1000));
-            fs::copy(&file, file.with_file_name(name)).unwrap();
+            let new = file.with_file_name(format!("new-{}.yml", chance.below(1000)));
+            fs::copy(&file, &new).unwrap();
+            told.insert(new);
+        }
+        // A line less, or one twice: of a list, mostly.
+        6..=8 => {
+            let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
+            let mut lines: Vec<&str> = text.lines().collect();
+            let items: Vec<usize> = (0..lines.len()).filter(|line| lines[*line].contains("- ")).collect();
+            let at = match items.len() {
+                0 => chance.below(lines.len().max(1)),
+                some => items[chance.below(some)],
+            };
+            match lines.get(at) {
+                Some(line) if what == 6 => lines.insert(at, line),
+                Some(_) => drop(lines.remove(at)),
+                None => {}
+            }
+            fs::write(&file, lines.join("\n") + "\n").unwrap();
         }
         _ => {}
     }
@@ -94,15 +116,16 @@ fn later() -> SystemTime {
 }
 
 fn history(seed: u64, clock: fn() -> SystemTime) {
-    let scratch = Scratch::copy_of(&example());
-    let repo = Repo::directory(scratch.path(), Layout::default());
+    let mut scratch = Scratch::copy_of(&example());
+    let mut repo = Repo::directory(scratch.path(), Layout::default());
     let (mut memory, mut chance) = (Memory::by(clock), Chance::new(seed));
     let folder = Scratch::new();
-    check(&repo, &mut memory, "at first");
+    check(&repo, with(&mut memory), "at first");
     let mut happened = String::new();
-    for _ in 0..12 {
+    for _ in 0..20 {
+        let mut told = BTreeSet::new();
         for _ in 0..chance.below(3) {
-            happened += &change(scratch.path(), &mut chance);
+            happened += &change(scratch.path(), &mut chance, &mut told);
             happened.push('\n');
         }
         // Another process goes on.
@@ -111,8 +134,48 @@ fn history(seed: u64, clock: fn() -> SystemTime) {
             memory = Memory::by(clock).restored(folder.path(), "a test", &Pool::default());
             happened += "restored\n";
         }
-        check(&repo, &mut memory, &happened);
+        let told = chance.percent(70).then_some(&told);
+        happened += if told.is_some() { "told\n" } else { "looked\n" };
+        if !check(&repo, Aids { told, ..with(&mut memory) }, &happened) && chance.percent(80) {
+            scratch = Scratch::copy_of(&example());
+            repo = Repo::directory(scratch.path(), Layout::default());
+            check(&repo, with(&mut memory), &happened);
+            happened += "as at first\n";
+        }
     }
+}
+
+#[test]
+fn who_is_told_what_changed_looks_at_nothing_else() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let mut memory = Memory::default();
+    let built = bundle(&repo, &mut memory);
+    let [one, other] = [3, 9].map(|place| {
+        let file = &built.datafiles()[place];
+        (file.path.to_string(), scratch.path().join(format!("data{}", file.path)))
+    });
+    for (_, file) in [&one, &other] {
+        fs::write(file, [fs::read(file).unwrap(), b"# more\n".to_vec()].concat()).unwrap();
+    }
+    // What editors leave for a moment is told too.
+    let told = [one.1.clone(), one.1.with_extension("yml~"), one.1.with_file_name(".swap.yml")];
+    let few = outcome(&repo, Aids { told: Some(&BTreeSet::from(told)), ..with(&mut memory) }).0.unwrap();
+    let few = load(&few, &Pool::default()).unwrap();
+    let is_same = |path: &str| few.datafile(path) == built.datafile(path);
+    assert!(!is_same(&one.0) && is_same(&other.0), "{} and {}", one.0, other.0);
+    check(&repo, with(&mut memory), "not told");
+    // A link changes with what it leads to: who has one looks at all files.
+    std::os::unix::fs::symlink(
+        scratch.path().join("resources/linked.txt"),
+        scratch.path().join("resources/a-link.txt"),
+    )
+    .unwrap();
+    scratch.write("resources/linked.txt", "one");
+    check(&repo, with(&mut memory), "a link");
+    scratch.write("resources/linked.txt", "two");
+    let told = BTreeSet::from([scratch.path().join("resources/linked.txt")]);
+    check(&repo, Aids { told: Some(&told), ..with(&mut memory) }, "a link, told of");
 }
 
 #[test]
@@ -121,7 +184,7 @@ fn what_was_written_down_is_used_by_the_same_program_if_it_is_whole() {
     let repo = Repo::directory(scratch.path(), Layout::default());
     let folder = Scratch::new();
     let mut memory = Memory::by(later);
-    let (built, ..) = outcome(&repo, Some(&mut memory));
+    let (built, ..) = outcome(&repo, with(&mut memory));
     memory.save(folder.path(), "one", None).unwrap();
     let restored =
         |by: &str| format!("{:?}", Memory::by(later).restored(folder.path(), by, &Pool::default()));
@@ -129,7 +192,7 @@ fn what_was_written_down_is_used_by_the_same_program_if_it_is_whole() {
     assert_ne!(restored("one"), nothing);
     assert_eq!(restored("another"), nothing);
     let mut again = Memory::by(later).restored(folder.path(), "one", &Pool::default());
-    assert!(outcome(&repo, Some(&mut again)).0 == built);
+    assert!(outcome(&repo, with(&mut again)).0 == built);
     let mut all = Vec::new();
     files(folder.path(), &mut all);
     assert_eq!(all.len(), 2, "{all:?}");
@@ -174,7 +237,7 @@ fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
     let mut memory = Memory::default();
     for round in 0..50 {
         scratch.write("resources/moment.txt", format!("{round:04}"));
-        let (built, ..) = outcome(&repo, Some(&mut memory));
+        let (built, ..) = outcome(&repo, with(&mut memory));
         let text = String::from_utf8(built.unwrap()).unwrap();
         assert!(text.contains(&format!("\"content\":\"{round:04}\"")), "round {round}");
     }
@@ -182,8 +245,7 @@ fn a_file_that_is_written_twice_in_a_moment_is_read_twice() {
 
 /// The bundle of a good data repo.
 fn bundle(repo: &Repo, memory: &mut Memory) -> Bundle {
-    let aids = Aids { memory: Some(memory), ..Aids::default() };
-    build_with(repo, Stamp::default(), &Pool::default(), aids).unwrap().built.unwrap()
+    build_with(repo, Stamp::default(), &Pool::default(), with(memory)).unwrap().built.unwrap()
 }
 
 #[test]
@@ -212,6 +274,6 @@ fn a_file_that_stands_in_a_list_again_has_its_identifier_again() {
     for (text, file) in &naming {
         fs::write(file, text).unwrap();
     }
-    check(&repo, &mut memory, "listed again");
+    check(&repo, with(&mut memory), "listed again");
     assert!(has_identifier(&mut memory));
 }

@@ -76,19 +76,20 @@ impl Engine {
     pub fn new(bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         let graphql = bundle.graphql();
         let prepared = Prepared::new(Arc::new(Schema::build(&graphql.value)?), graphql.digest);
-        Ok(Self::of(bundle, Arc::new(prepared), Limits::default()))
+        let index = Index::new(&bundle, &prepared.schema);
+        Ok(Self::of(bundle, Arc::new(prepared), index, Limits::default()))
     }
 
     /// Makes `bundle` ready to be asked; if its types are those of this engine, schema and plans are shared.
     pub fn beside(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
-            return Ok(Self::of(bundle, Arc::clone(&self.prepared), self.limits.clone()));
+            let index = self.index.beside(&self.bundle, &bundle, &self.prepared.schema);
+            return Ok(Self::of(bundle, Arc::clone(&self.prepared), index, self.limits.clone()));
         }
         Ok(Self { limits: self.limits.clone(), ..Self::new(bundle)? })
     }
 
-    fn of(bundle: Arc<Bundle>, prepared: Arc<Prepared>, limits: Limits) -> Self {
-        let index = Index::new(&bundle, &prepared.schema);
+    fn of(bundle: Arc<Bundle>, prepared: Arc<Prepared>, index: Index, limits: Limits) -> Self {
         Self { bundle, prepared, index, limits, strays: OnceLock::new() }
     }
 

@@ -1,6 +1,8 @@
 //! What a bundle is asked for again and again: datafiles by path and by schema, and who points at whom.
 
-use qontract_bundle::{Bundle, Map, Value};
+use std::sync::Arc;
+
+use qontract_bundle::{Bundle, Document, Map, Value};
 use rayon::prelude::*;
 
 use crate::columns::Columns;
@@ -20,7 +22,16 @@ pub type ResourceId = u32;
 pub struct Index {
     /// The top levels of all datafiles, side by side: who reads many of them need not look for each.
     roots: Vec<Option<Map>>,
-    /// The same of their paths, one after the other, and where each ends.
+    tables: Arc<Tables>,
+    leads: Leads,
+    columns: Columns,
+}
+
+/// What depends on the paths of a bundle, on the schemas of its datafiles and on what they point at. Bundles that have all that in common
+/// share it.
+#[derive(Debug)]
+struct Tables {
+    /// The paths of all datafiles, one after the other, and where each ends.
     paths: String,
     ends: Vec<usize>,
     resources: HashMap<Box<str>, ResourceId>,
@@ -32,61 +43,94 @@ pub struct Index {
     rows: Vec<u32>,
     /// Per back-reference of the schema: who points at a path.
     pointing: Vec<HashMap<Box<str>, Vec<FileId>>>,
-    leads: Leads,
-    columns: Columns,
 }
 
 impl Index {
     /// Reads the bundle once.
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
-        let mut index = Self {
-            roots: Vec::with_capacity(bundle.datafiles().len()),
+        // Side by side, as each waits for memory.
+        let documents = bundle.datafiles().par_iter().map(|datafile| &*datafile.document);
+        let (roots, names) =
+            documents.map(|document| (document.value.as_map().cloned(), document.schema())).unzip();
+        let tables = Arc::new(Tables::new(bundle, names, schema));
+        // Now, so that no request waits for it.
+        bundle.place("");
+        Self::of(roots, tables)
+    }
+
+    fn of(roots: Vec<Option<Map>>, tables: Arc<Tables>) -> Self {
+        let leads = Leads::new(roots.len());
+        Self { roots, tables, leads, columns: Columns::default() }
+    }
+
+    /// The same, for who has an index of a bundle that this one was made of, with the same schema. What changed is looked at alone.
+    #[must_use]
+    pub fn beside(&self, last: &Bundle, bundle: &Bundle, schema: &Schema) -> Self {
+        if !bundle.has_paths_of(last) {
+            return Self::new(bundle, schema);
+        }
+        let mut roots = self.roots.clone();
+        let files = last.datafiles().iter().zip(bundle.datafiles()).zip(&mut roots);
+        for ((was, is), root) in files.filter(|((a, b), _)| !Arc::ptr_eq(&a.document, &b.document)) {
+            if !points_alike(&was.document, &is.document, schema) {
+                return Self::new(bundle, schema);
+            }
+            *root = is.document.value.as_map().cloned();
+        }
+        Self::of(roots, Arc::clone(&self.tables))
+    }
+}
+
+/// Whether two datafiles have the same schema, and all back-references take them to point at the same paths.
+fn points_alike(a: &Document, b: &Document, schema: &Schema) -> bool {
+    let mut references = schema.back_references().iter();
+    a.schema() == b.schema()
+        && references.all(|reference| {
+            let all = |document: &Document| {
+                let mut found = Vec::new();
+                targets(&document.value, &reference.path, &mut |target| found.push(target.to_owned()));
+                found
+            };
+            a.schema() != Some(&*reference.schema) || all(a) == all(b)
+        })
+}
+
+impl Tables {
+    fn new(bundle: &Bundle, names: Vec<Option<&str>>, schema: &Schema) -> Self {
+        let count = names.len();
+        let mut tables = Self {
             paths: String::with_capacity(bundle.datafiles().iter().map(|file| file.path.len()).sum()),
-            ends: Vec::with_capacity(bundle.datafiles().len()),
+            ends: Vec::with_capacity(count),
             resources: HashMap::default(),
             schemas: HashMap::default(),
             schema_names: Vec::new(),
-            schema_of: Vec::with_capacity(bundle.datafiles().len()),
+            schema_of: Vec::with_capacity(count),
             files_of: Vec::new(),
-            rows: Vec::with_capacity(bundle.datafiles().len()),
+            rows: Vec::with_capacity(count),
             pointing: Vec::new(),
-            leads: Leads::new(bundle.datafiles().len()),
-            columns: Columns::default(),
         };
-        // Side by side, as each waits for memory.
-        let documents = bundle.datafiles().par_iter().map(|datafile| &*datafile.document);
-        let tops: Vec<_> =
-            documents.map(|document| (document.value.as_map().cloned(), document.schema())).collect();
-        for (id, (datafile, (root, name))) in (0..).zip(bundle.datafiles().iter().zip(tops)) {
-            index.roots.push(root);
-            index.paths.push_str(&datafile.path);
-            index.ends.push(index.paths.len());
-            let known = name.map(|name| match index.schemas.get(name) {
+        for (id, (datafile, name)) in (0..).zip(bundle.datafiles().iter().zip(names)) {
+            tables.paths.push_str(&datafile.path);
+            tables.ends.push(tables.paths.len());
+            let known = name.map(|name| match tables.schemas.get(name) {
                 Some(known) => *known,
-                None => index.add_schema(name),
+                None => tables.add_schema(name),
             });
-            index.schema_of.push(known);
-            let files = known.map(|known| &mut index.files_of[known as usize]);
-            index.rows.push(files.as_ref().map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)));
+            tables.schema_of.push(known);
+            let files = known.map(|known| &mut tables.files_of[known as usize]);
+            tables
+                .rows
+                .push(files.as_ref().map_or(0, |files| u32::try_from(files.len()).unwrap_or(u32::MAX)));
             if let Some(files) = files {
                 files.push(id);
             }
         }
+        let references = schema.back_references().par_iter();
         let (pointing, resources) = rayon::join(
-            || {
-                schema
-                    .back_references()
-                    .par_iter()
-                    .map(|reference| index.pointing_by(bundle, reference))
-                    .collect()
-            },
-            || {
-                // Now, so that no request waits for it.
-                bundle.place("");
-                (0..).zip(bundle.resources()).map(|(id, resource)| (resource.path.clone(), id)).collect()
-            },
+            || references.map(|reference| tables.pointing_by(bundle, reference)).collect(),
+            || (0..).zip(bundle.resources()).map(|(id, resource)| (resource.path.clone(), id)).collect(),
         );
-        Self { resources, pointing, ..index }
+        Self { resources, pointing, ..tables }
     }
 
     fn add_schema(&mut self, name: &str) -> u32 {
@@ -113,11 +157,17 @@ impl Index {
         pointing
     }
 
+    fn files_of(&self, schema: &str) -> &[FileId] {
+        self.schemas.get(schema).map_or(&[], |id| &self.files_of[*id as usize])
+    }
+}
+
+impl Index {
     /// The path of a datafile.
     pub fn path(&self, file: FileId) -> &str {
         let file = file as usize;
-        let start = file.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.paths[start..self.ends[file]]
+        let start = file.checked_sub(1).map_or(0, |before| self.tables.ends[before]);
+        &self.tables.paths[start..self.tables.ends[file]]
     }
 
     /// The top level of a datafile.
@@ -137,47 +187,47 @@ impl Index {
 
     /// Where a datafile is among [those of its schema](Self::files_of).
     pub fn row(&self, file: FileId) -> usize {
-        self.rows[file as usize] as usize
+        self.tables.rows[file as usize] as usize
     }
 
     /// The resource at `path`.
     pub fn resource(&self, path: &str) -> Option<ResourceId> {
-        self.resources.get(path).copied()
+        self.tables.resources.get(path).copied()
     }
 
     /// The datafiles of a schema, by path.
     pub fn files_of(&self, schema: &str) -> &[FileId] {
-        self.schemas.get(schema).map_or(&[], |id| &self.files_of[*id as usize])
+        self.tables.files_of(schema)
     }
 
     /// How many datafiles there are of each schema.
     pub fn schemas(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.schema_names.iter().zip(&self.files_of).map(|(name, files)| (&**name, files.len()))
+        self.tables.schema_names.iter().zip(&self.tables.files_of).map(|(name, files)| (&**name, files.len()))
     }
 
     /// The number of a datafile's schema.
     pub fn schema_of(&self, file: FileId) -> Option<u32> {
-        self.schema_of[file as usize]
+        self.tables.schema_of[file as usize]
     }
 
     /// The schema of this number.
     pub fn schema_name(&self, id: u32) -> &str {
-        &self.schema_names[id as usize]
+        &self.tables.schema_names[id as usize]
     }
 
     /// How many schemas there are.
     pub fn schema_count(&self) -> usize {
-        self.schema_names.len()
+        self.tables.schema_names.len()
     }
 
     /// The datafiles that point at `path` by a back-reference of the schema.
     pub fn pointing(&self, back_reference: usize, path: &str) -> &[FileId] {
-        self.pointing[back_reference].get(path).map_or(&[], Vec::as_slice)
+        self.tables.pointing[back_reference].get(path).map_or(&[], Vec::as_slice)
     }
 
     /// How many datafiles point at a path by a back-reference: on average, over the paths that any point at.
     pub fn mean_pointing(&self, back_reference: usize) -> usize {
-        let pointing = &self.pointing[back_reference];
+        let pointing = &self.tables.pointing[back_reference];
         // The order of a sum does not matter.
         let total: usize = pointing.values().map(Vec::len).sum();
         total.div_ceil(pointing.len().max(1))

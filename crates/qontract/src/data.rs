@@ -43,9 +43,14 @@ impl Side {
         Ok(Self { source, input: Some(input), layout: layout.clone() })
     }
 
-    /// A bundle that was made of a data repo.
-    pub fn of(bundle: Bundle, repo: Repo, layout: &Layout) -> anyhow::Result<Self> {
-        let engine = Engine::new(Arc::new(bundle.clone())).context("its types cannot be used")?;
+    /// A bundle that was made of a data repo; `last` is one that was made of it before.
+    pub fn of(bundle: Bundle, repo: Repo, layout: &Layout, last: Option<&Side>) -> anyhow::Result<Self> {
+        let whole = Arc::new(bundle.clone());
+        let engine = match last.and_then(|last| last.source.engine()) {
+            Some(last) => last.beside(whole),
+            None => Engine::new(whole),
+        };
+        let engine = engine.context("its types cannot be used")?;
         let source = Arc::new(Loaded::new(Arc::new(engine)));
         Ok(Self { source, input: Some(Input { bundle, repo: Some(repo) }), layout: layout.clone() })
     }
@@ -64,11 +69,6 @@ impl Side {
     /// A bundle that is asked elsewhere, and has no lines here.
     pub fn elsewhere(source: Arc<dyn Source>) -> Self {
         Self { source, input: None, layout: Layout::default() }
-    }
-
-    /// The bundle, unless it is asked elsewhere.
-    pub fn bundle(&self) -> Option<Arc<Bundle>> {
-        self.source.engine().map(|engine| Arc::clone(engine.bundle()))
     }
 
     /// Whether it has the file of a place; a bundle elsewhere is taken to have it.

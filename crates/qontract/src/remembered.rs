@@ -52,7 +52,7 @@ impl Remembered {
 
     /// What helps to bundle the data repo again.
     pub fn aids(&mut self) -> Aids<'_> {
-        Aids { memory: Some(&mut self.files), draft: None }
+        Aids { memory: Some(&mut self.files), ..Aids::default() }
     }
 
     /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.

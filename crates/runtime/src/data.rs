@@ -62,7 +62,7 @@ pub trait Source: fmt::Debug + Send + Sync {
     fn resource(&self, path: &str) -> Result<Option<String>, DataError>;
 
     /// The bundle itself, if it is in this process.
-    fn engine(&self) -> Option<&Engine>;
+    fn engine(&self) -> Option<&Arc<Engine>>;
 }
 
 /// Why the data does not answer.

@@ -159,6 +159,9 @@ impl Bundles {
 
     /// A bundle that can be asked. Types and plans of the latest are shared, if it has the same.
     async fn engine(&self, content: Content) -> Result<Arc<Engine>, LoadFailure> {
+        if let Content::Ready(engine) = content {
+            return Ok(engine);
+        }
         let (pool, beside) = (Arc::clone(&self.pool), self.shelf().latest().cloned());
         in_background(move || {
             let bundle = content.load(&pool)?;

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use qontract_access::ReadPermit;
 use qontract_bundle::{Bundle, Hasher, LoadError, Pool, Sha256, load, load_from};
 use qontract_client_blobs::{BlobsError, Key, Reader};
+use qontract_graphql::Engine;
 
 use crate::bundles::LoadFailure;
 
@@ -33,8 +34,8 @@ pub enum Content {
         /// The file, from its start.
         file: fs::File,
     },
-    /// A bundle that was made on the spot.
-    Bundle(Arc<Bundle>),
+    /// A bundle that was made on the spot, and can be asked.
+    Ready(Arc<Engine>),
 }
 
 impl Content {
@@ -42,7 +43,7 @@ impl Content {
     pub fn sha(&mut self) -> Result<Sha256, OriginError> {
         match self {
             Content::Bytes(bytes) => Ok(Sha256::of(bytes)),
-            Content::Bundle(bundle) => Ok(bundle.sha()),
+            Content::Ready(engine) => Ok(engine.bundle().sha()),
             Content::File { path, file } => {
                 hash(file).map_err(|source| OriginError::File { path: path.clone(), source })
             }
@@ -53,7 +54,7 @@ impl Content {
     pub fn load(self, pool: &Pool) -> Result<Arc<Bundle>, LoadFailure> {
         match self {
             Content::Bytes(bytes) => Ok(Arc::new(load(&bytes, pool)?)),
-            Content::Bundle(bundle) => Ok(bundle),
+            Content::Ready(engine) => Ok(Arc::clone(engine.bundle())),
             Content::File { path, mut file } => match load_from(&mut file, pool) {
                 Ok(bundle) => Ok(Arc::new(bundle)),
                 Err(LoadError::Source(source)) => Err(OriginError::File { path, source }.into()),

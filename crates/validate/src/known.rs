@@ -1,9 +1,10 @@
 //! What was found to be right before, and need not be looked at again.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use qontract_bundle::{Bundle, Sha256};
+use qontract_bundle::{Bundle, Datafile, Sha256};
 
 use crate::Options;
 use crate::schema::Formats;
@@ -14,6 +15,9 @@ use crate::schema::Formats;
 /// files that it was found out with.
 #[derive(Debug, Default)]
 pub struct Known {
+    /// What it was found out with.
+    last: Option<(Bundle, Options)>,
+    /// A digest of that.
     ground: Option<Sha256>,
     /// Those that keep their schemas.
     fit: HashSet<Sha256, RandomState>,
@@ -26,6 +30,10 @@ struct Links {
     /// What tells whether links are right, besides those who have them: the files that they can lead to.
     ground: Option<Sha256>,
     right: HashMap<Sha256, Unique, RandomState>,
+    /// Those that are right as long as none of the files changes that they want more of than that it is there.
+    fleeting: HashMap<Sha256, Unique, RandomState>,
+    /// The paths of those files.
+    wanted: HashSet<Box<str>, RandomState>,
 }
 
 /// Hashes of the values in a datafile that must be the only ones.
@@ -37,12 +45,58 @@ pub(crate) struct Right {
     /// Documents and resources that keep their schemas.
     pub fit: Vec<Sha256>,
     /// Datafiles whose links are right.
-    pub linked: Vec<(Sha256, Unique)>,
+    pub linked: Vec<(Sha256, Linked)>,
+    /// Paths that were newly found to be wanted more of than that they are there.
+    pub wanted: Vec<Box<str>>,
+}
+
+/// A datafile whose links are right.
+#[derive(Clone)]
+pub(crate) struct Linked {
+    pub unique: Unique,
+    /// Whether they stay right for as long as there are the same files of the same kinds.
+    pub lasts: bool,
+}
+
+impl Links {
+    fn forget_fleeting(&mut self) {
+        self.fleeting.clear();
+        self.wanted.clear();
+    }
 }
 
 impl Known {
     /// Forgets everything that was found out with other schemas, types or files, or in another way.
     pub(crate) fn stand_on(&mut self, bundle: &Bundle, options: &Options) {
+        match self.changed(bundle, options) {
+            Some(changed) if !changed.iter().any(|path| self.links.wanted.contains(*path)) => {}
+            stays => {
+                self.links.forget_fleeting();
+                if stays.is_none() {
+                    self.move_to(bundle, options);
+                }
+            }
+        }
+        self.last = Some((bundle.clone(), options.clone()));
+    }
+
+    /// The datafiles that say something else, if it surely was found out with the same schemas, types and files.
+    fn changed<'b>(&self, bundle: &'b Bundle, options: &Options) -> Option<Vec<&'b str>> {
+        let (last, before) = self.last.as_ref()?;
+        let is_same = |(a, b): &(&Datafile, &Datafile)| Arc::ptr_eq(&a.document, &b.document);
+        let stands = (options.formats, &options.unread) == (before.formats, &before.unread)
+            && bundle.has_paths_of(last)
+            && Arc::ptr_eq(bundle.graphql(), last.graphql())
+            && bundle.schemas().iter().zip(last.schemas()).all(|files| is_same(&files));
+        let files = bundle.datafiles().iter().zip(last.datafiles());
+        let changed = files.filter(|files| stands && !is_same(files)).map(|(a, b)| {
+            let same = |key: &str| a.document.value.get(key) == b.document.value.get(key);
+            (same("$schema") && same("__identifier")).then_some(&*a.path)
+        });
+        stands.then(|| changed.collect()).flatten()
+    }
+
+    fn move_to(&mut self, bundle: &Bundle, options: &Options) {
         let formats: &[u8] = match options.formats {
             Formats::Ignored => b"ignored",
             Formats::Enforced => b"enforced",
@@ -76,8 +130,10 @@ impl Known {
     }
 
     /// The unique values of a datafile whose links are known to be right.
-    pub(crate) fn linked(&self, digest: Sha256) -> Option<&Unique> {
-        self.links.right.get(&digest)
+    pub(crate) fn linked(&self, digest: Sha256) -> Option<Linked> {
+        let known =
+            |all: &HashMap<_, Unique, _>, lasts| Some(Linked { unique: all.get(&digest)?.clone(), lasts });
+        known(&self.links.right, true).or_else(|| known(&self.links.fleeting, false))
     }
 
     /// Remembers what is right now, and nothing else.
@@ -85,7 +141,12 @@ impl Known {
         self.fit.clear();
         self.fit.extend(right.fit);
         self.links.right.clear();
-        self.links.right.extend(right.linked);
+        self.links.fleeting.clear();
+        for (digest, Linked { unique, lasts }) in right.linked {
+            let known = if lasts { &mut self.links.right } else { &mut self.links.fleeting };
+            known.insert(digest, unique);
+        }
+        self.links.wanted.extend(right.wanted);
     }
 
     /// How much is known.
@@ -143,7 +204,7 @@ impl Known {
             let unique = (0..number(&mut rest)?).map(|_| number(&mut rest)).collect::<Option<_>>()?;
             links.right.insert(document, unique);
         }
-        Some(Self { ground: Some(ground), fit, links })
+        Some(Self { last: None, ground: Some(ground), fit, links })
     }
 }
 
@@ -168,8 +229,13 @@ mod tests {
         let digest = |text: &str| Sha256::of(text.as_bytes());
         let links = Links { ground: Some(digest("files")), ..Links::default() };
         let mut known = Known { ground: Some(digest("ground")), links, ..Known::default() };
-        let linked = vec![(digest("a"), Box::from([1, u64::MAX])), (digest("c"), Box::from([]))];
-        known.replace(Right { fit: vec![digest("a"), digest("b")], linked });
+        let linked = |unique: &[u64], lasts| Linked { unique: unique.into(), lasts };
+        let linked = vec![
+            (digest("a"), linked(&[1, u64::MAX], true)),
+            (digest("c"), linked(&[], true)),
+            (digest("d"), linked(&[7], false)),
+        ];
+        known.replace(Right { fit: vec![digest("a"), digest("b")], linked, wanted: Vec::new() });
         let bytes = known.to_bytes("one");
         assert!(Known::from_bytes(&bytes, "another").is_none());
         let again = Known::from_bytes(&bytes, "one").expect("whole");

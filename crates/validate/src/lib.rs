@@ -137,5 +137,6 @@ fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>,
     findings.extend(rules::match_schema::check(&cx));
     findings.extend(rules::synthetic::check(&cx));
     findings.extend(rules::paths::check(&cx));
-    (findings, Right { fit, linked: linked.unwrap_or_default() })
+    let (linked, wanted) = linked.unwrap_or_default();
+    (findings, Right { fit, linked, wanted })
 }

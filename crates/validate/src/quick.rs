@@ -11,39 +11,45 @@ use qontract_bundle::{Datafile, Sha256, Value};
 use rayon::prelude::*;
 
 use crate::Context;
-use crate::known::Unique;
+use crate::known::Linked;
 use crate::links::{self, Leaf, Reader, Said};
 use crate::rules::references;
 
 /// The same seed in all processes: what one finds out, the next one knows.
 const SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 
+/// Datafiles whose links are right; and the paths of those that some want more of than that they are there, as far as it was not known.
+type Right = (Vec<(Sha256, Linked)>, Vec<Box<str>>);
+
 /// What is to be known of datafiles the next time, if no link of any of them is wrong.
-pub fn all_right(cx: &Context<'_>) -> Option<Vec<(Sha256, Unique)>> {
+pub fn all_right(cx: &Context<'_>) -> Option<Right> {
     let files = cx.bundle.datafiles().par_iter().map(|file| {
         let digest = file.document.digest;
         match cx.known.linked(digest) {
-            Some(unique) => Some((digest, unique.clone(), true)),
-            None => look(cx, file).map(|(unique, lasts)| (digest, unique, lasts)),
+            Some(linked) => Some((digest, linked, Vec::new())),
+            None => look(cx, file).map(|(linked, wanted)| (digest, linked, wanted)),
         }
     });
-    let files: Vec<(Sha256, Unique, bool)> = files.collect::<Option<_>>()?;
-    let mut unique: Vec<u64> = files.iter().flat_map(|(_, unique, _)| unique.iter().copied()).collect();
+    let files: Vec<(Sha256, Linked, Vec<Box<str>>)> = files.collect::<Option<_>>()?;
+    let mut unique: Vec<u64> =
+        files.iter().flat_map(|(_, linked, _)| linked.unique.iter().copied()).collect();
     unique.par_sort_unstable();
-    let lasting = files.into_iter().filter(|(.., lasts)| *lasts);
-    are_different(&unique).then(|| lasting.map(|(digest, unique, _)| (digest, unique)).collect())
+    let (files, wanted): (Vec<_>, Vec<_>) =
+        files.into_iter().map(|(digest, linked, wanted)| ((digest, linked), wanted)).unzip();
+    are_different(&unique).then(|| (files, wanted.into_iter().flatten().collect()))
 }
 
-/// The hashes of the values in a datafile that must be the only ones, and whether its links stay right for as long as there are the
-/// same files of the same kinds; nothing if one of them is wrong.
-fn look<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(Unique, bool)> {
+/// What is known of a datafile whose links are right, and the paths that it wants more of than that they are there; nothing if a
+/// link is wrong.
+fn look<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(Linked, Vec<Box<str>>)> {
     let reader = Reader { bundle: cx.bundle, types: cx.types };
     let hasher = FixedState::with_seed(SEED);
     let mut look =
-        Look { cx, reader, hasher, unique: Vec::new(), items: Vec::new(), wrong: false, lasts: true };
+        Look { cx, reader, hasher, unique: Vec::new(), items: Vec::new(), wrong: false, wanted: Vec::new() };
     links::walk(file, cx.guide, cx.types, &mut look);
     look.items.sort_unstable();
-    (!look.wrong && are_different(&look.items)).then(|| (look.unique.into(), look.lasts))
+    let linked = Linked { unique: look.unique.into(), lasts: look.wanted.is_empty() };
+    (!look.wrong && are_different(&look.items)).then_some((linked, look.wanted))
 }
 
 fn are_different(sorted: &[u64]) -> bool {
@@ -58,8 +64,8 @@ struct Look<'a, 'b> {
     /// What tells the items of lists apart, with the list.
     items: Vec<u64>,
     wrong: bool,
-    /// Whether it stays right for as long as there are the same files of the same kinds.
-    lasts: bool,
+    /// The paths of files that it wants more of than that they are there.
+    wanted: Vec<Box<str>>,
 }
 
 impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
@@ -70,7 +76,9 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
             Said::Reference { to, expects } => {
                 self.wrong |= references::broken(self.cx, to, expects, within).is_some();
                 // What the target must look like depends on all that it says.
-                self.lasts &= expects.is_none_or(|expects| expects.as_str().is_some());
+                if expects.is_some_and(|expects| expects.as_str().is_none()) {
+                    self.wanted.push(to.as_str().unwrap_or_default().into());
+                }
             }
             Said::Unique { type_name, field, value } => {
                 let mut hash = self.hasher.build_hasher();

@@ -1,7 +1,10 @@
 //! Who knows what was right before finds the same as who does not.
 
-use qontract_bundle::{Layout, Pool, Repo, Stamp, build, load};
-use qontract_testkit::{Chance, example};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use qontract_bundle::{Aids, Layout, Memory, Pool, Repo, Stamp, build, build_with, load};
+use qontract_testkit::{Chance, Scratch, example};
 use qontract_validate::{Known, Options, validate, validate_again};
 use serde_json::Value;
 
@@ -82,4 +85,96 @@ fn what_is_known_makes_no_difference() {
         }
     }
     assert!((10..60).contains(&wrong), "{wrong} of 60 were wrong");
+}
+
+/// The YAML files below a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() { files(&entry, found) } else { found.push(entry) }
+    }
+}
+
+#[test]
+fn what_is_known_makes_no_difference_where_a_few_files_changed() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let mut all = Vec::new();
+    files(&scratch.path().join("data"), &mut all);
+    let read = |file: &PathBuf| std::fs::read_to_string(file).expect("text");
+    let texts: Vec<(PathBuf, String)> = all.iter().map(|file| (file.clone(), read(file))).collect();
+    // What fields say anywhere: they may say the same elsewhere.
+    let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let fields = |text| str::lines(text).filter_map(|line| line.split_once(": "));
+    for (key, value) in texts.iter().flat_map(|(_, text)| fields(text)) {
+        said.entry(key.trim_start_matches([' ', '-'])).or_default().push(value);
+    }
+    let pool = Pool::default();
+    let (mut memory, mut known) = (Memory::default(), Known::default());
+    let (mut chance, mut wrong, mut told) = (Chance::new(3), 0, None);
+    for round in 0..80 {
+        let aids = Aids { memory: Some(&mut memory), told: told.as_ref(), ..Aids::default() };
+        let built = build_with(&repo, Stamp::default(), &pool, aids).expect("a data repo").built;
+        if let Some(bundle) = &built {
+            let options = Options::default();
+            let expected = shown(validate(bundle, &options));
+            assert_eq!(shown(validate_again(bundle, &options, &mut known)), expected, "round {round}");
+            wrong += usize::from(!expected.is_empty());
+        }
+        // One file says something else, and others may say again what they said.
+        let mut changed = BTreeSet::new();
+        for (file, text) in &texts {
+            if read(file) != *text && (built.is_none() || chance.percent(50)) {
+                std::fs::write(file, text).expect("a file");
+                changed.insert(file.clone());
+            }
+        }
+        let (file, text) = &texts[chance.below(texts.len())];
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(": ")).collect();
+        let line = lines[chance.below(lines.len())];
+        let (key, _) = line.split_once(": ").expect("a field");
+        let values = &said[key.trim_start_matches([' ', '-'])];
+        let other = format!("{key}: {}", values[chance.below(values.len())]);
+        std::fs::write(file, text.replacen(line, &other, 1)).expect("a file");
+        changed.insert(file.clone());
+        told = Some(changed);
+    }
+    assert!((10..70).contains(&wrong), "{wrong} of 80 were wrong");
+}
+
+#[test]
+fn a_file_of_which_others_want_more_than_that_it_is_there_is_looked_at_for_them() {
+    let scratch = Scratch::copy_of(&example());
+    let schema = "schemas/app-sre/integration-1.yml";
+    let text = std::fs::read_to_string(scratch.path().join(schema)).expect("a schema");
+    let wants = "enum: [/openshift/namespace-1.yml, /openshift/lean-namespace-1.yml]\n";
+    assert!(text.contains(wants), "{text}");
+    let more = format!("{wants}              description: {{type: string, pattern: \"[a-z]\"}}\n");
+    scratch.write(schema, text.replacen(wants, &more, 1));
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let built = build(&repo, Stamp::default(), &Pool::default()).expect("a repo").built.expect("a bundle");
+    let integration = built.datafiles().iter().find_map(|file| {
+        let at = file.document.value.pointer("/managed/0/namespace/$ref")?;
+        at.as_str().filter(|_| file.path.starts_with("/integrations/"))
+    });
+    let namespace = scratch.path().join(format!("data{}", integration.expect("a managed integration")));
+    let good = std::fs::read_to_string(&namespace).expect("a namespace");
+    let line = good.lines().find(|line| line.starts_with("description: ")).expect("a description");
+    let told = BTreeSet::from([namespace.clone()]);
+    let (pool, mut memory, mut known) = (Pool::default(), Memory::default(), Known::default());
+    for description in [line, "description: \"12\"", "description: \"34\"", line] {
+        std::fs::write(&namespace, good.replacen(line, description, 1)).expect("a file");
+        let aids = Aids { memory: Some(&mut memory), told: Some(&told), ..Aids::default() };
+        let bundle =
+            build_with(&repo, Stamp::default(), &pool, aids).expect("a repo").built.expect("a bundle");
+        let expected = shown(validate(&bundle, &Options::default()));
+        assert_eq!(expected.is_empty(), description == line, "{description}: {expected:?}");
+        assert_eq!(
+            shown(validate_again(&bundle, &Options::default(), &mut known)),
+            expected,
+            "{description}"
+        );
+    }
 }

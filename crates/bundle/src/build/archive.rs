@@ -18,7 +18,7 @@ use super::schemas::SchemaId;
 use crate::digest::Sha256;
 use crate::json::{Reader, write_python};
 use crate::load::load_from;
-use crate::model::{Bundle, Datafile, Pool};
+use crate::model::{Bundle, Datafile, Pool, Resource};
 use crate::repo::Sight;
 use crate::value::{Map, Value};
 
@@ -68,7 +68,7 @@ impl Memory {
         let saved = bundle.datafiles().len() + bundle.resources().len();
         is_of_it.then(|| Self {
             ground: Some(ground),
-            known: Recollection { datafiles, resources, last: Some(bundle) },
+            known: Recollection { datafiles, resources, last: Some(bundle), whole: None },
             saved: Some((ground, saved)),
             ..Self::default()
         })
@@ -76,8 +76,8 @@ impl Memory {
 
     fn index(&self, by: &str, ground: Sha256, bundle: &Bundle) -> Value {
         let place = |path: &str| bundle.place(path).and_then(|place| i64::try_from(place).ok());
-        let datafile = |file: &Datafile| {
-            let kept = self.known.datafiles.get(&*file.path)?;
+        let datafile = |(at, file): (usize, &Datafile)| {
+            let (_, kept) = self.known.datafiles.about(at, &file.path)?;
             let said =
                 kept.what.said.as_ref().filter(|said| kept.what.findings.is_empty() && said.is_plain())?;
             let identified = file.document.value.get("__identifier").is_some();
@@ -96,9 +96,13 @@ impl Memory {
                 ids(&patches.roots),
             ]))
         };
-        let datafiles = bundle.datafiles().iter().map(|file| datafile(file).unwrap_or(Value::Null));
-        let resource = |path: &str| self.known.resources.get(path).map(|kept| sight(kept.sight));
-        let resources = bundle.resources().iter().map(|file| resource(&file.path).unwrap_or(Value::Null));
+        let datafiles = bundle.datafiles().iter().enumerate();
+        let datafiles = datafiles.map(|file| datafile(file).unwrap_or(Value::Null));
+        let resource = |(at, file): (usize, &Arc<Resource>)| {
+            self.known.resources.about(at, &file.path).map(|(_, kept)| sight(kept.sight))
+        };
+        let resources = bundle.resources().iter().enumerate();
+        let resources = resources.map(|file| resource(file).unwrap_or(Value::Null));
         Value::Map(Map::new(vec![
             ("by", Value::str(by)),
             ("ground", Value::str(&ground.to_string())),
@@ -174,8 +178,8 @@ fn datafiles(bundle: &Bundle, entries: &[Value]) -> Option<Known<Read>> {
         return None;
     }
     let known = bundle.datafiles().par_iter().zip(entries).filter(|(_, entry)| **entry != Value::Null);
-    let known = known.map(|(file, entry)| Some((file.path.to_string(), datafile(bundle, file, entry)?)));
-    known.collect::<Option<Vec<_>>>().map(|known| known.into_iter().collect())
+    let known = known.map(|(file, entry)| Some((Arc::clone(&file.path), datafile(bundle, file, entry)?)));
+    known.collect::<Option<Vec<_>>>().map(Known::new)
 }
 
 fn datafile(bundle: &Bundle, file: &Datafile, entry: &Value) -> Option<Kept<Read>> {
@@ -214,18 +218,17 @@ fn datafile(bundle: &Bundle, file: &Datafile, entry: &Value) -> Option<Kept<Read
     Some(Kept { sight: read_sight(looked), sum, what })
 }
 
-fn resources(bundle: &Bundle, entries: &[Value]) -> Option<Known<crate::model::Resource>> {
+fn resources(bundle: &Bundle, entries: &[Value]) -> Option<Known<Resource>> {
     if entries.len() != bundle.resources().len() {
         return None;
     }
-    let mut known = Known::default();
-    known.reserve(entries.len());
+    let mut known = Vec::with_capacity(entries.len());
     for (resource, entry) in bundle.resources().iter().zip(entries) {
         if *entry == Value::Null {
             continue;
         }
         let (sight, sum) = (read_sight(entry), Sha256::parse(&resource.sha256sum)?);
-        known.insert(resource.path.to_string(), Kept { sight, sum, what: Arc::clone(resource) });
+        known.push((Arc::from(&*resource.path), Kept { sight, sum, what: Arc::clone(resource) }));
     }
-    Some(known)
+    Some(Known::new(known))
 }

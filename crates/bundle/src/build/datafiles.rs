@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use foldhash::fast::RandomState;
 use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Node, Value as Yaml};
 use rayon::prelude::*;
@@ -12,7 +13,7 @@ use super::Patches;
 use super::convert::Converter;
 use super::encode::Named;
 use super::facts::{self, Facts};
-use super::memory::{self, Found, Kept, Known, News};
+use super::memory::{self, Found, Kept, Known, News, Unread};
 use super::schemas::{Schema, SchemaId, Schemas};
 use crate::digest::Sha256;
 use crate::model::{Backref, Document};
@@ -53,8 +54,8 @@ pub(super) struct Said {
 
 /// What all datafiles say.
 pub struct Data {
-    /// By path, sorted.
-    files: Vec<(String, Kept<Read>)>,
+    /// By path, ascending.
+    files: Vec<(Arc<str>, Kept<Read>)>,
 }
 
 /// Reads, parses, walks and converts all datafiles.
@@ -62,11 +63,12 @@ pub fn read(listing: Listing, ways: &Ways<'_>, findings: &mut Vec<Diagnostic>) -
     findings.extend(listing.findings);
     let files: Vec<File> =
         listing.files.into_iter().filter(|file| super::is_document(file, findings)).collect();
-    let all: Vec<_> = files.into_par_iter().map(|file| (one(&file, ways), file.path)).collect();
+    let all: Vec<_> =
+        files.into_par_iter().enumerate().map(|(place, file)| one(place, &file, ways)).collect();
     let mut data = Data { files: Vec::with_capacity(all.len()) };
-    for (read, path) in all {
+    for read in all {
         match read {
-            Ok(kept) => {
+            Ok((path, kept)) => {
                 findings.extend(kept.what.findings.iter().cloned());
                 data.files.push((path, kept));
             }
@@ -76,14 +78,21 @@ pub fn read(listing: Listing, ways: &Ways<'_>, findings: &mut Vec<Diagnostic>) -
     data
 }
 
-fn one(file: &File, ways: &Ways<'_>) -> Result<Kept<Read>, Box<Diagnostic>> {
-    match memory::look(file, ways.known.get(&file.path), ways.begun) {
-        Ok(Found::Kept(kept)) => Ok(kept),
-        Ok(Found::New(bytes, sum, sight)) => {
-            Ok(Kept { sight, sum, what: Arc::new(Read::of(file, &bytes, sum, ways)) })
+fn one(place: usize, file: &File, ways: &Ways<'_>) -> Result<(Arc<str>, Kept<Read>), Box<Diagnostic>> {
+    let known = ways.known.about(place, &file.path);
+    let kept = look(file, known.map(|(_, kept)| kept), ways);
+    let path = || known.map_or_else(|| Arc::from(file.path.as_str()), |(path, _)| Arc::clone(path));
+    kept.map(|kept| (path(), kept)).map_err(|unread| Box::new(super::unread_file(file, &unread)))
+}
+
+/// What a datafile says, if it can be read.
+pub(super) fn look(file: &File, known: Option<&Kept<Read>>, ways: &Ways<'_>) -> Result<Kept<Read>, Unread> {
+    Ok(match memory::look(file, known, ways.begun)? {
+        Found::Kept(kept) => kept,
+        Found::New(bytes, sum, sight) => {
+            Kept { sight, sum, what: Arc::new(Read::of(file, &bytes, sum, ways)) }
         }
-        Err(unread) => Err(Box::new(super::unread_file(file, &unread))),
-    }
+    })
 }
 
 impl Read {
@@ -128,7 +137,7 @@ impl Said {
     }
 
     /// The value with its identifier, and where that is described.
-    fn identified(&self, schemas: &Schemas, types: &Types) -> Option<&(Value, Option<SchemaId>)> {
+    pub fn identified(&self, schemas: &Schemas, types: &Types) -> Option<&(Value, Option<SchemaId>)> {
         let identify = || {
             let identifier = file_identifier(&self.value, schemas, types)?;
             let Value::Map(map) = &self.value else { return None };
@@ -142,27 +151,17 @@ impl Said {
 
 impl Data {
     fn said(&self) -> impl Iterator<Item = (&str, &Said)> {
-        self.files.iter().filter_map(|(path, kept)| Some((path.as_str(), kept.what.said.as_ref()?)))
+        self.files.iter().filter_map(|(path, kept)| Some((&**path, kept.what.said.as_ref()?)))
     }
 
     /// Where resources are named, by resource, in the order of paths.
-    pub fn backrefs(&self) -> HashMap<&str, Vec<Backref>> {
-        let mut backrefs: HashMap<&str, Vec<Backref>> = HashMap::new();
-        for (path, said) in self.said() {
-            for (resource, jsonpath) in &said.facts.backrefs {
-                backrefs.entry(resource).or_default().push(Backref {
-                    path: path.to_owned(),
-                    datafile_schema: said.schema.clone().unwrap_or_default(),
-                    jsonpath: jsonpath.clone(),
-                });
-            }
-        }
-        backrefs
+    pub fn backrefs(&self) -> Backrefs<'_> {
+        backrefs(self.said(), |_| true)
     }
 
     /// The documents, by path; those that stand in lists have their identifiers, and their schemas get the field for it.
     pub fn identified(&self, schemas: &Schemas, types: &Types) -> (Vec<Named<'_>>, Patches) {
-        let listed: HashSet<&str> =
+        let listed: HashSet<&str, RandomState> =
             self.said().flat_map(|(_, said)| said.facts.listed.iter().map(|path| &**path)).collect();
         let all: Vec<_> = self
             .files
@@ -170,8 +169,7 @@ impl Data {
             .filter_map(|(path, kept)| {
                 let said = kept.what.said.as_ref()?;
                 let [plain, with_identifier] = &said.documents;
-                let identified =
-                    listed.contains(path.as_str()).then(|| said.identified(schemas, types)).flatten();
+                let identified = listed.contains(&**path).then(|| said.identified(schemas, types)).flatten();
                 Some(match identified {
                     None => (Named { path, value: said.value.clone(), made: Some(plain) }, None),
                     Some((value, properties)) => {
@@ -196,8 +194,8 @@ impl Data {
 
     /// Counts what is not known.
     pub fn news(&self, known: &Known<Read>, news: &mut News) {
-        for (path, kept) in &self.files {
-            let known = known.get(path);
+        for (place, (path, kept)) in self.files.iter().enumerate() {
+            let known = known.about(place, path).map(|(_, known)| known);
             let same = known.is_some_and(|known| Arc::ptr_eq(&known.what, &kept.what));
             news.count(same, kept.sight, known.and_then(|known| known.sight));
         }
@@ -205,8 +203,29 @@ impl Data {
 
     /// What is remembered for the next build.
     pub fn kept(self) -> Known<Read> {
-        self.files.into_iter().collect()
+        Known::new(self.files)
     }
+}
+
+/// Where resources are named, by resource.
+pub(super) type Backrefs<'a> = HashMap<&'a str, Vec<Backref>, RandomState>;
+
+/// Where datafiles name the resources that are wanted, in the order of the datafiles.
+pub(super) fn backrefs<'a>(
+    said: impl Iterator<Item = (&'a str, &'a Said)>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Backrefs<'a> {
+    let mut backrefs = Backrefs::default();
+    for (path, said) in said {
+        for (resource, jsonpath) in said.facts.backrefs.iter().filter(|(resource, _)| is_wanted(resource)) {
+            backrefs.entry(resource).or_default().push(Backref {
+                path: path.to_owned(),
+                datafile_schema: said.schema.clone().unwrap_or_default(),
+                jsonpath: jsonpath.clone(),
+            });
+        }
+    }
+    backrefs
 }
 
 /// The identifier of a whole datafile, if its type has identifying fields and the file any of them.

@@ -20,7 +20,7 @@ const CHUNKS: usize = 16;
 
 /// A document and its path.
 pub struct Named<'a> {
-    pub path: &'a str,
+    pub path: &'a Arc<str>,
     pub value: Value,
     /// Where the document is kept that is made of it.
     pub made: Option<&'a OnceLock<Arc<Document>>>,
@@ -32,54 +32,98 @@ pub struct Parts<'a> {
     pub stamp: Stamp,
     pub graphql: Value,
     pub resources: Vec<RawResource<'a>>,
-    pub schemas: Vec<(String, Value)>,
+    pub schemas: Vec<(Arc<str>, Value)>,
 }
 
-/// Names what it holds and puts it together; a draft is written meanwhile.
-pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> Bundle {
+/// How much of a bundle is written, and the digest of that.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// So many datafiles; then, if it is all of them, so many resources.
+    written: usize,
+    hasher: Hasher,
+}
+
+/// Names what it holds and puts it together; a draft is written meanwhile. Also returns marks, from which the name of a bundle can be
+/// made that begins the same.
+pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bundle, Vec<Mark>) {
     let Parts { datafiles, stamp, graphql, resources, schemas } = parts;
-    let mut hasher = Hasher::default();
+    let (mut hasher, mut marks) = (Hasher::default(), Vec::new());
     let mut draft = draft.and_then(Draft::early);
-    let mut out = |text: &[u8]| {
+    let mut out = |text: &[u8], written: Option<usize>| {
         hasher.update(text);
+        marks.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
         // What cannot be written now is tried again, and told then.
         if draft.as_mut().is_some_and(|(draft, _)| draft.write_all(text).is_err()) {
             draft = None;
         }
         true
     };
-    out(OPENING);
+    out(OPENING, None);
     let datafiles = documents(datafiles, pool, &mut out);
     let graphql = {
         let mut text = Vec::new();
         write_python(&graphql, &mut text);
-        out(&middle(&stamp, &text));
+        out(&middle(&stamp, &text), None);
         infallible(pool.document(Sha256::of(&text), || Ok(graphql)))
     };
-    let resources = in_order(resources, &mut out, |index, raw: RawResource<'_>, text| {
-        key(index, raw.path(), text);
-        let start = text.len();
-        let unnamed = match raw.text {
-            RawText::Kept(resource) => {
-                write_resource(resource, text);
-                return Arc::clone(resource);
-            }
-            RawText::New(unnamed) => unnamed,
-        };
-        write_resource(&unnamed, text);
-        let digest = Resource::digest_of(&unnamed.path, &text[start..]);
-        infallible(pool.resource(digest, || Ok(Resource { digest, ..unnamed })))
-    });
-    out(BEHIND_RESOURCES);
+    let resources =
+        in_order(resources, (0, datafiles.len()), &mut out, |index, raw: RawResource<'_>, text| {
+            key(index, raw.path(), text);
+            resource(raw.text, pool, text)
+        });
+    let mut out = |text: &[u8], _: Option<usize>| out(text, None);
+    out(BEHIND_RESOURCES, None);
     let schemas: Vec<Named<'_>> =
         schemas.iter().map(|(path, value)| Named { path, value: value.clone(), made: None }).collect();
     let schemas = documents(schemas, pool, &mut out);
-    out(CLOSING);
+    out(CLOSING, None);
     if let Some((_, whole)) = draft {
         *whole = true;
     }
-    let (sha, places) = (hasher.finish(), Places::new());
-    Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }
+    let (sha, places) = (hasher.finish(), Places::default());
+    (Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }, marks)
+}
+
+/// Names a resource; its text is written behind the others.
+pub fn resource(raw: RawText<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Resource> {
+    let start = text.len();
+    let unnamed = match raw {
+        RawText::Kept(resource) => {
+            write_resource(resource, text);
+            return Arc::clone(resource);
+        }
+        RawText::New(unnamed) => unnamed,
+    };
+    write_resource(&unnamed, text);
+    let digest = Resource::digest_of(&unnamed.path, &text[start..]);
+    infallible(pool.resource(digest, || Ok(Resource { digest, ..unnamed })))
+}
+
+/// Names a document; its text is written behind the others.
+pub fn document(named: Named<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Document> {
+    let Named { value, made, .. } = named;
+    let start = text.len();
+    write_python(&value, text);
+    let make = || infallible(pool.document(Sha256::of(&text[start..]), || Ok(value.clone())));
+    match made {
+        Some(made) => Arc::clone(made.get_or_init(make)),
+        None => make(),
+    }
+}
+
+/// Names a bundle again that is the same up to a place: so many datafiles, and behind all of them so many resources. The marks are those
+/// of the bundle it was.
+pub fn rename(bundle: &mut Bundle, same: usize, marks: &mut Vec<Mark>) {
+    let good = marks.iter().take_while(|mark| mark.written <= same).count();
+    marks.truncate(good);
+    let last = marks.last().cloned();
+    let (start, mut hasher) = last.map_or_else(Default::default, |mark| (mark.written, mark.hasher));
+    bundle.write_from(start, &mut |text, written| {
+        hasher.update(text);
+        marks.extend(written.map(|written| Mark { written, hasher: hasher.clone() }));
+        true
+    });
+    bundle.sha = hasher.finish();
 }
 
 const OPENING: &[u8] = b"{\"data\":{";
@@ -109,31 +153,43 @@ impl Bundle {
 
     /// Writes its bytes: those that its name is the digest of, if we made it.
     pub fn write_to(&self, out: &mut (dyn io::Write + Send)) -> io::Result<()> {
-        let mut written = Ok(());
+        let mut result = Ok(());
         // Nothing more is encoded for those who take no more.
-        let mut put = |text: &[u8]| {
-            if written.is_ok() {
-                written = out.write_all(text);
+        self.write_from(0, &mut |text, _| {
+            if result.is_ok() {
+                result = out.write_all(text);
             }
-            written.is_ok()
-        };
+            result.is_ok()
+        });
+        result
+    }
+
+    /// Puts its text out from a place on: behind so many datafiles, and behind all of them so many resources.
+    fn write_from(&self, start: usize, out: &mut Out<'_>) {
         let document = |index, datafile: &Datafile, text: &mut Vec<u8>| {
             key(index, &datafile.path, text);
             write_python(&datafile.document.value, text);
         };
-        put(OPENING);
-        in_order(self.datafiles.iter().collect(), &mut put, document);
-        let mut graphql = Vec::new();
-        write_python(&self.graphql.value, &mut graphql);
-        put(&middle(&self.stamp, &graphql));
-        in_order(self.resources.iter().collect(), &mut put, |index, resource: &Arc<Resource>, text| {
+        let datafiles = self.datafiles.len();
+        if start == 0 {
+            out(OPENING, None);
+        }
+        if start <= datafiles {
+            in_order(self.datafiles[start..].iter().collect(), (start, 0), out, document);
+            let mut graphql = Vec::new();
+            write_python(&self.graphql.value, &mut graphql);
+            out(&middle(&self.stamp, &graphql), None);
+        }
+        let start = start.saturating_sub(datafiles);
+        let resources = self.resources[start..].iter().collect();
+        in_order(resources, (start, datafiles), out, |index, resource: &Arc<Resource>, text| {
             key(index, &resource.path, text);
             write_resource(resource, text);
         });
-        put(BEHIND_RESOURCES);
-        in_order(self.schemas.iter().collect(), &mut put, document);
-        put(CLOSING);
-        written
+        let mut out = |text: &[u8], _: Option<usize>| out(text, None);
+        out(BEHIND_RESOURCES, None);
+        in_order(self.schemas.iter().collect(), (0, 0), &mut out, document);
+        out(CLOSING, None);
     }
 }
 
@@ -145,32 +201,30 @@ fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
 }
 
 fn documents(documents: Vec<Named<'_>>, pool: &Pool, out: &mut Out<'_>) -> Vec<Datafile> {
-    in_order(documents, out, |index, Named { path, value, made }, text| {
-        key(index, path, text);
-        let start = text.len();
-        write_python(&value, text);
-        let make = || infallible(pool.document(Sha256::of(&text[start..]), || Ok(value.clone())));
-        let document = match made {
-            Some(made) => Arc::clone(made.get_or_init(make)),
-            None => make(),
-        };
-        Datafile { path: Arc::from(path), document }
+    in_order(documents, (0, 0), out, |index, named, text| {
+        let path = Arc::clone(named.path);
+        key(index, &path, text);
+        Datafile { path, document: document(named, pool, text) }
     })
 }
 
-/// Takes a text, and says whether more is wanted.
-type Out<'o> = dyn FnMut(&[u8]) -> bool + Send + 'o;
+/// Takes a text, and says whether more is wanted. How much is written then is told where somebody could go on.
+type Out<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 
 /// Encodes things side by side, and puts their texts out one after the other. Not all of them are in memory at once: while
-/// some are encoded, those before are put out.
+/// some are encoded, those before are put out. `first` is the number of the first one, and so many things are `before` all numbers.
 fn in_order<T: Send, U: Send>(
     things: Vec<T>,
+    (first, before): (usize, usize),
     out: &mut Out<'_>,
     encode: impl Fn(usize, T, &mut Vec<u8>) -> U + Sync,
 ) -> Vec<U> {
     let mut encoded = Vec::with_capacity(things.len());
-    let mut things = things.into_iter().enumerate();
-    let mut texts: Vec<Vec<u8>> = Vec::new();
+    let mut things = (first..).zip(things);
+    let mut texts: Vec<(Vec<u8>, usize)> = Vec::new();
+    // Memory that is used again need not be got again.
+    let mut used: Vec<Vec<u8>> = Vec::new();
+    let mut written = first + before;
     loop {
         let chunks: Vec<Vec<(usize, T)>> = std::iter::repeat_with(|| things.by_ref().take(CHUNK).collect())
             .take(CHUNKS)
@@ -179,22 +233,28 @@ fn in_order<T: Send, U: Send>(
         if chunks.is_empty() && texts.is_empty() {
             return encoded;
         }
-        let chunk = |chunk: Vec<(usize, T)>| {
-            let mut text = Vec::new();
+        let chunks: Vec<_> =
+            chunks.into_iter().map(|chunk| (chunk, used.pop().unwrap_or_default())).collect();
+        let chunk = |(chunk, mut text): (Vec<(usize, T)>, Vec<u8>)| {
             let things = chunk.into_iter().map(|(index, thing)| encode(index, thing, &mut text));
             let things: Vec<U> = things.collect();
             (text, things)
         };
-        let (is_wanted, next) = rayon::join(
-            || texts.iter().all(|text| out(text)),
-            || chunks.into_par_iter().map(chunk).collect::<Vec<_>>(),
-        );
+        let put = |(text, count): &(Vec<u8>, usize)| {
+            written += count;
+            out(text, Some(written))
+        };
+        let (is_wanted, next) =
+            rayon::join(|| texts.iter().all(put), || chunks.into_par_iter().map(chunk).collect::<Vec<_>>());
         if !is_wanted {
             return encoded;
         }
-        texts.clear();
+        used.extend(texts.drain(..).map(|(mut text, _)| {
+            text.clear();
+            text
+        }));
         for (text, things) in next {
-            texts.push(text);
+            texts.push((text, things.len()));
             encoded.extend(things);
         }
     }

@@ -4,14 +4,13 @@
 //! as it was, by Git's rule: not if it was written shortly before it was read, because it can be written again within the same
 //! moment. Every other file is read; if its bytes are the same, what was made of it is used again.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use foldhash::fast::RandomState;
-
 use super::datafiles::Read;
+use super::encode::Mark;
+use super::{Ground, Patches};
 use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
 use crate::repo::{Bytes, File, Sight};
@@ -47,6 +46,17 @@ pub(super) struct Recollection {
     pub resources: Known<Resource>,
     /// Of all of them.
     pub last: Option<Bundle>,
+    /// What else it is made of, if nothing was found and each file is there under one name.
+    pub whole: Option<Whole>,
+}
+
+/// What a bundle is made of besides the files of the data repo, one by one.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub ground: Ground,
+    pub patches: Patches,
+    /// Where its name can be made from, if nothing before changes.
+    pub marks: Vec<Mark>,
 }
 
 impl Recollection {
@@ -56,8 +66,65 @@ impl Recollection {
     }
 }
 
-/// What was made of files, by path.
-pub(super) type Known<T> = HashMap<String, Kept<T>, RandomState>;
+/// What was made of files.
+#[derive(Debug)]
+pub(super) struct Known<T> {
+    /// By path, ascending.
+    files: Vec<(Arc<str>, Kept<T>)>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self { files: Vec::new() }
+    }
+}
+
+impl<T> Known<T> {
+    /// Of these files. They must be ascending by path, each once.
+    pub fn new(files: Vec<(Arc<str>, Kept<T>)>) -> Self {
+        debug_assert!(files.is_sorted_by(|a, b| a.0 < b.0), "files are ascending");
+        Self { files }
+    }
+
+    /// All of them, by path.
+    pub fn files(&self) -> &[(Arc<str>, Kept<T>)] {
+        &self.files
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Where the file at `path` is, or would be.
+    pub fn place(&self, path: &str) -> Result<usize, usize> {
+        self.files.binary_search_by(|(known, _)| (**known).cmp(path))
+    }
+
+    /// Where the file at `path` is; otherwise, whether it is a folder of files.
+    pub fn find(&self, path: &str) -> Result<usize, bool> {
+        self.place(path).map_err(|next| {
+            let folder = format!("{path}/");
+            // Behind it, and behind files whose names go on with something less than a slash.
+            let within = self.files[next..].partition_point(|(other, _)| **other < *folder);
+            self.files.get(next + within).is_some_and(|(other, _)| other.starts_with(&folder))
+        })
+    }
+
+    /// The file at `path`, which is probably about there.
+    pub fn about(&self, place: usize, path: &str) -> Option<&(Arc<str>, Kept<T>)> {
+        let near =
+            [place, place.wrapping_sub(1), place + 1].into_iter().filter_map(|place| self.files.get(place));
+        near.into_iter()
+            .find(|(known, _)| **known == *path)
+            .or_else(|| Some(&self.files[self.place(path).ok()?]))
+    }
+
+    /// Remembers something else of the file at a place.
+    pub fn set(&mut self, place: usize, kept: Kept<T>) {
+        self.files[place].1 = kept;
+    }
+}
 
 /// What was made of a file.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! The resources of the data repo.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use qontract_diagnostics::{Diagnostic, code};
 use rayon::prelude::*;
 
+use super::datafiles::Backrefs;
 use super::memory::{self, Found, Kept, Known, News, Unread};
 use crate::digest::Sha256;
 use crate::model::{Backref, Bundle, Resource};
@@ -43,16 +43,16 @@ pub fn read<'a>(
     listing: Listing,
     known: &'a Known<Resource>,
     begun: Option<SystemTime>,
-    backrefs: &HashMap<&str, Vec<Backref>>,
+    backrefs: &Backrefs<'_>,
     findings: &mut Vec<Diagnostic>,
 ) -> Vec<RawResource<'a>> {
     findings.extend(listing.findings);
-    let one = |file: &File| {
-        let known = known.get(&file.path);
+    let one = |(place, file): (usize, &File)| {
+        let known = known.about(place, &file.path).map(|(_, known)| known);
         let found = memory::look(file, known, begun).map_err(|unread| unread_resource(file, &unread))?;
         one(file, found, known, backrefs.get(file.path.as_str()).map_or(&[], Vec::as_slice))
     };
-    let results: Vec<_> = listing.files.par_iter().map(one).collect();
+    let results: Vec<_> = listing.files.par_iter().enumerate().map(one).collect();
     let mut resources = Vec::with_capacity(results.len());
     for result in results {
         match result {
@@ -63,7 +63,7 @@ pub fn read<'a>(
     resources
 }
 
-fn one<'a>(
+pub(super) fn one<'a>(
     file: &File,
     found: Found<Resource>,
     known: Option<&'a Kept<Resource>>,
@@ -114,20 +114,20 @@ fn unread_resource(file: &File, unread: &Unread) -> Box<Diagnostic> {
 
 /// Counts what is not known.
 pub fn news(resources: &[RawResource<'_>], known: &Known<Resource>, news: &mut News) {
-    for resource in resources {
+    for (place, resource) in resources.iter().enumerate() {
         let same = matches!(resource.text, RawText::Kept(_));
-        let looked = known.get(resource.path()).and_then(|known| known.sight);
+        let looked = known.about(place, resource.path()).and_then(|(_, known)| known.sight);
         news.count(same, resource.sight, looked);
     }
 }
 
 /// What is remembered for the next build: the resources of a bundle, and how their files looked.
 pub fn kept(bundle: &Bundle, looks: Vec<(Option<Sight>, Sha256)>) -> Known<Resource> {
-    let resources = bundle.resources.iter().zip(looks);
+    let resources = bundle.resources.par_iter().zip(looks);
     let kept = resources.map(|(resource, (sight, sum))| {
-        (resource.path.to_string(), Kept { sight, sum, what: Arc::clone(resource) })
+        (Arc::from(&*resource.path), Kept { sight, sum, what: Arc::clone(resource) })
     });
-    kept.collect()
+    Known::new(kept.collect())
 }
 
 /// The schema that a YAML resource names: the first line `$schema: ….yml`, bare and not indented.

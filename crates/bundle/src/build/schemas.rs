@@ -1,6 +1,7 @@
 //! The JSON Schemas of the data repo: looked at while datafiles are walked, then patched into the bundle.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use qontract_diagnostics::{Diagnostic, code};
 use qontract_yaml::{Document, Node, NodeId, Value as Yaml};
@@ -16,6 +17,7 @@ use crate::walk::{Guide, Shape, Tree};
 const METASCHEMA: &str = "/metaschema-1.json";
 
 /// All schemas, by path.
+#[derive(Debug)]
 pub struct Schemas {
     files: Vec<(File, Document)>,
     places: HashMap<String, u32>,
@@ -149,7 +151,7 @@ impl Schemas {
     }
 
     /// The schemas as the bundle has them: with the fields that bundling adds to datafiles.
-    pub(crate) fn patched(&self, patches: &Patches) -> Vec<(String, Value)> {
+    pub(crate) fn patched(&self, patches: &Patches) -> Vec<(Arc<str>, Value)> {
         let identifier = || Value::Map(Map::new(vec![("type", Value::str("string"))]));
         let mut findings = Vec::new();
         let mut patched = Vec::with_capacity(self.files.len());
@@ -168,7 +170,7 @@ impl Schemas {
                 additions.add(id.node, "properties", Value::Map(properties));
             }
             let mut converter = Converter { additions: &additions, findings: &mut findings };
-            patched.push((file.path.clone(), converter.value(document.root())));
+            patched.push((file.path.as_str().into(), converter.value(document.root())));
         }
         patched
     }

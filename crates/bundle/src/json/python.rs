@@ -30,15 +30,20 @@ pub fn write_python(value: &Value, out: &mut Vec<u8>) {
             }
             out.push(b']');
         }
+        Value::Map(map) if map.is_empty() => out.extend_from_slice(b"{}"),
         Value::Map(map) => {
-            out.push(b'{');
-            for (index, (key, value)) in map.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
+            if let Some(keys) = map.keys().written() {
+                for (key, value) in keys.zip(map.values()) {
+                    out.extend_from_slice(key);
+                    write_python(value, out);
                 }
-                write_python_str(key.as_str(), out);
-                out.push(b':');
-                write_python(value, out);
+            } else {
+                for (index, (key, value)) in map.iter().enumerate() {
+                    out.push(if index > 0 { b',' } else { b'{' });
+                    write_python_str(key.as_str(), out);
+                    out.push(b':');
+                    write_python(value, out);
+                }
             }
             out.push(b'}');
         }

@@ -385,14 +385,17 @@ mod tests {
         fn whoever_has_read_other_maps_reads_the_same(
             maps in prop::collection::vec(prop::collection::vec(("[ab\"\\\\né]{0,2}", 0..9_i64), 0..5), 1..40),
         ) {
-            let texts: Vec<String> = maps.iter().map(|map| {
-                let field = |(key, number): &(String, i64)| match number % 3 {
-                    0 => format!("\"{}\":{number}", key.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>()),
-                    1 => format!("{} : {number}", serde_json::to_string(key).expect("text")),
-                    _ => format!("{}:{number}", serde_json::to_string(key).expect("text")),
-                };
-                format!("{{{}}}", map.iter().map(field).collect::<Vec<_>>().join(","))
-            }).collect();
+            let field = |(key, number): &(String, i64)| {
+                let escaped: Vec<String> = key.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+                let key = serde_json::to_string(key).expect("text");
+                match number % 3 {
+                    0 => format!("\"{}\":{number}", escaped.concat()),
+                    1 => format!("{key} : {number}"),
+                    _ => format!("{key}:{number}"),
+                }
+            };
+            let text = |map: &Vec<_>| format!("{{{}}}", map.iter().map(field).collect::<Vec<_>>().join(","));
+            let texts: Vec<String> = maps.iter().map(text).collect();
             let mut reader = Reader::new("");
             for (map, text) in maps.into_iter().zip(&texts) {
                 let entries = map.into_iter().map(|(key, number)| (key, Value::Int(number))).collect();

@@ -16,7 +16,7 @@ use super::{
 pub fn list(folder: &Path, root: Option<&Path>, name: &str, names: Names) -> Result<Listing, RepoError> {
     let boundary = boundary(folder, root, name).unwrap_or_else(|| folder.to_owned());
     let boundary = boundary.canonicalize().map_err(|_| RepoError::Missing { name: name.to_owned() })?;
-    let refused = |finding| Ok(Listing { files: Vec::new(), findings: vec![finding] });
+    let refused = |finding| Ok(Listing { findings: vec![finding], ..Listing::default() });
     match resolve(folder, name, &boundary) {
         Resolved::Missing => Err(RepoError::Missing { name: name.to_owned() }),
         Resolved::Refused(finding) => refused(finding),
@@ -116,6 +116,7 @@ impl Walk<'_> {
         for mut inner in folders.collect::<Result<Vec<_>, _>>()? {
             listing.files.append(&mut inner.files);
             listing.findings.append(&mut inner.findings);
+            listing.has_links |= inner.has_links;
         }
         Ok(listing)
     }
@@ -124,6 +125,7 @@ impl Walk<'_> {
     fn odd(self, entry: &Path, name: String, path: String, listing: &mut Listing) {
         let finding = match resolve(entry, &name, self.boundary) {
             Resolved::Real(real) if real.is_file() => {
+                listing.has_links = true;
                 return listing.files.push(File { path, name, content: Content::OnDisk(real) });
             }
             Resolved::Real(real) if real.is_dir() => {

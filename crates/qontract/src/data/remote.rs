@@ -1,5 +1,6 @@
 //! A bundle on a server, pinned by its sha.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -202,7 +203,7 @@ impl Source for Remote {
         Ok(found.resources_v1.into_iter().flatten().next().map(|resource| resource.content))
     }
 
-    fn engine(&self) -> Option<&Engine> {
+    fn engine(&self) -> Option<&Arc<Engine>> {
         None
     }
 }

@@ -1,5 +1,6 @@
 //! Tells when a file changes.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -15,20 +16,25 @@ const SHORTEST: Duration = Duration::from_millis(200);
 const SETTLED: Duration = Duration::from_millis(20);
 /// After so many of them it is looked whatever goes on.
 const UNSETTLED: u32 = 20;
+/// More files than these are not counted one by one.
+const MANY: usize = 1000;
 
 /// Why a wait is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Something changed.
-    Told,
+    /// Something changed: these files, if it is known which.
+    Told(Option<BTreeSet<PathBuf>>),
     /// Something might have changed: it was long enough.
     ByItself,
 }
 
+/// Files that changed, if it is known which.
+type Told = Option<Vec<PathBuf>>;
+
 /// Tells when something changes below some folders.
 pub struct Alarm {
     /// What the operating system tells; it may tell nothing at all.
-    told: Option<(Receiver<()>, RecommendedWatcher)>,
+    told: Option<(Receiver<Told>, RecommendedWatcher)>,
 }
 
 impl Alarm {
@@ -49,34 +55,46 @@ impl Alarm {
                 std::thread::sleep((took * 10).max(SHORTEST));
                 Woken::ByItself
             }
-            Ok(()) => {
-                for _ in 0..UNSETTLED {
-                    if told.recv_timeout(SETTLED).is_err() {
-                        break;
+            Ok(first) => {
+                let mut files = Some(BTreeSet::new());
+                let mut add = |told: Told| {
+                    if let (Some(all), Some(more)) = (&mut files, told) {
+                        all.extend(more);
+                    } else {
+                        files = None;
                     }
-                    while told.try_recv().is_ok() {}
+                    files.take_if(|files| files.len() > MANY);
+                };
+                add(first);
+                for _ in 0..UNSETTLED {
+                    match told.recv_timeout(SETTLED) {
+                        Ok(more) => add(more),
+                        Err(_) => break,
+                    }
+                    told.try_iter().for_each(&mut add);
                 }
-                Woken::Told
+                Woken::Told(files)
             }
         }
     }
 }
 
-fn listen(folders: &[PathBuf]) -> notify::Result<(Receiver<()>, RecommendedWatcher)> {
+fn listen(folders: &[PathBuf]) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
     let (sender, told) = mpsc::channel();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         // That something is read, which we do ourselves, changes nothing. Whatever cannot be told apart may be a change.
-        let is_change = event.map_or(true, |event| match event.kind {
-            EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
-            EventKind::Any
-            | EventKind::Create(_)
-            | EventKind::Modify(_)
-            | EventKind::Remove(_)
-            | EventKind::Other => true,
-        });
-        if is_change {
-            let _ = sender.send(());
-        }
+        let told = match event {
+            Ok(event) if event.need_rescan() || event.paths.is_empty() => None,
+            Ok(event) => match event.kind {
+                EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write) => return,
+                EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => {
+                    Some(event.paths)
+                }
+                EventKind::Any | EventKind::Other => None,
+            },
+            Err(_) => None,
+        };
+        let _ = sender.send(told);
     })?;
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         watcher.watch(folder, RecursiveMode::Recursive)?;

@@ -1,5 +1,6 @@
 //! Where the data of loops comes from. The last good bundle stays in force until there is a better one.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,21 +86,24 @@ impl Folder {
                 return Ok(Look::Same);
             }
         }
-        let look = self.look_closer(Woken::ByItself, show)?;
+        let look = self.look_closer(&Woken::ByItself, show)?;
         // What could not be looked at is looked at again.
         self.lock().seen = Some(seen);
         Ok(look)
     }
 
     /// The same, without asking whether something changed.
-    fn look_closer(&self, woken: Woken, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
-        let built = self.built()?;
+    fn look_closer(&self, woken: &Woken, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
+        let built = self.built(match woken {
+            Woken::Told(told) => told.as_ref(),
+            Woken::ByItself => None,
+        })?;
         let (bundle, repo) = match built {
             Ok(made) => made,
             Err(wrong) => {
                 // What was told when it changed is not told again a while later.
                 let before = self.lock().wrong.replace(wrong.clone());
-                if woken == Woken::ByItself && before.as_ref() == Some(&wrong) {
+                if *woken == Woken::ByItself && before.as_ref() == Some(&wrong) {
                     return Ok(Look::StillBad);
                 }
                 show(&wrong);
@@ -112,10 +116,11 @@ impl Folder {
             state.wrong = None;
             state.files = bundle.datafiles().len() + bundle.resources().len();
         }
-        if self.lock().side.as_ref().is_some_and(|side| side.source.sha() == sha) {
+        let last = self.lock().side.clone();
+        if last.as_ref().is_some_and(|last| last.source.sha() == sha) {
             return Ok(Look::Same);
         }
-        let side = Side::of(bundle, repo, &self.layout)?;
+        let side = Side::of(bundle, repo, &self.layout, last.as_deref())?;
         self.lock().side = Some(Arc::new(side));
         self.pool.sweep();
         self.news.send_modify(|generation| *generation += 1);
@@ -126,14 +131,15 @@ impl Folder {
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
         let alarm = Alarm::new(&self.folders());
         let mut took = Duration::ZERO;
+        // What changed before the alarm was set is told by nobody.
+        let mut woken = Woken::ByItself;
         loop {
-            let woken = alarm.wait(took);
             let begun = Instant::now();
-            let look = || match woken {
-                Woken::Told => {
+            let look = || match &woken {
+                Woken::Told(_) => {
                     // How files look now is not known: the next look by itself is a close one.
                     self.lock().seen = None;
-                    self.look_closer(woken, show)
+                    self.look_closer(&woken, show)
                 }
                 Woken::ByItself => self.look(show),
             };
@@ -148,6 +154,7 @@ impl Folder {
                 }
                 Err(_) => told(Look::Bad),
             }
+            woken = alarm.wait(took);
         }
     }
 
@@ -162,11 +169,12 @@ impl Folder {
         let Layout { data, resources, schemas, graphql } = &self.layout;
         let types = Path::new(graphql).parent().unwrap_or(Path::new(""));
         let parts = [Path::new(data), Path::new(resources), Path::new(schemas), types];
-        parts.iter().map(|part| self.repo.join(part)).collect()
+        let repo = std::path::absolute(&self.repo).unwrap_or_else(|_| self.repo.clone());
+        parts.iter().map(|part| repo.join(part)).collect()
     }
 
     /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
-    fn built(&self) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+    fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lock().files < FEW {
             // Little is read again as fast as it is looked up, and who idles should have little to remember.
@@ -177,7 +185,7 @@ impl Folder {
         let repo = || Repo::directory(&self.repo, self.layout.clone());
         let known = remembered.get_or_insert_with(|| Remembered::of(&repo(), &self.pool));
         let Remembered { files, right, .. } = known;
-        let built = self.build(Aids { memory: Some(files), draft: None }, right)?;
+        let built = self.build(Aids { memory: Some(files), told, draft: None }, right)?;
         if is_first && built.is_ok() {
             known.keep(None);
         }

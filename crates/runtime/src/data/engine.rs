@@ -58,7 +58,7 @@ impl Source for Loaded {
         Ok(self.engine.bundle().resource(path).map(|resource| resource.content.to_string()))
     }
 
-    fn engine(&self) -> Option<&Engine> {
+    fn engine(&self) -> Option<&Arc<Engine>> {
         Some(&self.engine)
     }
 }

@@ -1,19 +1,26 @@
 //! Paths that differ only by case: two files here, one file on a disk that does not tell case apart.
 
 use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
 
+use foldhash::fast::RandomState;
 use qontract_diagnostics::{Diagnostic, Place, code};
+use rayon::prelude::*;
 
 use crate::Context;
 
 /// Checks the paths of datafiles, resources and schemas.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
-    let data = cx.bundle.datafiles().iter().map(|file| cx.names.data(&file.path));
-    let resources = cx.bundle.resources().iter().map(|resource| cx.names.resource(&resource.path));
-    let schemas = cx.bundle.schemas().iter().map(|schema| cx.names.schema(&schema.path));
+    let data = cx.bundle.datafiles().par_iter().map(|file| cx.names.data(&file.path));
+    let resources = cx.bundle.resources().par_iter().map(|resource| cx.names.resource(&resource.path));
+    let schemas = cx.bundle.schemas().par_iter().map(|schema| cx.names.schema(&schema.path));
+    let names = data.chain(resources).chain(schemas);
+    if are_different(names.clone()) {
+        return Vec::new();
+    }
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     let mut findings = Vec::new();
-    for name in data.chain(resources).chain(schemas) {
+    for name in names.collect::<Vec<_>>() {
         if let Some(first) = known.get(&name.to_lowercase()) {
             let message = format!("the path differs from `{first}` only by case");
             let other = Place { file: first.clone(), ..Place::default() };
@@ -24,4 +31,12 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
         }
     }
     findings
+}
+
+/// Whether they differ for sure; nearly all do, and hashes are enough to see it.
+fn are_different(names: impl ParallelIterator<Item = String>) -> bool {
+    let state = RandomState::default();
+    let mut hashes: Vec<u64> = names.map(|name| state.hash_one(name.to_lowercase())).collect();
+    hashes.par_sort_unstable();
+    hashes.is_sorted_by(|one, next| one < next)
 }

@@ -121,5 +121,6 @@ impl Origin for InForce {
 
 fn content(folder: &Folder) -> Result<Content, OriginError> {
     let side = folder.side().map_err(|error| OriginError::Other(format!("{error:#}")))?;
-    side.bundle().map(Content::Bundle).ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
+    let engine = side.source.engine().cloned();
+    engine.map(Content::Ready).ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
 }

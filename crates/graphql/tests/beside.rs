@@ -1,0 +1,56 @@
+//! Who answers for a bundle beside another one answers what somebody answers who reads it alone.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with};
+use qontract_graphql::{Engine, Request};
+use qontract_testkit::{Scratch, example};
+
+/// Fields of their own, references, and who points at somebody.
+const QUERIES: [&str; 4] = [
+    "{ namespaces_v1 { path name description cluster { name } app { name } } }",
+    "{ apps_v1 { path name namespaces { path name } } }",
+    "{ clusters_v1 { path name namespaces { path name } } }",
+    "{ users_v1 { path name roles { path name } } roles_v1 { path users { path } } }",
+];
+
+fn answers(engine: &Engine) -> Vec<String> {
+    let answer = |query| engine.answer(Request { query, ..Request::default() });
+    QUERIES.map(|query| String::from_utf8(answer(query).body).unwrap()).into()
+}
+
+#[test]
+fn what_changed_is_seen_beside_what_did_not() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let (pool, mut memory) = (Pool::default(), Memory::default());
+    let mut build = |told: &BTreeSet<_>| -> Bundle {
+        let aids = Aids { memory: Some(&mut memory), told: Some(told), ..Aids::default() };
+        build_with(&repo, Stamp::default(), &pool, aids).unwrap().built.unwrap()
+    };
+    let mut engine = Engine::new(Arc::new(build(&BTreeSet::new()))).unwrap();
+    let mut before = answers(&engine);
+    assert!(before.iter().all(|answer| !answer.contains("errors")), "{before:?}");
+    let file = "data/services/qontract/namespaces/qontract-prod.yml";
+    let changes = [
+        ("description: where the integrations run", "description: elsewhere"),
+        ("$ref: /services/qontract/app.yml", "$ref: /services/catalog/app.yml"),
+        ("name: qontract-prod", "name: another"),
+    ];
+    for (number, (from, to)) in changes.into_iter().enumerate() {
+        let text = std::fs::read_to_string(scratch.path().join(file)).unwrap();
+        assert!(text.contains(from), "{text}");
+        scratch.write(file, text.replacen(from, to, 1));
+        let bundle = Arc::new(build(&BTreeSet::from([scratch.path().join(file)])));
+        assert!(bundle.has_paths_of(engine.bundle()), "it was made of the last one");
+        engine = engine.beside(Arc::clone(&bundle)).unwrap();
+        let now = answers(&engine);
+        assert_eq!(now, answers(&Engine::new(bundle).unwrap()), "{to}");
+        let changed: Vec<bool> = now.iter().zip(&before).map(|(now, before)| now != before).collect();
+        let expected = [[true, false, false, false], [true, true, false, false], [true, true, true, false]];
+        assert_eq!(changed, expected[number], "{to}");
+        before = now;
+    }
+}
