@@ -163,7 +163,7 @@ pub fn value_of(node: Node<'_>) -> Option<Value> {
 /// Reads and parses a YAML file. `None` if it has no content or an error.
 fn parse(file: &File, findings: &mut Vec<Diagnostic>) -> Option<(YamlDocument, Sha256)> {
     match memory::read(file) {
-        Ok(bytes) => Some((parse_bytes(file, &bytes, findings)?, Sha256::of(&bytes))),
+        Ok((bytes, _)) => Some((parse_bytes(file, &bytes, findings)?, Sha256::of(&bytes))),
         Err(unread) => {
             findings.push(unread_file(file, &unread));
             None

@@ -107,6 +107,22 @@ impl Sight {
     /// How coarse the times of files may be, and by how much the clock that writes them may be slow.
     const COARSE: Duration = Duration::from_secs(2);
 
+    #[cfg(unix)]
+    fn of(about: &std::fs::Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let time = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        Some(Self {
+            place: (about.dev(), about.ino()),
+            size: about.size(),
+            times: (time(about.mtime(), about.mtime_nsec()), time(about.ctime(), about.ctime_nsec())),
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn of(_about: &std::fs::Metadata) -> Option<Self> {
+        None
+    }
+
     /// Whether a file that looked so when it was read after `begun` is the same as long as it looks so: if it was
     /// written shortly before, it can be written again and look the same.
     pub fn is_settled(&self, begun: SystemTime) -> bool {
@@ -251,43 +267,40 @@ impl File {
     }
 
     /// How it looks, if it is on disk and looks tell anything there.
-    #[cfg(unix)]
     pub fn sight(&self) -> Option<Sight> {
-        use std::os::unix::fs::MetadataExt as _;
-        let Content::OnDisk(path) = &self.content else { return None };
-        let about = std::fs::metadata(path).ok()?;
-        let time = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
-        Some(Sight {
-            place: (about.dev(), about.ino()),
-            size: about.size(),
-            times: (time(about.mtime(), about.mtime_nsec()), time(about.ctime(), about.ctime_nsec())),
-        })
-    }
-
-    /// How it looks, if it is on disk and looks tell anything there.
-    #[cfg(not(unix))]
-    pub fn sight(&self) -> Option<Sight> {
-        None
+        match &self.content {
+            Content::OnDisk(path) => Sight::of(&std::fs::metadata(path).ok()?),
+            Content::InMemory(_) | Content::TooLarge(_) => None,
+        }
     }
 
     /// Its bytes.
     pub fn read(&self) -> io::Result<Bytes<'_>> {
+        self.look().map(|(bytes, _)| bytes)
+    }
+
+    /// Its bytes, and how it looked before they were read.
+    pub(crate) fn look(&self) -> io::Result<(Bytes<'_>, Option<Sight>)> {
         match &self.content {
-            Content::InMemory(bytes) => Ok(Bytes::Whole(Cow::Borrowed(bytes))),
-            Content::TooLarge(size) => Ok(Bytes::TooLarge(*size)),
+            Content::InMemory(bytes) => Ok((Bytes::Whole(Cow::Borrowed(bytes)), None)),
+            Content::TooLarge(size) => Ok((Bytes::TooLarge(*size), None)),
             Content::OnDisk(path) => {
-                let file = std::fs::File::open(path)?;
-                let size = file.metadata()?.len();
+                let mut file = std::fs::File::open(path)?;
+                let about = file.metadata()?;
+                let (size, sight) = (about.len(), Sight::of(&about));
                 if size > MOST_BYTES {
-                    return Ok(Bytes::TooLarge(size));
+                    return Ok((Bytes::TooLarge(size), sight));
                 }
-                let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-                // It may grow while it is read: not past the limit.
-                file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-                if bytes.len() as u64 > MOST_BYTES {
-                    return Ok(Bytes::TooLarge(bytes.len() as u64));
+                let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+                (&mut file).take(size).read_to_end(&mut bytes)?;
+                // What says that it is empty may have something all the same; it may also have grown: not past the limit.
+                if bytes.is_empty() {
+                    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+                    if bytes.len() as u64 > MOST_BYTES {
+                        return Ok((Bytes::TooLarge(bytes.len() as u64), sight));
+                    }
                 }
-                Ok(Bytes::Whole(Cow::Owned(bytes)))
+                Ok((Bytes::Whole(Cow::Owned(bytes)), sight))
             }
         }
     }

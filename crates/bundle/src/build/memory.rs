@@ -216,16 +216,15 @@ pub(super) fn look<T>(
     known: Option<&Kept<T>>,
     begun: Option<SystemTime>,
 ) -> Result<Found<T>, Unread> {
-    // Before it is read: what is written later looks different.
-    let sight = begun.and_then(|_| file.sight());
     if let Some(kept) = known
-        && sight.is_some()
-        && kept.sight == sight
+        && kept.sight.is_some()
+        && kept.sight == file.sight()
     {
         return Ok(Found::Kept(kept.clone()));
     }
-    let bytes = read(file)?;
+    let (bytes, sight) = read(file)?;
     let sum = Sha256::of(&bytes);
+    // It was looked at before it was read: what is written later looks different.
     let sight = sight.filter(|sight| begun.is_some_and(|begun| sight.is_settled(begun)));
     match known.filter(|kept| kept.sum == sum) {
         Some(kept) => Ok(Found::Kept(Kept { sight, ..kept.clone() })),
@@ -233,11 +232,11 @@ pub(super) fn look<T>(
     }
 }
 
-/// The bytes of a file.
-pub(super) fn read(file: &File) -> Result<Vec<u8>, Unread> {
-    match file.read() {
-        Ok(Bytes::Whole(bytes)) => Ok(bytes.into_owned()),
-        Ok(Bytes::TooLarge(size)) => Err(Unread::TooLarge(size)),
+/// The bytes of a file, and how it looked.
+pub(super) fn read(file: &File) -> Result<(Vec<u8>, Option<Sight>), Unread> {
+    match file.look() {
+        Ok((Bytes::Whole(bytes), sight)) => Ok((bytes.into_owned(), sight)),
+        Ok((Bytes::TooLarge(size), _)) => Err(Unread::TooLarge(size)),
         Err(error) => Err(Unread::Failed(error)),
     }
 }
