@@ -24,7 +24,7 @@ use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Valu
 use crate::digest::Sha256;
 use crate::json;
 use crate::model::{Bundle, Pool, Stamp};
-use crate::repo::{self, File, Listing, MOST_BYTES, Names, Repo, RepoError};
+use crate::repo::{self, Before, File, Listing, MOST_BYTES, Names, Repo, RepoError};
 use crate::store::Draft;
 use crate::types::Types;
 use crate::value::Value;
@@ -78,17 +78,21 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
         Some(memory) => memory.take(ground.sum(repo)),
         None => Recollection::default(),
     };
-    let listing = repo.list(&layout.data, Names::Documents)?;
+    let [of_data, of_resources] = &known.folders;
+    let before = |folders| begun.map(|begun| Before { folders, begun });
+    let mut listing = repo.list_again(&layout.data, Names::Documents, before(of_data))?;
     let mut has_links = listing.has_links;
+    let of_data = std::mem::take(&mut listing.folders);
     let guide = ground.schemas.guide();
     let ways = datafiles::Ways { known: &known.datafiles, begun, guide: &guide, types: &ground.types };
     let data = datafiles::read(listing, &ways, &mut findings);
-    let listing = match repo.list(&layout.resources, Names::All) {
+    let mut listing = match repo.list_again(&layout.resources, Names::All, before(of_resources)) {
         // The one part that a data repo may do without.
         Err(RepoError::Missing { .. }) => Listing::default(),
         other => other?,
     };
     has_links |= listing.has_links;
+    let folders = [of_data, std::mem::take(&mut listing.folders)];
     let resources = resources::read(listing, &known.resources, begun, &data.backrefs(), &mut findings);
     let mut news = News::default();
     data.news(&known.datafiles, &mut news);
@@ -110,7 +114,7 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
     if let Some(memory) = memory {
         let whole = (findings.is_empty() && !has_links).then_some(Whole { ground, patches, marks });
         let (resources, last) = (resources::kept(&built, sights), Some(built.clone()));
-        memory.put(Recollection { datafiles: data.kept(), resources, last, whole }, news);
+        memory.put(Recollection { datafiles: data.kept(), resources, folders, last, whole }, news);
     }
     if findings.iter().any(Diagnostic::is_error) {
         return Ok(Outcome { built: None, partial: Some(built), findings });

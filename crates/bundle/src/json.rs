@@ -11,6 +11,7 @@ mod shapes;
 pub use javascript::{JavaScript, write_javascript};
 pub use python::{write_python, write_python_str};
 pub use read::{Fault, Reader};
+pub(crate) use shapes::Shapes;
 
 /// Appends a decimal point or exponent form of a float from its shortest digits.
 ///

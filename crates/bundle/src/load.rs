@@ -6,7 +6,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cut::{Batch, Cutter, Part, Piece};
+pub(crate) use cut::{Batch, Cutter, Part, Piece};
 
 use crate::digest::Sha256;
 use crate::json::{Fault, Reader};
@@ -48,7 +48,7 @@ pub enum LoadError {
 }
 
 /// About how many bytes are read in one go.
-const BATCH: usize = 512 << 10;
+pub(crate) const BATCH: usize = 512 << 10;
 
 /// Reads a bundle; what `pool` already has is shared, not read.
 pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
@@ -238,7 +238,8 @@ fn stamp(key: &str, text: &str) -> Result<String, LoadError> {
     text.ok_or_else(|| LoadError::Form { part: key.to_owned(), form: "a string" })
 }
 
-fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {
+/// The resource that a map of a bundle describes.
+pub(crate) fn read_resource(path: &str, map: &Map, digest: Sha256) -> Option<Resource> {
     let text = |key: &str| map.get(key)?.as_str();
     let mut backrefs = Vec::new();
     for backref in map.get("backrefs").and_then(Value::as_list).unwrap_or_default() {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use foldhash::fast::RandomState;
 
 use crate::digest::Sha256;
+use crate::later::Later;
 use crate::value::Value;
 
 /// Which commit a bundle was made of.
@@ -24,7 +25,7 @@ pub struct Stamp {
 #[derive(Debug, PartialEq)]
 pub struct Document {
     /// The value.
-    pub value: Value,
+    pub value: Later,
     /// Digest of the JSON text.
     pub digest: Sha256,
 }
@@ -178,6 +179,15 @@ impl Pool {
         &self,
         digest: Sha256,
         make: impl FnOnce() -> Result<Value, E>,
+    ) -> Result<Arc<Document>, E> {
+        self.later(digest, || make().map(Later::from))
+    }
+
+    /// The same, of a value that may have to be read.
+    pub(crate) fn later<E>(
+        &self,
+        digest: Sha256,
+        make: impl FnOnce() -> Result<Later, E>,
     ) -> Result<Arc<Document>, E> {
         shared(&self.documents, digest, || Ok(Document { value: make()?, digest }))
     }

@@ -1,6 +1,7 @@
 //! The files of a data repo: in a directory, or in a Git revision without a checkout.
 
 mod directory;
+mod folders;
 mod revision;
 
 use std::borrow::Cow;
@@ -11,6 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use qontract_diagnostics::{Diagnostic, Sources, code};
 use rayon::prelude::*;
 
+use crate::packed::{Packer, Unpacker};
+
+pub use folders::Folders;
 pub use revision::{GitError, Revision, head_stamp};
 
 /// Most bytes of one file of a data repo.
@@ -123,6 +127,21 @@ impl Sight {
         None
     }
 
+    /// Packs it.
+    pub(crate) fn pack(self, packer: &mut Packer) {
+        let Self { place, size, times } = self;
+        for number in [place.0, place.1, size, times.0.cast_unsigned(), times.1.cast_unsigned()] {
+            packer.number(number);
+        }
+    }
+
+    /// One that was packed.
+    pub(crate) fn unpack(unpacker: &mut Unpacker<'_>) -> Option<Self> {
+        let mut number = || unpacker.number();
+        let (place, size) = ((number()?, number()?), number()?);
+        Some(Self { place, size, times: (number()?.cast_signed(), number()?.cast_signed()) })
+    }
+
     /// Whether a file that looked so when it was read after `begun` is the same as long as it looks so: if it was
     /// written shortly before, it can be written again and look the same.
     pub fn is_settled(&self, begun: SystemTime) -> bool {
@@ -174,6 +193,17 @@ pub struct Listing {
     pub findings: Vec<Diagnostic>,
     /// Whether one of the files is a link: it changes with another.
     pub has_links: bool,
+    /// Folders that need not be listed again, if that was to be remembered.
+    pub folders: Folders,
+}
+
+/// What is remembered of folders from listing to listing.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    /// Those that were listed before.
+    pub folders: &'a Folders,
+    /// A time before anything was looked at.
+    pub begun: SystemTime,
 }
 
 /// A part of the data repo that cannot be read at all.
@@ -230,9 +260,20 @@ impl Repo {
 
     /// The files of the folder `name`.
     pub fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
+        self.list_again(name, names, None)
+    }
+
+    /// The same, for who has listed it before.
+    pub fn list_again(
+        &self,
+        name: &str,
+        names: Names,
+        before: Option<Before<'_>>,
+    ) -> Result<Listing, RepoError> {
+        let wanted = directory::Wanted { names, before };
         let mut listing = match &self.tree {
-            Tree::Directory(root) => directory::list(&root.join(name), Some(root), name, names)?,
-            Tree::Places => directory::list(Path::new(name), None, name, names)?,
+            Tree::Directory(root) => directory::list(&root.join(name), Some(root), name, wanted)?,
+            Tree::Places => directory::list(Path::new(name), None, name, wanted)?,
             Tree::Revision(revision) => revision.list(name, names)?,
         };
         listing.files.par_sort_by(|a, b| a.path.cmp(&b.path));

@@ -125,7 +125,7 @@ impl Footprint {
             return old.is_some_and(known) || new.is_some_and(known);
         }
         let keys = old.and_then(Document::schema).and_then(|name| self.keys(name));
-        keys.is_some_and(|keys| keys.differ(old.map(|old| &old.value), new.map(|new| &new.value)))
+        keys.is_some_and(|keys| keys.differ(old.map(|old| &*old.value), new.map(|new| &*new.value)))
     }
 
     pub(crate) fn file(&mut self, schema: &str, keys: &Keys, way: (&str, &str)) {

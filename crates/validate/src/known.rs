@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use qontract_bundle::{Bundle, Datafile, Sha256};
+use qontract_bundle::packed::{Packer, Unpacker};
+use qontract_bundle::{Bundle, Datafile, Hasher, Sha256};
 
 use crate::Options;
 use crate::schema::Formats;
@@ -34,6 +35,8 @@ struct Links {
     fleeting: HashMap<Sha256, Unique, RandomState>,
     /// The paths of those files.
     wanted: HashSet<Box<str>, RandomState>,
+    /// What those files said, if another process found it out.
+    told: Option<Sha256>,
 }
 
 /// Hashes of the values in a datafile that must be the only ones.
@@ -58,10 +61,34 @@ pub(crate) struct Linked {
     pub lasts: bool,
 }
 
+/// In order: the same knowledge has the same bytes.
+fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.into_iter().collect();
+    all.sort_unstable();
+    all
+}
+
+/// What others may ask of a datafile besides that it is there: its schema and its identifier.
+fn kind(file: &Datafile) -> [Option<String>; 2] {
+    file.document.value.texts(["$schema", "__identifier"])
+}
+
 impl Links {
     fn forget_fleeting(&mut self) {
         self.fleeting.clear();
         self.wanted.clear();
+    }
+
+    /// What the files say that others want more of than that they are there.
+    fn wanted_in(&self, bundle: &Bundle) -> Sha256 {
+        let mut said = Hasher::default();
+        for path in sorted(&self.wanted) {
+            let digest = bundle.datafile(path).map(|document| document.digest);
+            said.update(path.as_bytes());
+            said.update(b"\0");
+            said.update(digest.as_ref().map_or(&[], |digest| digest.as_bytes().as_slice()));
+        }
+        said.finish()
     }
 }
 
@@ -71,7 +98,9 @@ impl Known {
         match self.changed(bundle, options) {
             Some(changed) if !changed.iter().any(|path| self.links.wanted.contains(*path)) => {}
             stays => {
-                self.links.forget_fleeting();
+                if self.links.told.take() != Some(self.links.wanted_in(bundle)) {
+                    self.links.forget_fleeting();
+                }
                 if stays.is_none() {
                     self.move_to(bundle, options);
                 }
@@ -90,8 +119,7 @@ impl Known {
             && bundle.schemas().iter().zip(last.schemas()).all(|files| is_same(&files));
         let files = bundle.datafiles().iter().zip(last.datafiles());
         let changed = files.filter(|files| stands && !is_same(files)).map(|(a, b)| {
-            let same = |key: &str| a.document.value.get(key) == b.document.value.get(key);
-            (same("$schema") && same("__identifier")).then_some(&*a.path)
+            (kind(a) == kind(b)).then_some(&*a.path)
         });
         stands.then(|| changed.collect()).flatten()
     }
@@ -111,14 +139,20 @@ impl Known {
         if self.ground != Some(ground) {
             *self = Self { ground: Some(ground), ..Self::default() };
         }
-        let files = bundle.datafiles().iter().flat_map(|file| {
-            let value = &file.document.value;
-            let text =
-                |key: &str| value.get(key).and_then(|value| value.as_str()).unwrap_or_default().as_bytes();
-            [file.path.as_bytes(), b"\0", text("$schema"), b"\0", text("__identifier"), b"\0"]
-        });
-        let resources = bundle.resources().iter().flat_map(|file| [file.path.as_bytes(), b"\0"]);
-        let ground = Sha256::of_parts(files.chain([b"\0".as_slice()]).chain(resources));
+        let mut ground = Hasher::default();
+        for file in bundle.datafiles() {
+            let [schema, identifier] = kind(file).map(Option::unwrap_or_default);
+            for text in [&*file.path, &*schema, &*identifier] {
+                ground.update(text.as_bytes());
+                ground.update(b"\0");
+            }
+        }
+        ground.update(b"\0");
+        for file in bundle.resources() {
+            ground.update(file.path.as_bytes());
+            ground.update(b"\0");
+        }
+        let ground = ground.finish();
         if self.links.ground != Some(ground) {
             self.links = Links { ground: Some(ground), ..Links::default() };
         }
@@ -166,58 +200,35 @@ impl Known {
 
     /// All of it, to be kept; `by` names the program, as another one may check otherwise.
     pub fn to_bytes(&self, by: &str) -> Vec<u8> {
-        let mut bytes = Sha256::of(by.as_bytes()).as_bytes().to_vec();
+        let mut packer = Packer::default();
         for ground in [self.ground, self.links.ground] {
-            bytes.extend_from_slice(ground.unwrap_or_else(|| Sha256::of(b"")).as_bytes());
+            packer.digest(ground.unwrap_or_else(|| Sha256::of(b"")));
         }
-        bytes.extend_from_slice(&(self.fit.len() as u64).to_le_bytes());
-        // In order: the same knowledge has the same bytes.
-        let mut fit: Vec<&Sha256> = self.fit.iter().collect();
-        fit.sort_unstable();
-        for digest in fit {
-            bytes.extend_from_slice(digest.as_bytes());
+        packer.list(sorted(&self.fit).into_iter(), |packer, digest| packer.digest(*digest));
+        for linked in [&self.links.right, &self.links.fleeting] {
+            packer.list(sorted(linked).into_iter(), |packer, (digest, unique)| {
+                packer.digest(*digest);
+                packer.list(unique.iter(), |packer, hash| packer.number(*hash));
+            });
         }
-        let mut linked: Vec<(&Sha256, &Unique)> = self.links.right.iter().collect();
-        linked.sort_unstable();
-        for (digest, unique) in linked {
-            bytes.extend_from_slice(digest.as_bytes());
-            bytes.extend_from_slice(&(unique.len() as u64).to_le_bytes());
-            bytes.extend(unique.iter().flat_map(|hash| hash.to_le_bytes()));
-        }
-        [Sha256::of(&bytes).as_bytes(), bytes.as_slice()].concat()
+        packer.list(sorted(&self.links.wanted).into_iter(), |packer, path| packer.text(path));
+        let told = self.last.as_ref().map(|(bundle, _)| self.links.wanted_in(bundle));
+        packer.option(told, Packer::digest);
+        packer.sealed(by)
     }
 
     /// What was kept by the same program, if it is whole.
     pub fn from_bytes(bytes: &[u8], by: &str) -> Option<Self> {
-        let (sum, mut rest) = bytes.split_first_chunk::<32>()?;
-        if Sha256::of(rest).as_bytes() != sum {
-            return None;
-        }
-        if digest(&mut rest)? != Sha256::of(by.as_bytes()) {
-            return None;
-        }
-        let (ground, of_links) = (digest(&mut rest)?, digest(&mut rest)?);
-        let fit = (0..number(&mut rest)?).map(|_| digest(&mut rest)).collect::<Option<_>>()?;
-        let mut links = Links { ground: Some(of_links), ..Links::default() };
-        while !rest.is_empty() {
-            let document = digest(&mut rest)?;
-            let unique = (0..number(&mut rest)?).map(|_| number(&mut rest)).collect::<Option<_>>()?;
-            links.right.insert(document, unique);
-        }
+        let mut kept = Unpacker::open(bytes, by)?;
+        let (ground, of_links) = (kept.digest()?, kept.digest()?);
+        let fit = kept.list(Unpacker::digest)?;
+        let mut linked = || kept.list(|kept| Some((kept.digest()?, kept.list(Unpacker::number)?)));
+        let (right, fleeting) = (linked()?, linked()?);
+        let wanted = kept.list(|kept| kept.text().map(Into::into))?;
+        let told = kept.option(Unpacker::digest)?;
+        let links = Links { ground: Some(of_links), right, fleeting, wanted, told };
         Some(Self { last: None, ground: Some(ground), fit, links })
     }
-}
-
-fn digest(rest: &mut &[u8]) -> Option<Sha256> {
-    let (digest, after) = rest.split_first_chunk::<32>()?;
-    *rest = after;
-    Some(Sha256::from_bytes(*digest))
-}
-
-fn number(rest: &mut &[u8]) -> Option<u64> {
-    let (number, after) = rest.split_first_chunk::<8>()?;
-    *rest = after;
-    Some(u64::from_le_bytes(*number))
 }
 
 #[cfg(test)]
@@ -241,6 +252,7 @@ mod tests {
         let again = Known::from_bytes(&bytes, "one").expect("whole");
         assert_eq!((again.ground, &again.fit), (known.ground, &known.fit));
         assert_eq!((again.links.ground, &again.links.right), (known.links.ground, &known.links.right));
+        assert_eq!(again.links.fleeting, known.links.fleeting);
         for end in [0, 31, 32, 64, bytes.len() - 32, bytes.len() - 1] {
             assert!(Known::from_bytes(&bytes[..end], "one").is_none(), "{end}");
         }

@@ -84,7 +84,7 @@ impl<'b> Context<'b> {
 
 /// The schemas of a bundle, to walk along.
 fn guide(bundle: &Bundle) -> Guide<'_, &Value> {
-    Guide::new(bundle.schemas().iter().map(|schema| (&*schema.path, &schema.document.value)))
+    Guide::new(bundle.schemas().iter().map(|schema| (&*schema.path, &*schema.document.value)))
 }
 
 /// Everything that is wrong with a bundle, in no particular order.

@@ -107,7 +107,7 @@ pub fn walk<'b>(
     visitor: &mut impl Visitor<'b, 'b, &'b Value, &'b Value>,
 ) {
     let schema = datafile.document.schema().filter(|schema| !schema.is_empty());
-    walk::walk(&datafile.document.value, schema, guide, types, visitor);
+    walk::walk(&*datafile.document.value, schema, guide, types, visitor);
 }
 
 impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {

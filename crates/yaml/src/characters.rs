@@ -33,8 +33,10 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
 fn is_unsuspicious(bytes: &[u8]) -> bool {
     let is_suspicious =
         |byte: u8| (byte < b' ' && byte != b'\n') || matches!(byte, 0x7f | 0xc2 | 0xe2 | 0xef);
-    // Without a way out in the middle of a chunk, many bytes are looked at in one go.
-    bytes.chunks(64).all(|chunk| !chunk.iter().fold(false, |any, byte| any | is_suspicious(*byte)))
+    // Chunks of one size without a way out in the middle: many bytes are looked at in one go.
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    let any = |chunk: &[u8; 64]| chunk.iter().fold(false, |any, byte| any | is_suspicious(*byte));
+    !chunks.iter().any(any) && !rest.iter().any(|byte| is_suspicious(*byte))
 }
 
 /// Whether all characters may stand in the middle of a line, line feeds and tabs aside: none controls, none marks

@@ -1,29 +1,31 @@
 //! What a build remembers, on disk: for the next process.
 //!
-//! A folder holds the last bundle and an index: how each file looked, and what the walk over it found. The rest is in
-//! the bundle itself. **Invariant:** what was not written whole, by this program and for this data repo, is as good as nothing.
+//! A folder holds the last bundle and an index: where each document is in it, how its file looked, and what the walk over it found. The
+//! rest is in the bundle itself, and most of it is not read but copied. **Invariant:** what was not written whole, by this program and for
+//! this data repo, is as good as nothing.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::prelude::*;
 
 use super::Patches;
-use super::datafiles::{Read, Said};
+use super::datafiles::{Identity, Read, Said};
 use super::facts::Facts;
 use super::memory::{Kept, Known, Memory, Recollection};
 use super::schemas::SchemaId;
 use crate::digest::Sha256;
-use crate::json::{Reader, write_python};
-use crate::load::load_from;
-use crate::model::{Bundle, Datafile, Pool, Resource};
-use crate::repo::Sight;
-use crate::value::{Map, Value};
+use crate::json::Reader;
+use crate::later::{Later, Text};
+use crate::load::{BATCH, Cutter, Part, Piece, read_resource};
+use crate::model::{Bundle, Datafile, Document, Places, Pool, Resource, Stamp};
+use crate::packed::{Packer, Unpacker};
+use crate::repo::{Folders, Sight};
 
 /// The names of the two files.
-const INDEX: &str = "index.json";
+const INDEX: &str = "index";
 const BUNDLE: &str = "bundle.json";
 
 impl Memory {
@@ -40,12 +42,10 @@ impl Memory {
             bundle.write_to(&mut out)?;
             out.flush()
         })?;
-        let mut index = Vec::new();
-        write_python(&self.index(by, ground, bundle), &mut index);
-        replace(folder, INDEX, |out| {
-            out.write_all(format!("{}\n", Sha256::of(&index)).as_bytes())?;
-            out.write_all(&index)
-        })
+        let Some(index) = self.index(&mut fs::File::open(folder.join(BUNDLE))?, ground, bundle) else {
+            return Err(io::Error::other("the bundle is not what was written"));
+        };
+        replace(folder, INDEX, |out| out.write_all(&index.sealed(by)))
     }
 
     /// What the same program has written down there, if it is whole; nothing is remembered otherwise.
@@ -55,66 +55,233 @@ impl Memory {
         Self::read_down(folder, by, pool).map_or(self, |restored| Self { clock, ..restored })
     }
 
+    /// The index of a bundle that is written in this file, if it is this one.
+    fn index(&self, file: &mut fs::File, ground: Sha256, bundle: &Bundle) -> Option<Packer> {
+        let used = Mutex::default();
+        let mut cutter = Cutter::new(file, BATCH, &used);
+        let mut index = Packer::default();
+        index.digest(ground);
+        index.digest(bundle.sha);
+        index.text(&bundle.stamp.commit);
+        index.text(&bundle.stamp.timestamp);
+        for folders in &self.known.folders {
+            folders.pack(&mut index);
+        }
+        index.list(bundle.datafiles.iter(), |packer, file| packer.text(&file.path));
+        let mut batches = Vec::new();
+        let mut places = [0; 3];
+        while let Some(batch) = cutter.next().ok()? {
+            let mut packer = Packer::default();
+            packer.count(cutter.given() - batch.text.len());
+            packer.count(batch.text.len());
+            packer.digest(Sha256::of(batch.text.as_bytes()));
+            packer.count(places[Part::Data as usize]);
+            for piece in batch.pieces {
+                let (part, path, place) = match piece {
+                    Piece::Document(part, path, place) => (Some(part), path, place),
+                    Piece::Other(key, place) if key == "graphql" => (None, key, place),
+                    Piece::Other(..) | Piece::Opened(_) => continue,
+                };
+                packer.number(part.map_or(GRAPHQL, |part| part as u64));
+                packer.count(place.start);
+                packer.count(place.end);
+                let at = part.map(|part| {
+                    let next = &mut places[part as usize];
+                    *next += 1;
+                    *next - 1
+                });
+                self.piece(bundle, part.zip(at), &path, &mut packer)?;
+            }
+            batches.push(packer);
+        }
+        (cutter.sha() == bundle.sha).then_some(())?;
+        index.list(batches.iter(), Packer::packed);
+        Some(index)
+    }
+
+    /// What is known of a document of a bundle: of the graph of types, or of the one at a place of a part.
+    fn piece(&self, bundle: &Bundle, at: Option<(Part, usize)>, path: &str, packer: &mut Packer) -> Option<()> {
+        match at {
+            None => packer.digest(bundle.graphql.digest),
+            Some((Part::Schemas, at)) => {
+                packer.digest(bundle.schemas.get(at)?.document.digest);
+                packer.text(path);
+            }
+            Some((Part::Resources, at)) => {
+                let resource = bundle.resources.get(at)?;
+                packer.digest(resource.digest);
+                packer.text(path);
+                let kept = self.known.resources.about(at, path).map(|(_, kept)| kept);
+                packer.option(kept, |packer, kept| packer.option(kept.sight, |packer, sight| sight.pack(packer)));
+            }
+            Some((Part::Data, at)) => {
+                let file = bundle.datafiles.get(at).filter(|file| *file.path == *path)?;
+                packer.digest(file.document.digest);
+                let kept = self.known.datafiles.about(at, path).map(|(_, kept)| kept);
+                let kept = kept.filter(|kept| kept.what.findings.is_empty());
+                let said = kept.and_then(|kept| Some((kept, kept.what.said.as_ref()?)));
+                packer.option(said.filter(|(_, said)| said.is_plain()), |packer, (kept, said)| {
+                    packer.option(kept.sight, |packer, sight| sight.pack(packer));
+                    facts(packer, said, bundle);
+                });
+            }
+        }
+        Some(())
+    }
+
     fn read_down(folder: &Path, by: &str, pool: &Pool) -> Option<Self> {
-        let (index, bundle) = rayon::join(
-            || read_index(&folder.join(INDEX), by),
-            || load_from(&mut fs::File::open(folder.join(BUNDLE)).ok()?, pool).ok(),
-        );
-        let (index, bundle) = (index?, bundle?);
-        let ground = Sha256::parse(index.get("ground")?.as_str()?)?;
-        let is_of_it = index.get("bundle")?.as_str()? == bundle.sha().to_string();
-        let datafiles = datafiles(&bundle, index.get("datafiles")?.as_list()?)?;
-        let resources = resources(&bundle, index.get("resources")?.as_list()?)?;
-        let saved = bundle.datafiles().len() + bundle.resources().len();
-        is_of_it.then(|| Self {
+        let index = fs::read(folder.join(INDEX)).ok()?;
+        let mut index = Unpacker::open(&index, by)?;
+        let (ground, sha) = (index.digest()?, index.digest()?);
+        let stamp = Stamp { commit: index.text()?.to_owned(), timestamp: index.text()?.to_owned() };
+        let folders = [Folders::unpack(&mut index)?, Folders::unpack(&mut index)?];
+        let paths: Vec<Arc<str>> = index.list(|index| index.text().map(Arc::from))?;
+        let batches: Vec<Unpacker<'_>> = index.list(Unpacker::packed)?;
+        let restoring = Restoring { file: &folder.join(BUNDLE), paths: &paths, pool };
+        let batches = batches.into_par_iter().map(|batch| restoring.batch(batch));
+        let batches = batches.collect::<Option<Vec<_>>>()?;
+        let mut all = Restored::default();
+        batches.into_iter().for_each(|batch| all.append(batch));
+        let Restored { datafiles, resources, schemas, graphql, known } = all;
+        let saved = datafiles.len() + resources.len();
+        let (graphql, places) = (graphql?, Places::default());
+        let last = Some(Bundle { sha, stamp, datafiles, graphql, resources, schemas, places });
+        let (datafiles, resources) = (Known::new(known.0), Known::new(known.1));
+        Some(Self {
             ground: Some(ground),
-            known: Recollection { datafiles, resources, last: Some(bundle), whole: None },
+            known: Recollection { datafiles, resources, folders, last, whole: None },
             saved: Some((ground, saved)),
             ..Self::default()
         })
     }
+}
 
-    fn index(&self, by: &str, ground: Sha256, bundle: &Bundle) -> Value {
-        let place = |path: &str| bundle.place(path).and_then(|place| i64::try_from(place).ok());
-        let datafile = |(at, file): (usize, &Datafile)| {
-            let (_, kept) = self.known.datafiles.about(at, &file.path)?;
-            let said =
-                kept.what.said.as_ref().filter(|said| kept.what.findings.is_empty() && said.is_plain())?;
-            let identified = file.document.value.get("__identifier").is_some();
-            let properties = said.identified.get().cloned().flatten().and_then(|(_, properties)| properties);
-            let Facts { backrefs, listed, patches } = &said.facts;
-            let listed = listed.iter().map(|path| place(path).map_or_else(|| Value::str(path), Value::Int));
-            let backrefs =
-                backrefs.iter().flat_map(|(path, jsonpath)| [Value::str(path), Value::str(jsonpath)]);
-            Some(list([
-                sight(kept.sight),
-                Value::Bool(identified),
-                ids(properties.as_ref()),
-                list(backrefs),
-                list(listed),
-                ids(&patches.properties),
-                ids(&patches.roots),
-            ]))
+/// How the graph of types is marked among the parts.
+const GRAPHQL: u64 = 3;
+
+/// What is known of the files of a part, by path.
+type Files<T> = Vec<(Arc<str>, Kept<T>)>;
+
+/// A part of a bundle, and what is known of its files.
+#[derive(Default)]
+struct Restored {
+    datafiles: Vec<Datafile>,
+    resources: Vec<Arc<Resource>>,
+    schemas: Vec<Datafile>,
+    graphql: Option<Arc<Document>>,
+    known: (Files<Read>, Files<Resource>),
+}
+
+/// What it takes to restore a part.
+struct Restoring<'a> {
+    file: &'a Path,
+    /// The paths of all datafiles.
+    paths: &'a [Arc<str>],
+    pool: &'a Pool,
+}
+
+impl Restoring<'_> {
+    fn batch(&self, mut index: Unpacker<'_>) -> Option<Restored> {
+        let mut restored = Restored::default();
+        let (start, length, digest) = (index.number()?, index.count()?, index.digest()?);
+        let mut paths = self.paths.get(index.count()?..)?.iter();
+        let mut file = fs::File::open(self.file).ok()?;
+        if file.metadata().ok()?.len() < start.checked_add(length as u64)? {
+            return None;
+        }
+        let mut text = vec![0; length];
+        file.seek(SeekFrom::Start(start)).ok()?;
+        file.read_exact(&mut text).ok()?;
+        if Sha256::of(&text) != digest {
+            return None;
+        }
+        let all = Arc::new(String::from_utf8(text).ok()?);
+        let mut reader = Reader::new("");
+        while !index.is_empty() {
+            let part = index.number()?;
+            let place = index.count()?..index.count()?;
+            let digest = index.digest()?;
+            let text = all.get(place.clone())?;
+            let document = || {
+                let text = Text { all: Arc::clone(&all), place: place.clone() };
+                self.pool.later(digest, || Ok::<_, ()>(Later::of(text))).ok()
+            };
+            const DATA: u64 = Part::Data as u64;
+            const RESOURCES: u64 = Part::Resources as u64;
+            const SCHEMAS: u64 = Part::Schemas as u64;
+            match part {
+                DATA => {
+                    let (path, document) = (Arc::clone(paths.next()?), document()?);
+                    if let Some(kept) = index.option(|index| self.datafile(index, &document))? {
+                        restored.known.0.push((Arc::clone(&path), kept));
+                    }
+                    restored.datafiles.push(Datafile { path, document });
+                }
+                RESOURCES => {
+                    let path = index.text()?;
+                    let mut read = || read_resource(path, reader.again(text).ok()?.as_map()?, digest);
+                    let what = self.pool.resource(digest, || read().ok_or(())).ok()?;
+                    if let Some(sight) = index.option(|index| index.option(Sight::unpack))? {
+                        let sum = Sha256::parse(&what.sha256sum)?;
+                        let kept = Kept { sight, sum, what: Arc::clone(&what) };
+                        restored.known.1.push((Arc::from(path), kept));
+                    }
+                    restored.resources.push(what);
+                }
+                SCHEMAS => {
+                    restored.schemas.push(Datafile { path: Arc::from(index.text()?), document: document()? });
+                }
+                GRAPHQL => restored.graphql = Some(document()?),
+                _ => return None,
+            }
+        }
+        Some(restored)
+    }
+
+    /// What is known of a datafile.
+    fn datafile(&self, index: &mut Unpacker<'_>, document: &Arc<Document>) -> Option<Kept<Read>> {
+        let id = |index: &mut Unpacker<'_>| {
+            let mut number = || u32::try_from(index.number()?).ok();
+            Some(SchemaId::from([number()?, number()?]))
         };
-        let datafiles = bundle.datafiles().iter().enumerate();
-        let datafiles = datafiles.map(|file| datafile(file).unwrap_or(Value::Null));
-        let resource = |(at, file): (usize, &Arc<Resource>)| {
-            self.known.resources.about(at, &file.path).map(|(_, kept)| sight(kept.sight))
+        let listed = |index: &mut Unpacker<'_>| match index.option(Unpacker::count)? {
+            Some(place) => self.paths.get(place).map(Arc::clone),
+            None => index.text().map(Arc::from),
         };
-        let resources = bundle.resources().iter().enumerate();
-        let resources = resources.map(|file| resource(file).unwrap_or(Value::Null));
-        Value::Map(Map::new(vec![
-            ("by", Value::str(by)),
-            ("ground", Value::str(&ground.to_string())),
-            ("bundle", Value::str(&bundle.sha().to_string())),
-            ("datafiles", list(datafiles)),
-            ("resources", list(resources)),
-        ]))
+        let sight = index.option(Sight::unpack)?;
+        let identity = index.option(|index| index.option(|index| index.option(id)))?;
+        let text = |index: &mut Unpacker<'_>| index.text().map(str::to_owned);
+        let facts = Facts {
+            backrefs: index.list(|index| Some((text(index)?, text(index)?)))?,
+            listed: index.list(listed)?,
+            patches: Patches { properties: index.list(id)?, roots: index.list(id)? },
+        };
+        let [sum, schema, identifier] = document.value.texts(["$file_sha256sum", "$schema", "__identifier"]);
+        let (sum, schema) = (Sha256::parse(&sum?)?, schema.filter(|schema| !schema.is_empty()));
+        let documents = <[OnceLock<_>; 2]>::default();
+        let _ = documents[usize::from(identifier.is_some())].set(Arc::clone(document));
+        let identity = match (identity, identifier) {
+            (Some(Some(properties)), Some(identifier)) => {
+                OnceLock::from(Some(Identity { identifier: identifier.into(), properties }))
+            }
+            (Some(None), None) => OnceLock::from(None),
+            // It was not asked for, or does not stand in a list any more.
+            _ => OnceLock::new(),
+        };
+        let said = Said { value: None, schema, facts, identity, documents };
+        Some(Kept { sight, sum, what: Arc::new(Read { said: Some(said), findings: Vec::new() }) })
     }
 }
 
-fn list(values: impl IntoIterator<Item = Value>) -> Value {
-    Value::List(values.into_iter().collect())
+impl Restored {
+    fn append(&mut self, mut other: Self) {
+        self.datafiles.append(&mut other.datafiles);
+        self.resources.append(&mut other.resources);
+        self.schemas.append(&mut other.schemas);
+        self.graphql = self.graphql.take().or(other.graphql);
+        self.known.0.append(&mut other.known.0);
+        self.known.1.append(&mut other.known.1);
+    }
 }
 
 /// Writes a file whole, or not at all. Nobody waits until it is on the disk: what is not whole is as good as nothing.
@@ -129,106 +296,29 @@ fn replace(
     Ok(())
 }
 
-fn sight(sight: Option<Sight>) -> Value {
-    let Some(Sight { place, size, times }) = sight else { return Value::Bool(false) };
-    let numbers = [place.0.cast_signed(), place.1.cast_signed(), size.cast_signed(), times.0, times.1];
-    list(numbers.map(Value::Int))
-}
-
-/// How a file looked, if that tells anything.
-fn read_sight(value: &Value) -> Option<Sight> {
-    let [Value::Int(device), Value::Int(number), Value::Int(size), Value::Int(written), Value::Int(changed)] =
-        value.as_list()?
-    else {
-        return None;
-    };
-    Some(Sight {
-        place: (device.cast_unsigned(), number.cast_unsigned()),
-        size: size.cast_unsigned(),
-        times: (*written, *changed),
-    })
-}
-
-fn ids<'a>(ids: impl IntoIterator<Item = &'a SchemaId>) -> Value {
-    list(ids.into_iter().flat_map(|id| id.numbers().map(|number| Value::Int(number.into()))))
-}
-
-fn read_ids(value: &Value) -> Option<Vec<SchemaId>> {
-    let number = |value: &Value| match value {
-        Value::Int(number) => u32::try_from(*number).ok(),
-        _ => None,
-    };
-    let pairs = value.as_list()?.chunks(2);
-    pairs.map(|pair| Some(SchemaId::from([number(&pair[0])?, number(pair.get(1)?)?]))).collect()
-}
-
-/// The index, if it is whole and by the same program.
-fn read_index(file: &Path, by: &str) -> Option<Value> {
-    let text = fs::read_to_string(file).ok()?;
-    let (sum, index) = text.split_once('\n')?;
-    if Sha256::of(index.as_bytes()).to_string() != sum {
-        return None;
-    }
-    let index = Reader::new(index).whole().ok()?;
-    (index.get("by")?.as_str()? == by).then_some(index)
-}
-
-fn datafiles(bundle: &Bundle, entries: &[Value]) -> Option<Known<Read>> {
-    if entries.len() != bundle.datafiles().len() {
-        return None;
-    }
-    let known = bundle.datafiles().par_iter().zip(entries).filter(|(_, entry)| **entry != Value::Null);
-    let known = known.map(|(file, entry)| Some((Arc::clone(&file.path), datafile(bundle, file, entry)?)));
-    known.collect::<Option<Vec<_>>>().map(Known::new)
-}
-
-fn datafile(bundle: &Bundle, file: &Datafile, entry: &Value) -> Option<Kept<Read>> {
-    let [looked, identified, properties, backrefs, listed, patches, roots] = entry.as_list()? else {
-        return None;
-    };
-    let value = &file.document.value;
-    let sum = Sha256::parse(value.get("$file_sha256sum")?.as_str()?)?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let backrefs = backrefs.as_list()?.chunks(2);
-    let backrefs = backrefs.map(|pair| Some((text(&pair[0])?, text(pair.get(1)?)?)));
-    let listed = listed.as_list()?.iter().map(|one| match one {
-        Value::Int(place) => Some((*bundle.datafiles().get(usize::try_from(*place).ok()?)?.path).into()),
-        other => other.as_str().map(Into::into),
-    });
-    let facts = Facts {
-        backrefs: backrefs.collect::<Option<_>>()?,
-        listed: listed.collect::<Option<_>>()?,
-        patches: Patches {
-            properties: read_ids(patches)?.into_iter().collect(),
-            roots: read_ids(roots)?.into_iter().collect(),
-        },
-    };
-    let schema = file.document.schema().filter(|schema| !schema.is_empty()).map(str::to_owned);
-    let document = OnceLock::from(Arc::clone(&file.document));
-    let said = if identified.is_true() {
-        let properties = read_ids(properties)?.pop();
-        let plain = Value::Map(value.as_map()?.without("__identifier"));
-        let identified = OnceLock::from(Some((value.clone(), properties)));
-        Said { value: plain, schema, facts, identified, documents: [OnceLock::new(), document] }
-    } else {
-        let documents = [document, OnceLock::new()];
-        Said { value: value.clone(), schema, facts, identified: OnceLock::new(), documents }
-    };
-    let what = Arc::new(Read { said: Some(said), findings: Vec::new() });
-    Some(Kept { sight: read_sight(looked), sum, what })
-}
-
-fn resources(bundle: &Bundle, entries: &[Value]) -> Option<Known<Resource>> {
-    if entries.len() != bundle.resources().len() {
-        return None;
-    }
-    let mut known = Vec::with_capacity(entries.len());
-    for (resource, entry) in bundle.resources().iter().zip(entries) {
-        if *entry == Value::Null {
-            continue;
+/// Packs what the walk over a datafile found, and what its identifier depends on.
+fn facts(packer: &mut Packer, said: &Said, bundle: &Bundle) {
+    let Facts { backrefs, listed, patches: Patches { properties, roots } } = &said.facts;
+    let id = |packer: &mut Packer, id: &SchemaId| {
+        for number in id.numbers() {
+            packer.number(number.into());
         }
-        let (sight, sum) = (read_sight(entry), Sha256::parse(&resource.sha256sum)?);
-        known.push((Arc::from(&*resource.path), Kept { sight, sum, what: Arc::clone(resource) }));
+    };
+    packer.option(said.identity.get(), |packer, identity| {
+        packer.option(identity.as_ref(), |packer, identity| packer.option(identity.properties.as_ref(), id));
+    });
+    packer.list(backrefs.iter(), |packer, (path, jsonpath)| {
+        packer.text(path);
+        packer.text(jsonpath);
+    });
+    packer.list(listed.iter(), |packer, path| match bundle.place(path) {
+        Some(place) => packer.option(Some(place), Packer::count),
+        None => {
+            packer.option(None, Packer::count);
+            packer.text(path);
+        }
+    });
+    for ids in [properties, roots] {
+        packer.list(ids.iter(), id);
     }
-    Some(Known::new(known))
 }

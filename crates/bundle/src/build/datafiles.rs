@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::Patches;
 use super::convert::Converter;
-use super::encode::Named;
+use super::encode::{Content, Named};
 use super::facts::{self, Facts};
 use super::memory::{self, Found, Kept, Known, News, Unread};
 use super::schemas::{Schema, SchemaId, Schemas};
@@ -43,13 +43,22 @@ pub struct Read {
 /// What a datafile with content says.
 #[derive(Debug)]
 pub(super) struct Said {
-    pub value: Value,
+    /// Its value; that of a document below, if it is missing.
+    pub value: Option<Value>,
     pub schema: Option<String>,
     pub facts: Facts,
-    /// The value with its identifier, if it has one, and the `properties` of its schema.
-    pub identified: OnceLock<Option<(Value, Option<SchemaId>)>>,
+    /// How it is called where it stands in lists, if it can be.
+    pub identity: OnceLock<Option<Identity>>,
     /// What became of it in a bundle: without and with its identifier.
     pub documents: [OnceLock<Arc<Document>>; 2],
+}
+
+/// The identifier of a datafile.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub identifier: Box<str>,
+    /// The `properties` of its schema.
+    pub properties: Option<SchemaId>,
 }
 
 /// What all datafiles say.
@@ -106,7 +115,7 @@ impl Read {
 impl Said {
     /// Whether it says nothing that only bundling says.
     pub fn is_plain(&self) -> bool {
-        self.value.get("__identifier").is_none()
+        self.value.as_ref().is_none_or(|value| value.get("__identifier").is_none())
     }
 
     fn of(
@@ -133,19 +142,45 @@ impl Said {
         findings.extend(found.into_iter().map(|finding| finding.in_file(&file.name)));
         facts.shrink();
         let schema = schema.map(str::to_owned);
-        Some(Self { value, schema, facts, identified: OnceLock::new(), documents: Default::default() })
+        let value = Some(value);
+        Some(Self { value, schema, facts, identity: OnceLock::new(), documents: Default::default() })
     }
 
-    /// The value with its identifier, and where that is described.
-    pub fn identified(&self, schemas: &Schemas, types: &Types) -> Option<&(Value, Option<SchemaId>)> {
+    /// Its value, without an identifier.
+    fn value(&self) -> Value {
+        if let Some(value) = &self.value {
+            return value.clone();
+        }
+        let document = self.documents.iter().find_map(OnceLock::get);
+        let map = document.and_then(|document| document.value.as_map());
+        map.map_or(Value::Null, |map| Value::Map(map.without("__identifier")))
+    }
+
+    /// How it is called where it stands in lists.
+    pub fn identity(&self, schemas: &Schemas, types: &Types) -> Option<&Identity> {
         let identify = || {
-            let identifier = file_identifier(&self.value, schemas, types)?;
-            let Value::Map(map) = &self.value else { return None };
-            let schema = map.get("$schema").and_then(Value::as_str).and_then(|schema| schemas.get(schema));
+            let value = self.value();
+            let identifier = file_identifier(&value, schemas, types)?.into();
+            let schema = value.get("$schema").and_then(Value::as_str).and_then(|schema| schemas.get(schema));
             let properties = schema.and_then(|schema| schema.get("properties")).map(Schema::id);
-            Some((Value::Map(map.with("__identifier", Value::str(&identifier))), properties))
+            Some(Identity { identifier, properties })
         };
-        self.identified.get_or_init(identify).as_ref()
+        self.identity.get_or_init(identify).as_ref()
+    }
+
+    /// What becomes a document: with its identifier, if it has one there.
+    pub fn content(&self, identity: Option<&Identity>) -> Content<'_> {
+        let made = &self.documents[usize::from(identity.is_some())];
+        if let Some(document) = made.get() {
+            return Content::Made(document);
+        }
+        let value = match (identity, self.value()) {
+            (Some(Identity { identifier, .. }), Value::Map(map)) => {
+                Value::Map(map.with("__identifier", Value::str(identifier)))
+            }
+            (_, value) => value,
+        };
+        Content::New(value, Some(made))
     }
 }
 
@@ -168,14 +203,9 @@ impl Data {
             .par_iter()
             .filter_map(|(path, kept)| {
                 let said = kept.what.said.as_ref()?;
-                let [plain, with_identifier] = &said.documents;
-                let identified = listed.contains(&**path).then(|| said.identified(schemas, types)).flatten();
-                Some(match identified {
-                    None => (Named { path, value: said.value.clone(), made: Some(plain) }, None),
-                    Some((value, properties)) => {
-                        (Named { path, value: value.clone(), made: Some(with_identifier) }, *properties)
-                    }
-                })
+                let identity = listed.contains(&**path).then(|| said.identity(schemas, types)).flatten();
+                let properties = identity.and_then(|identity| identity.properties);
+                Some((Named { path, content: said.content(identity) }, properties))
             })
             .collect();
         let mut patches = Patches::default();

@@ -21,9 +21,15 @@ const CHUNKS: usize = 16;
 /// A document and its path.
 pub struct Named<'a> {
     pub path: &'a Arc<str>,
-    pub value: Value,
-    /// Where the document is kept that is made of it.
-    pub made: Option<&'a OnceLock<Arc<Document>>>,
+    pub content: Content<'a>,
+}
+
+/// What becomes a document.
+pub enum Content<'a> {
+    /// One that was made before.
+    Made(&'a Arc<Document>),
+    /// A value, and where the document is kept that is made of it.
+    New(Value, Option<&'a OnceLock<Arc<Document>>>),
 }
 
 /// Everything a bundle holds, before it is encoded.
@@ -74,7 +80,7 @@ pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bund
     let mut out = |text: &[u8], _: Option<usize>| out(text, None);
     out(BEHIND_RESOURCES, None);
     let schemas: Vec<Named<'_>> =
-        schemas.iter().map(|(path, value)| Named { path, value: value.clone(), made: None }).collect();
+        schemas.iter().map(|(path, value)| Named { path, content: Content::New(value.clone(), None) }).collect();
     let schemas = documents(schemas, pool, &mut out);
     out(CLOSING, None);
     if let Some((_, whole)) = draft {
@@ -100,8 +106,14 @@ pub fn resource(raw: RawText<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Resour
 }
 
 /// Names a document; its text is written behind the others.
-pub fn document(named: Named<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Document> {
-    let Named { value, made, .. } = named;
+pub fn document(content: Content<'_>, pool: &Pool, text: &mut Vec<u8>) -> Arc<Document> {
+    let (value, made) = match content {
+        Content::Made(document) => {
+            document.value.write(text);
+            return Arc::clone(document);
+        }
+        Content::New(value, made) => (value, made),
+    };
     let start = text.len();
     write_python(&value, text);
     let make = || infallible(pool.document(Sha256::of(&text[start..]), || Ok(value.clone())));
@@ -168,7 +180,7 @@ impl Bundle {
     fn write_from(&self, start: usize, out: &mut Out<'_>) {
         let document = |index, datafile: &Datafile, text: &mut Vec<u8>| {
             key(index, &datafile.path, text);
-            write_python(&datafile.document.value, text);
+            datafile.document.value.write(text);
         };
         let datafiles = self.datafiles.len();
         if start == 0 {
@@ -177,7 +189,7 @@ impl Bundle {
         if start <= datafiles {
             in_order(self.datafiles[start..].iter().collect(), (start, 0), out, document);
             let mut graphql = Vec::new();
-            write_python(&self.graphql.value, &mut graphql);
+            self.graphql.value.write(&mut graphql);
             out(&middle(&self.stamp, &graphql), None);
         }
         let start = start.saturating_sub(datafiles);
@@ -201,10 +213,9 @@ fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
 }
 
 fn documents(documents: Vec<Named<'_>>, pool: &Pool, out: &mut Out<'_>) -> Vec<Datafile> {
-    in_order(documents, (0, 0), out, |index, named, text| {
-        let path = Arc::clone(named.path);
-        key(index, &path, text);
-        Datafile { path, document: document(named, pool, text) }
+    in_order(documents, (0, 0), out, |index, Named { path, content }, text| {
+        key(index, path, text);
+        Datafile { path: Arc::clone(path), document: document(content, pool, text) }
     })
 }
 

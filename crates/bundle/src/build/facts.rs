@@ -2,6 +2,7 @@
 //! the items of its lists are identified.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use qontract_yaml::Node;
 
@@ -20,7 +21,7 @@ pub struct Facts {
     /// Resources that the file names, with the place.
     pub backrefs: Vec<(String, String)>,
     /// Datafiles that stand in lists of the file.
-    pub listed: Vec<Box<str>>,
+    pub listed: Vec<Arc<str>>,
     /// Schemas of the list items that got one.
     pub patches: Patches,
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::datafiles::{self, Read, Said, Ways};
-use super::encode::{self, Named};
+use super::datafiles::{self, Identity, Read, Said, Ways};
+use super::encode;
 use super::memory::{self, Found, Kept, Known, Memory, Recollection, Whole};
 use super::resources;
 use crate::model::{Bundle, Document, Pool, Resource, Stamp};
@@ -29,7 +29,7 @@ pub fn build(
     told: &BTreeSet<PathBuf>,
 ) -> Option<Bundle> {
     let begun = memory.now();
-    let Recollection { datafiles, resources, last, whole } = &mut memory.known;
+    let Recollection { datafiles, resources, last, whole, .. } = &mut memory.known;
     let (whole, last) = (whole.as_mut()?, last.as_mut().filter(|last| last.stamp == *stamp)?);
     let few = Few { repo, datafiles, resources, whole };
     let (data, raw) = few.places(told)?;
@@ -162,28 +162,23 @@ impl<'a> Few<'a> {
         let mut documents = BTreeMap::new();
         for path in asked {
             let Ok(place) = self.datafiles.place(path) else { continue };
-            let (known_path, known) = &self.datafiles.files()[place];
+            let known = &self.datafiles.files()[place].1;
             let (was, is) = match changed.get(&place) {
                 Some(change) => *change,
                 None => known.what.said.as_ref().map(|said| (said, said))?,
             };
-            let identified = |said: &'a Said, own: &Paths<'_>| {
+            let identity = |said: &'a Said, own: &Paths<'_>| {
                 let is_listed = listed.contains(path) || own.contains(path);
-                is_listed.then(|| said.identified(&ground.schemas, &ground.types)).flatten()
+                is_listed.then(|| said.identity(&ground.schemas, &ground.types)).flatten()
             };
-            let (had, has) = (identified(was, &before), identified(is, &after));
-            let properties = |one: Option<&(_, Option<_>)>| one.and_then(|(_, properties)| *properties);
+            let (had, has) = (identity(was, &before), identity(is, &after));
+            let properties = |one: Option<&Identity>| one.and_then(|identity| identity.properties);
             let is_patched = properties(has).is_none_or(|place| patches.properties.contains(&place));
             if !is_patched || properties(had).is_some() && properties(had) != properties(has) {
                 return None;
             }
             if changed.contains_key(&place) || had.is_some() != has.is_some() {
-                let (value, made) = match has {
-                    None => (&is.value, &is.documents[0]),
-                    Some((value, _)) => (value, &is.documents[1]),
-                };
-                let named = Named { path: known_path, value: value.clone(), made: Some(made) };
-                documents.insert(place, encode::document(named, pool, &mut Vec::new()));
+                documents.insert(place, encode::document(is.content(has), pool, &mut Vec::new()));
             }
         }
         Some(documents)

@@ -13,7 +13,7 @@ use super::encode::Mark;
 use super::{Ground, Patches};
 use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
-use crate::repo::{Bytes, File, Sight};
+use crate::repo::{Bytes, File, Folders, Sight};
 
 /// Fewer files are read as fast as what is known of them.
 const FEW: usize = 2_000;
@@ -44,6 +44,8 @@ pub(super) struct Recollection {
     pub datafiles: Known<Read>,
     /// Of resources, by path.
     pub resources: Known<Resource>,
+    /// Of the folders of datafiles, and of those of resources.
+    pub folders: [Folders; 2],
     /// Of all of them.
     pub last: Option<Bundle>,
     /// What else it is made of, if nothing was found and each file is there under one name.

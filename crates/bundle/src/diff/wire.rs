@@ -40,7 +40,7 @@ impl DatafileChange {
         }
         // The path is part of a datafile as clients know it, after everything else.
         let path = Value::str(&self.path);
-        let document = |json: &mut JavaScript<'_>, document: &Document| match &document.value {
+        let document = |json: &mut JavaScript<'_>, document: &Document| match &*document.value {
             Value::Map(map) => json.map(map, &[("path", &path)]),
             other => json.value(other),
         };

@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next key of an object, and the colon behind it.
-    fn key(&mut self) -> Result<Cow<'a, str>> {
+    pub(crate) fn key(&mut self) -> Result<Cow<'a, str>> {
         let key = self.string()?;
         self.expect(b':', "expected `:`")?;
         Ok(key)

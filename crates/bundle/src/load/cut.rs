@@ -93,6 +93,11 @@ impl<'r> Cutter<'r> {
         self.has_ended
     }
 
+    /// How many bytes were given away.
+    pub fn given(&self) -> usize {
+        self.given
+    }
+
     /// The digest of all that has come.
     pub fn sha(self) -> Sha256 {
         self.hasher.finish()

@@ -2,25 +2,31 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
+use super::folders::{Folder, Folders};
 use super::{
-    Content, File, Listing, Names, RepoError, has_hidden_part, is_hidden, link_broken, link_outside,
-    unreadable,
+    Before, Content, File, Listing, Names, RepoError, Sight, has_hidden_part, is_hidden, link_broken,
+    link_outside, unreadable,
 };
 
 /// The files below `folder`, which people call `name`. Links may lead anywhere within `root`, or within the folder
 /// itself if it belongs to no data repo.
-pub fn list(folder: &Path, root: Option<&Path>, name: &str, names: Names) -> Result<Listing, RepoError> {
+pub fn list(folder: &Path, root: Option<&Path>, name: &str, wanted: Wanted<'_>) -> Result<Listing, RepoError> {
     let boundary = boundary(folder, root, name).unwrap_or_else(|| folder.to_owned());
     let boundary = boundary.canonicalize().map_err(|_| RepoError::Missing { name: name.to_owned() })?;
     let refused = |finding| Ok(Listing { findings: vec![finding], ..Listing::default() });
     match resolve(folder, name, &boundary) {
         Resolved::Missing => Err(RepoError::Missing { name: name.to_owned() }),
         Resolved::Refused(finding) => refused(finding),
-        Resolved::Real(real) if real.is_dir() => Walk { boundary: &boundary, names }.folder(&real, name, ""),
+        Resolved::Real(real) if real.is_dir() => {
+            let place = Place { folder: real, name: name.to_owned(), path: String::new() };
+            let Found { listing, folders } = Walk { boundary: &boundary, wanted }.folder(&place)?;
+            Ok(Listing { folders: Folders::new(folders), ..listing })
+        }
         Resolved::Real(_) => refused(unreadable(name, "it is not a folder")),
     }
 }
@@ -74,51 +80,119 @@ fn resolve(path: &Path, name: &str, boundary: &Path) -> Resolved {
     }
 }
 
+/// What is asked of a folder.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub names: Names,
+    /// What is remembered, if that is to be.
+    pub before: Option<Before<'a>>,
+}
+
 /// Looks through folders, many at a time.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     boundary: &'a Path,
-    names: Names,
+    wanted: Wanted<'a>,
+}
+
+/// What was found below a folder.
+#[derive(Default)]
+struct Found {
+    listing: Listing,
+    /// Folders that can be remembered.
+    folders: Vec<(Arc<str>, Folder)>,
+}
+
+/// A folder: where it is, how people call it, and how the bundle does.
+struct Place {
+    folder: PathBuf,
+    name: String,
+    path: String,
+}
+
+impl Place {
+    fn folder(&self, entry: &str) -> Self {
+        let Self { folder, name, path } = self;
+        Self { folder: folder.join(entry), name: format!("{name}/{entry}"), path: format!("{path}/{entry}") }
+    }
+
+    fn file(&self, entry: &str) -> File {
+        let Self { folder, name, path } = self.folder(entry);
+        File { path, name, content: Content::OnDisk(folder) }
+    }
 }
 
 impl Walk<'_> {
-    /// Lists `folder`; `name` is how people call it, `path` how the bundle does.
-    fn folder(self, folder: &Path, name: &str, path: &str) -> Result<Listing, RepoError> {
-        let list = |source| RepoError::List { name: name.to_owned(), source };
-        let mut listing = Listing::default();
+    /// Lists a folder and all that are in it.
+    fn folder(self, place: &Place) -> Result<Found, RepoError> {
+        let mut found = Found::default();
+        // Before it is listed: what comes or goes later makes it look different.
+        let sight = self.wanted.before.and_then(|_| Sight::of(&fs::symlink_metadata(&place.folder).ok()?));
+        let known = sight.and_then(|sight| self.wanted.before?.folders.find(&place.path, sight));
+        let folders = if let Some((path, known)) = known {
+            let mut folders = Vec::new();
+            for entry in known.entries.split_terminator('\0') {
+                match entry.strip_suffix('/') {
+                    Some(entry) => folders.push(place.folder(entry)),
+                    None => found.listing.files.push(place.file(entry)),
+                }
+            }
+            found.folders.push((path, known));
+            folders
+        } else {
+            self.read(place, sight, &mut found)?
+        };
+        let folders = folders.par_iter().map(|folder| self.folder(folder));
+        for mut inner in folders.collect::<Result<Vec<_>, _>>()? {
+            found.listing.files.append(&mut inner.listing.files);
+            found.listing.findings.append(&mut inner.listing.findings);
+            found.listing.has_links |= inner.listing.has_links;
+            found.folders.append(&mut inner.folders);
+        }
+        Ok(found)
+    }
+
+    /// Reads what is in a folder, and returns the folders in it; `sight` is how it looked before.
+    fn read(self, place: &Place, sight: Option<Sight>, found: &mut Found) -> Result<Vec<Place>, RepoError> {
+        let list = |source| RepoError::List { name: place.name.clone(), source };
+        let Found { listing, folders: remembered } = found;
+        let settled =
+            |sight: &Sight| self.wanted.before.is_some_and(|before| sight.is_settled(before.begun));
+        let mut entries = sight.filter(settled).map(|sight| (sight, String::new()));
         let mut folders = Vec::new();
-        for entry in fs::read_dir(folder).map_err(list)? {
+        for entry in fs::read_dir(&place.folder).map_err(list)? {
             let entry = entry.map_err(list)?;
             let file_name = entry.file_name();
             let kind = entry.file_type().map_err(list)?;
             let Some(file_name) = file_name.to_str() else {
-                let shown = format!("{name}/{}", file_name.to_string_lossy());
-                if kind.is_dir() || self.names.wants(&shown) {
+                let shown = format!("{}/{}", place.name, file_name.to_string_lossy());
+                if kind.is_dir() || self.wanted.names.wants(&shown) {
                     listing.findings.push(unreadable(&shown, "its name is not UTF-8"));
+                    entries = None;
                 }
                 continue;
             };
-            if is_hidden(file_name) {
+            if is_hidden(file_name) || !kind.is_dir() && !self.wanted.names.wants(file_name) {
                 continue;
             }
-            let below = |folder: &str| format!("{folder}/{file_name}");
             if kind.is_dir() {
-                folders.push((entry.path(), below(name), below(path)));
-            } else if !self.names.wants(file_name) {
+                folders.push(place.folder(file_name));
             } else if kind.is_file() {
-                let (path, name) = (below(path), below(name));
-                listing.files.push(File { path, name, content: Content::OnDisk(entry.path()) });
+                listing.files.push(place.file(file_name));
             } else {
-                self.odd(&entry.path(), below(name), below(path), &mut listing);
+                let File { path, name, .. } = place.file(file_name);
+                self.odd(&entry.path(), name, path, listing);
+                entries = None;
+            }
+            if let Some((_, entries)) = &mut entries {
+                entries.push_str(file_name);
+                entries.push_str(if kind.is_dir() { "/\0" } else { "\0" });
             }
         }
-        let folders = folders.par_iter().map(|(folder, name, path)| self.folder(folder, name, path));
-        for mut inner in folders.collect::<Result<Vec<_>, _>>()? {
-            listing.files.append(&mut inner.files);
-            listing.findings.append(&mut inner.findings);
-            listing.has_links |= inner.has_links;
-        }
-        Ok(listing)
+        remembered.extend(entries.map(|(sight, entries)| {
+            (Arc::from(place.path.as_str()), Folder { sight, entries: entries.into() })
+        }));
+        Ok(folders)
     }
 
     /// A link, or something that is neither file nor folder.

@@ -41,7 +41,7 @@ fn one(
             None => finding,
         });
     };
-    let mut places = vec![(schema.to_string(), &document.value)];
+    let mut places = vec![(schema.to_string(), &*document.value)];
     for step in sub_attr.split('.') {
         let next: Vec<_> = places.iter().flat_map(|(path, at)| step_to(cx, path, at, step, 0)).collect();
         if next.is_empty() {

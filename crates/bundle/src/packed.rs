@@ -1,0 +1,163 @@
+//! Numbers, digests and texts as bytes, one after the other: for what only this program reads again.
+
+use crate::digest::Sha256;
+
+/// Puts things one after the other.
+#[derive(Default)]
+pub struct Packer {
+    bytes: Vec<u8>,
+}
+
+impl Packer {
+    /// A number.
+    pub fn number(&mut self, number: u64) {
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// A count, or a place.
+    pub fn count(&mut self, count: usize) {
+        self.number(count as u64);
+    }
+
+    /// A digest.
+    pub fn digest(&mut self, digest: Sha256) {
+        self.bytes.extend_from_slice(digest.as_bytes());
+    }
+
+    /// A text.
+    pub fn text(&mut self, text: &str) {
+        self.count(text.len());
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// Something that may be missing.
+    pub fn option<T>(&mut self, one: Option<T>, pack: impl FnOnce(&mut Self, T)) {
+        self.bytes.push(u8::from(one.is_some()));
+        if let Some(one) = one {
+            pack(self, one);
+        }
+    }
+
+    /// Things of one kind.
+    pub fn list<T>(&mut self, all: impl ExactSizeIterator<Item = T>, mut pack: impl FnMut(&mut Self, T)) {
+        self.count(all.len());
+        all.for_each(|one| pack(self, one));
+    }
+
+    /// What others have packed.
+    pub fn packed(&mut self, other: &Packer) {
+        self.count(other.bytes.len());
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
+    /// All of it, to be kept; `by` names the program, as another one may pack otherwise.
+    pub fn sealed(self, by: &str) -> Vec<u8> {
+        let by = Sha256::of(by.as_bytes());
+        let sum = Sha256::of_parts([by.as_bytes(), &*self.bytes]);
+        [sum.as_bytes(), by.as_bytes(), &*self.bytes].concat()
+    }
+}
+
+/// Takes things out in the order they were put in.
+#[derive(Clone, Copy)]
+pub struct Unpacker<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Unpacker<'a> {
+    /// What the same program has sealed, if it is whole.
+    pub fn open(bytes: &'a [u8], by: &str) -> Option<Self> {
+        let (sum, rest) = bytes.split_first_chunk::<32>()?;
+        if Sha256::of(rest).as_bytes() != sum {
+            return None;
+        }
+        let mut sealed = Self { rest };
+        (sealed.digest()? == Sha256::of(by.as_bytes())).then_some(sealed)
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (chunk, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*chunk)
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.count()?;
+        let (bytes, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(bytes)
+    }
+
+    /// A number.
+    pub fn number(&mut self) -> Option<u64> {
+        self.chunk().map(u64::from_le_bytes)
+    }
+
+    /// A count, or a place.
+    pub fn count(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
+    /// A digest.
+    pub fn digest(&mut self) -> Option<Sha256> {
+        self.chunk().map(Sha256::from_bytes)
+    }
+
+    /// A text.
+    pub fn text(&mut self) -> Option<&'a str> {
+        str::from_utf8(self.bytes()?).ok()
+    }
+
+    /// Something that may be missing.
+    pub fn option<T>(&mut self, unpack: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.chunk()? {
+            [0] => Some(None),
+            [1] => unpack(self).map(Some),
+            _ => None,
+        }
+    }
+
+    /// Things of one kind.
+    pub fn list<T, L: FromIterator<T>>(&mut self, mut unpack: impl FnMut(&mut Self) -> Option<T>) -> Option<L> {
+        (0..self.count()?).map(|_| unpack(self)).collect()
+    }
+
+    /// What others have packed.
+    pub fn packed(&mut self) -> Option<Self> {
+        self.bytes().map(|rest| Self { rest })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_in_comes_out_if_it_is_whole() {
+        let mut packer = Packer::default();
+        packer.number(u64::MAX);
+        packer.option(Some("é"), Packer::text);
+        packer.option(None, Packer::digest);
+        packer.list(["a", ""].into_iter(), Packer::text);
+        let mut inner = Packer::default();
+        inner.digest(Sha256::of(b"x"));
+        packer.packed(&inner);
+        let sealed = packer.sealed("one");
+        assert!(Unpacker::open(&sealed, "another").is_none());
+        let mut unpacker = Unpacker::open(&sealed, "one").expect("whole");
+        assert_eq!(unpacker.number(), Some(u64::MAX));
+        assert_eq!(unpacker.option(Unpacker::text), Some(Some("é")));
+        assert_eq!(unpacker.option(Unpacker::digest), Some(None));
+        assert_eq!(unpacker.list(Unpacker::text), Some(vec!["a", ""]));
+        assert_eq!(unpacker.packed().and_then(|mut inner| inner.digest()), Some(Sha256::of(b"x")));
+        assert!(unpacker.is_empty() && unpacker.number().is_none());
+        for end in 0..sealed.len() {
+            assert!(Unpacker::open(&sealed[..end], "one").is_none(), "{end}");
+        }
+    }
+}
