@@ -57,6 +57,27 @@ pub fn binary(name: &str) -> String {
     path.display().to_string()
 }
 
+/// Memory of this process now, in bytes.
+pub fn memory() -> f64 {
+    status("VmRSS:")
+}
+
+/// The most that it had since [`forget_peak`].
+pub fn peak() -> f64 {
+    status("VmHWM:")
+}
+
+/// Begins to look for the most memory anew.
+pub fn forget_peak() {
+    std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
+}
+
+fn status(name: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
+}
+
 /// Prints a line of the table.
 #[expect(clippy::print_stdout, reason = "the table is the result")]
 pub fn say(line: &str) {

@@ -145,8 +145,9 @@ mod tests {
     #[test]
     fn who_has_not_read_it_knows_the_same() {
         let (unread, read) = (later(), Later::from(Reader::new(TEXT).whole().expect("JSON")));
-        let texts =
-            |later: &Later| later.texts(["$file_sha256sum", "$other", "$schema", "Name", "__identifier", "z"]);
+        let texts = |later: &Later| {
+            later.texts(["$file_sha256sum", "$other", "$schema", "Name", "__identifier", "z"])
+        };
         assert_eq!(texts(&unread), texts(&read));
         assert_eq!(texts(&unread)[2].as_deref(), Some("/a\n-1.yml"));
         let written = |later: &Later| {

@@ -14,9 +14,14 @@ impl Packer {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// A count, or a place.
+    /// A count, or a place: mostly a small number, which takes few bytes.
     pub fn count(&mut self, count: usize) {
-        self.number(count as u64);
+        let mut rest = count as u64;
+        while rest >= 0x80 {
+            self.bytes.push(u8::try_from(rest & 0x7f).unwrap_or_default() | 0x80);
+            rest >>= 7;
+        }
+        self.bytes.push(u8::try_from(rest).unwrap_or_default());
     }
 
     /// A digest.
@@ -100,7 +105,15 @@ impl<'a> Unpacker<'a> {
 
     /// A count, or a place.
     pub fn count(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok()
+        let mut count = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let [byte] = self.chunk()?;
+            count |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            if byte < 0x80 {
+                return usize::try_from(count).ok();
+            }
+        }
+        None
     }
 
     /// A digest.
@@ -123,7 +136,10 @@ impl<'a> Unpacker<'a> {
     }
 
     /// Things of one kind.
-    pub fn list<T, L: FromIterator<T>>(&mut self, mut unpack: impl FnMut(&mut Self) -> Option<T>) -> Option<L> {
+    pub fn list<T, L: FromIterator<T>>(
+        &mut self,
+        mut unpack: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<L> {
         (0..self.count()?).map(|_| unpack(self)).collect()
     }
 
@@ -141,6 +157,8 @@ mod tests {
     fn what_was_put_in_comes_out_if_it_is_whole() {
         let mut packer = Packer::default();
         packer.number(u64::MAX);
+        let counts = [0, 0x7f, 0x80, 300, usize::MAX];
+        packer.list(counts.into_iter(), Packer::count);
         packer.option(Some("é"), Packer::text);
         packer.option(None, Packer::digest);
         packer.list(["a", ""].into_iter(), Packer::text);
@@ -151,6 +169,7 @@ mod tests {
         assert!(Unpacker::open(&sealed, "another").is_none());
         let mut unpacker = Unpacker::open(&sealed, "one").expect("whole");
         assert_eq!(unpacker.number(), Some(u64::MAX));
+        assert_eq!(unpacker.list(Unpacker::count), Some(counts.to_vec()));
         assert_eq!(unpacker.option(Unpacker::text), Some(Some("é")));
         assert_eq!(unpacker.option(Unpacker::digest), Some(None));
         assert_eq!(unpacker.list(Unpacker::text), Some(vec!["a", ""]));

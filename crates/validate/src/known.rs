@@ -6,9 +6,13 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use qontract_bundle::packed::{Packer, Unpacker};
 use qontract_bundle::{Bundle, Datafile, Hasher, Sha256};
+use rayon::prelude::*;
 
 use crate::Options;
 use crate::schema::Formats;
+
+/// How many datafiles one task looks at.
+const CHUNK: usize = 1024;
 
 /// What is known of documents and resources, by digest.
 ///
@@ -47,14 +51,13 @@ pub(crate) type Unique = Box<[u64]>;
 pub(crate) struct Right {
     /// Documents and resources that keep their schemas.
     pub fit: Vec<Sha256>,
-    /// Datafiles whose links are right.
-    pub linked: Vec<(Sha256, Linked)>,
+    /// Datafiles whose links are right; nothing more of those that were known.
+    pub linked: Vec<(Sha256, Option<Linked>)>,
     /// Paths that were newly found to be wanted more of than that they are there.
     pub wanted: Vec<Box<str>>,
 }
 
 /// A datafile whose links are right.
-#[derive(Clone)]
 pub(crate) struct Linked {
     pub unique: Unique,
     /// Whether they stay right for as long as there are the same files of the same kinds.
@@ -118,9 +121,9 @@ impl Known {
             && Arc::ptr_eq(bundle.graphql(), last.graphql())
             && bundle.schemas().iter().zip(last.schemas()).all(|files| is_same(&files));
         let files = bundle.datafiles().iter().zip(last.datafiles());
-        let changed = files.filter(|files| stands && !is_same(files)).map(|(a, b)| {
-            (kind(a) == kind(b)).then_some(&*a.path)
-        });
+        let changed = files
+            .filter(|files| stands && !is_same(files))
+            .map(|(a, b)| (kind(a) == kind(b)).then_some(&*a.path));
         stands.then(|| changed.collect()).flatten()
     }
 
@@ -139,20 +142,21 @@ impl Known {
         if self.ground != Some(ground) {
             *self = Self { ground: Some(ground), ..Self::default() };
         }
-        let mut ground = Hasher::default();
-        for file in bundle.datafiles() {
-            let [schema, identifier] = kind(file).map(Option::unwrap_or_default);
-            for text in [&*file.path, &*schema, &*identifier] {
-                ground.update(text.as_bytes());
-                ground.update(b"\0");
+        let files = bundle.datafiles().par_chunks(CHUNK).map(|files| {
+            let mut sum = Hasher::default();
+            for file in files {
+                let [schema, identifier] = kind(file).map(Option::unwrap_or_default);
+                for text in [&*file.path, &*schema, &*identifier] {
+                    sum.update(text.as_bytes());
+                    sum.update(b"\0");
+                }
             }
-        }
-        ground.update(b"\0");
-        for file in bundle.resources() {
-            ground.update(file.path.as_bytes());
-            ground.update(b"\0");
-        }
-        let ground = ground.finish();
+            sum.finish()
+        });
+        let files: Vec<Sha256> = files.collect();
+        let resources = bundle.resources().iter().flat_map(|file| [file.path.as_bytes(), b"\0"]);
+        let files = files.iter().map(|sum| sum.as_bytes().as_slice());
+        let ground = Sha256::of_parts(files.chain([b"\0".as_slice()]).chain(resources));
         if self.links.ground != Some(ground) {
             self.links = Links { ground: Some(ground), ..Links::default() };
         }
@@ -164,23 +168,35 @@ impl Known {
     }
 
     /// The unique values of a datafile whose links are known to be right.
-    pub(crate) fn linked(&self, digest: Sha256) -> Option<Linked> {
-        let known =
-            |all: &HashMap<_, Unique, _>, lasts| Some(Linked { unique: all.get(&digest)?.clone(), lasts });
-        known(&self.links.right, true).or_else(|| known(&self.links.fleeting, false))
+    pub(crate) fn linked(&self, digest: Sha256) -> Option<&Unique> {
+        self.links.right.get(&digest).or_else(|| self.links.fleeting.get(&digest))
     }
 
     /// Remembers what is right now, and nothing else.
     pub(crate) fn replace(&mut self, right: Right) {
-        self.fit.clear();
-        self.fit.extend(right.fit);
-        self.links.right.clear();
-        self.links.fleeting.clear();
-        for (digest, Linked { unique, lasts }) in right.linked {
-            let known = if lasts { &mut self.links.right } else { &mut self.links.fleeting };
-            known.insert(digest, unique);
+        // Mostly it is what it was.
+        if right.fit.len() != self.fit.len() || !right.fit.iter().all(|digest| self.fit.contains(digest)) {
+            self.fit = right.fit.into_iter().collect();
         }
-        self.links.wanted.extend(right.wanted);
+        let Links { right: lasting, fleeting, wanted, .. } = &mut self.links;
+        wanted.extend(right.wanted);
+        let is_known = right.linked.iter().all(|(_, linked)| linked.is_none());
+        if is_known && right.linked.len() == lasting.len() + fleeting.len() {
+            return;
+        }
+        let (mut was_lasting, mut was_fleeting) = (std::mem::take(lasting), std::mem::take(fleeting));
+        for (digest, linked) in right.linked {
+            let (unique, lasts) = match linked {
+                Some(Linked { unique, lasts }) => (Some(unique), lasts),
+                None => match was_lasting.remove(&digest) {
+                    Some(unique) => (Some(unique), true),
+                    None => (was_fleeting.remove(&digest), false),
+                },
+            };
+            // What is there twice was moved before.
+            let known = if lasts { &mut *lasting } else { &mut *fleeting };
+            unique.and_then(|unique| known.insert(digest, unique));
+        }
     }
 
     /// How much is known.
@@ -242,9 +258,9 @@ mod tests {
         let mut known = Known { ground: Some(digest("ground")), links, ..Known::default() };
         let linked = |unique: &[u64], lasts| Linked { unique: unique.into(), lasts };
         let linked = vec![
-            (digest("a"), linked(&[1, u64::MAX], true)),
-            (digest("c"), linked(&[], true)),
-            (digest("d"), linked(&[7], false)),
+            (digest("a"), Some(linked(&[1, u64::MAX], true))),
+            (digest("c"), Some(linked(&[], true))),
+            (digest("d"), Some(linked(&[7], false))),
         ];
         known.replace(Right { fit: vec![digest("a"), digest("b")], linked, wanted: Vec::new() });
         let bytes = known.to_bytes("one");

@@ -11,31 +11,46 @@ use qontract_bundle::{Datafile, Sha256, Value};
 use rayon::prelude::*;
 
 use crate::Context;
-use crate::known::Linked;
+use crate::known::{Linked, Unique};
 use crate::links::{self, Leaf, Reader, Said};
 use crate::rules::references;
 
 /// The same seed in all processes: what one finds out, the next one knows.
 const SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 
-/// Datafiles whose links are right; and the paths of those that some want more of than that they are there, as far as it was not known.
-type Right = (Vec<(Sha256, Linked)>, Vec<Box<str>>);
+/// Datafiles whose links are right, nothing more of those that were known; and the paths of those that some want more of than that they
+/// are there, as far as it was not known.
+type Right = (Vec<(Sha256, Option<Linked>)>, Vec<Box<str>>);
+
+/// A datafile whose links are right.
+enum File<'k> {
+    Known(&'k Unique),
+    New(Linked, Vec<Box<str>>),
+}
 
 /// What is to be known of datafiles the next time, if no link of any of them is wrong.
 pub fn all_right(cx: &Context<'_>) -> Option<Right> {
     let files = cx.bundle.datafiles().par_iter().map(|file| {
         let digest = file.document.digest;
         match cx.known.linked(digest) {
-            Some(linked) => Some((digest, linked, Vec::new())),
-            None => look(cx, file).map(|(linked, wanted)| (digest, linked, wanted)),
+            Some(unique) => Some((digest, File::Known(unique))),
+            None => look(cx, file).map(|(linked, wanted)| (digest, File::New(linked, wanted))),
         }
     });
-    let files: Vec<(Sha256, Linked, Vec<Box<str>>)> = files.collect::<Option<_>>()?;
-    let mut unique: Vec<u64> =
-        files.iter().flat_map(|(_, linked, _)| linked.unique.iter().copied()).collect();
+    let files: Vec<(Sha256, File<'_>)> = files.collect::<Option<_>>()?;
+    let unique = files.iter().flat_map(|(_, file)| match file {
+        File::Known(unique) => unique.iter().copied(),
+        File::New(linked, _) => linked.unique.iter().copied(),
+    });
+    let mut unique: Vec<u64> = unique.collect();
     unique.par_sort_unstable();
-    let (files, wanted): (Vec<_>, Vec<_>) =
-        files.into_iter().map(|(digest, linked, wanted)| ((digest, linked), wanted)).unzip();
+    let (files, wanted): (Vec<_>, Vec<_>) = files
+        .into_iter()
+        .map(|(digest, file)| match file {
+            File::Known(_) => ((digest, None), Vec::new()),
+            File::New(linked, wanted) => ((digest, Some(linked)), wanted),
+        })
+        .unzip();
     are_different(&unique).then(|| (files, wanted.into_iter().flatten().collect()))
 }
 

@@ -65,7 +65,7 @@ impl Memory {
         index.text(&bundle.stamp.commit);
         index.text(&bundle.stamp.timestamp);
         for folders in &self.known.folders {
-            folders.pack(&mut index);
+            index.packed(&folders.packed());
         }
         index.list(bundle.datafiles.iter(), |packer, file| packer.text(&file.path));
         let mut batches = Vec::new();
@@ -82,7 +82,7 @@ impl Memory {
                     Piece::Other(key, place) if key == "graphql" => (None, key, place),
                     Piece::Other(..) | Piece::Opened(_) => continue,
                 };
-                packer.number(part.map_or(GRAPHQL, |part| part as u64));
+                packer.count(part.map_or(GRAPHQL, |part| part as usize));
                 packer.count(place.start);
                 packer.count(place.end);
                 let at = part.map(|part| {
@@ -100,7 +100,13 @@ impl Memory {
     }
 
     /// What is known of a document of a bundle: of the graph of types, or of the one at a place of a part.
-    fn piece(&self, bundle: &Bundle, at: Option<(Part, usize)>, path: &str, packer: &mut Packer) -> Option<()> {
+    fn piece(
+        &self,
+        bundle: &Bundle,
+        at: Option<(Part, usize)>,
+        path: &str,
+        packer: &mut Packer,
+    ) -> Option<()> {
         match at {
             None => packer.digest(bundle.graphql.digest),
             Some((Part::Schemas, at)) => {
@@ -112,7 +118,9 @@ impl Memory {
                 packer.digest(resource.digest);
                 packer.text(path);
                 let kept = self.known.resources.about(at, path).map(|(_, kept)| kept);
-                packer.option(kept, |packer, kept| packer.option(kept.sight, |packer, sight| sight.pack(packer)));
+                packer.option(kept, |packer, kept| {
+                    packer.option(kept.sight, |packer, sight| sight.pack(packer))
+                });
             }
             Some((Part::Data, at)) => {
                 let file = bundle.datafiles.get(at).filter(|file| *file.path == *path)?;
@@ -134,12 +142,15 @@ impl Memory {
         let mut index = Unpacker::open(&index, by)?;
         let (ground, sha) = (index.digest()?, index.digest()?);
         let stamp = Stamp { commit: index.text()?.to_owned(), timestamp: index.text()?.to_owned() };
-        let folders = [Folders::unpack(&mut index)?, Folders::unpack(&mut index)?];
+        let folders = [index.packed()?, index.packed()?];
         let paths: Vec<Arc<str>> = index.list(|index| index.text().map(Arc::from))?;
         let batches: Vec<Unpacker<'_>> = index.list(Unpacker::packed)?;
         let restoring = Restoring { file: &folder.join(BUNDLE), paths: &paths, pool };
         let batches = batches.into_par_iter().map(|batch| restoring.batch(batch));
-        let batches = batches.collect::<Option<Vec<_>>>()?;
+        let [of_data, of_resources] = folders;
+        let unpack = || Some([Folders::unpack(of_data)?, Folders::unpack(of_resources)?]);
+        let (batches, folders) = rayon::join(|| batches.collect::<Option<Vec<_>>>(), unpack);
+        let (batches, folders) = (batches?, folders?);
         let mut all = Restored::default();
         batches.into_iter().for_each(|batch| all.append(batch));
         let Restored { datafiles, resources, schemas, graphql, known } = all;
@@ -157,7 +168,7 @@ impl Memory {
 }
 
 /// How the graph of types is marked among the parts.
-const GRAPHQL: u64 = 3;
+const GRAPHQL: usize = 3;
 
 /// What is known of the files of a part, by path.
 type Files<T> = Vec<(Arc<str>, Kept<T>)>;
@@ -183,7 +194,7 @@ struct Restoring<'a> {
 impl Restoring<'_> {
     fn batch(&self, mut index: Unpacker<'_>) -> Option<Restored> {
         let mut restored = Restored::default();
-        let (start, length, digest) = (index.number()?, index.count()?, index.digest()?);
+        let (start, length, digest) = (index.count()? as u64, index.count()?, index.digest()?);
         let mut paths = self.paths.get(index.count()?..)?.iter();
         let mut file = fs::File::open(self.file).ok()?;
         if file.metadata().ok()?.len() < start.checked_add(length as u64)? {
@@ -198,7 +209,7 @@ impl Restoring<'_> {
         let all = Arc::new(String::from_utf8(text).ok()?);
         let mut reader = Reader::new("");
         while !index.is_empty() {
-            let part = index.number()?;
+            let part = index.count()?;
             let place = index.count()?..index.count()?;
             let digest = index.digest()?;
             let text = all.get(place.clone())?;
@@ -206,9 +217,9 @@ impl Restoring<'_> {
                 let text = Text { all: Arc::clone(&all), place: place.clone() };
                 self.pool.later(digest, || Ok::<_, ()>(Later::of(text))).ok()
             };
-            const DATA: u64 = Part::Data as u64;
-            const RESOURCES: u64 = Part::Resources as u64;
-            const SCHEMAS: u64 = Part::Schemas as u64;
+            const DATA: usize = Part::Data as usize;
+            const RESOURCES: usize = Part::Resources as usize;
+            const SCHEMAS: usize = Part::Schemas as usize;
             match part {
                 DATA => {
                     let (path, document) = (Arc::clone(paths.next()?), document()?);
@@ -241,7 +252,7 @@ impl Restoring<'_> {
     /// What is known of a datafile.
     fn datafile(&self, index: &mut Unpacker<'_>, document: &Arc<Document>) -> Option<Kept<Read>> {
         let id = |index: &mut Unpacker<'_>| {
-            let mut number = || u32::try_from(index.number()?).ok();
+            let mut number = || u32::try_from(index.count()?).ok();
             Some(SchemaId::from([number()?, number()?]))
         };
         let listed = |index: &mut Unpacker<'_>| match index.option(Unpacker::count)? {
@@ -301,7 +312,7 @@ fn facts(packer: &mut Packer, said: &Said, bundle: &Bundle) {
     let Facts { backrefs, listed, patches: Patches { properties, roots } } = &said.facts;
     let id = |packer: &mut Packer, id: &SchemaId| {
         for number in id.numbers() {
-            packer.number(number.into());
+            packer.count(number as usize);
         }
     };
     packer.option(said.identity.get(), |packer, identity| {

@@ -79,8 +79,10 @@ pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bund
         });
     let mut out = |text: &[u8], _: Option<usize>| out(text, None);
     out(BEHIND_RESOURCES, None);
-    let schemas: Vec<Named<'_>> =
-        schemas.iter().map(|(path, value)| Named { path, content: Content::New(value.clone(), None) }).collect();
+    let schemas: Vec<Named<'_>> = schemas
+        .iter()
+        .map(|(path, value)| Named { path, content: Content::New(value.clone(), None) })
+        .collect();
     let schemas = documents(schemas, pool, &mut out);
     out(CLOSING, None);
     if let Some((_, whole)) = draft {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
@@ -15,7 +15,12 @@ use super::{
 
 /// The files below `folder`, which people call `name`. Links may lead anywhere within `root`, or within the folder
 /// itself if it belongs to no data repo.
-pub fn list(folder: &Path, root: Option<&Path>, name: &str, wanted: Wanted<'_>) -> Result<Listing, RepoError> {
+pub fn list(
+    folder: &Path,
+    root: Option<&Path>,
+    name: &str,
+    wanted: Wanted<'_>,
+) -> Result<Listing, RepoError> {
     let boundary = boundary(folder, root, name).unwrap_or_else(|| folder.to_owned());
     let boundary = boundary.canonicalize().map_err(|_| RepoError::Missing { name: name.to_owned() })?;
     let refused = |finding| Ok(Listing { findings: vec![finding], ..Listing::default() });
@@ -24,8 +29,9 @@ pub fn list(folder: &Path, root: Option<&Path>, name: &str, wanted: Wanted<'_>) 
         Resolved::Refused(finding) => refused(finding),
         Resolved::Real(real) if real.is_dir() => {
             let place = Place { folder: real, name: name.to_owned(), path: String::new() };
-            let Found { listing, folders } = Walk { boundary: &boundary, wanted }.folder(&place)?;
-            Ok(Listing { folders: Folders::new(folders), ..listing })
+            let all = Mutex::new(Vec::new());
+            Walk { boundary: &boundary, wanted, all: &all }.folder(&place)?;
+            Ok(Found::together(all.into_inner().unwrap_or_else(PoisonError::into_inner)))
         }
         Resolved::Real(_) => refused(unreadable(name, "it is not a folder")),
     }
@@ -93,14 +99,31 @@ pub struct Wanted<'a> {
 struct Walk<'a> {
     boundary: &'a Path,
     wanted: Wanted<'a>,
+    /// Where each folder puts what it has, in no particular order.
+    all: &'a Mutex<Vec<Found>>,
 }
 
-/// What was found below a folder.
+/// What was found in a folder.
 #[derive(Default)]
 struct Found {
     listing: Listing,
-    /// Folders that can be remembered.
-    folders: Vec<(Arc<str>, Folder)>,
+    /// Itself, if it can be remembered.
+    folder: Option<(Arc<str>, Folder)>,
+}
+
+impl Found {
+    fn together(all: Vec<Self>) -> Listing {
+        let mut whole = Listing::default();
+        whole.files.reserve(all.iter().map(|found| found.listing.files.len()).sum());
+        let mut folders = Vec::new();
+        for Found { mut listing, folder } in all {
+            whole.files.append(&mut listing.files);
+            whole.findings.append(&mut listing.findings);
+            whole.has_links |= listing.has_links;
+            folders.extend(folder);
+        }
+        Listing { folders: Folders::new(folders), ..whole }
+    }
 }
 
 /// A folder: where it is, how people call it, and how the bundle does.
@@ -124,7 +147,7 @@ impl Place {
 
 impl Walk<'_> {
     /// Lists a folder and all that are in it.
-    fn folder(self, place: &Place) -> Result<Found, RepoError> {
+    fn folder(self, place: &Place) -> Result<(), RepoError> {
         let mut found = Found::default();
         // Before it is listed: what comes or goes later makes it look different.
         let sight = self.wanted.before.and_then(|_| Sight::of(&fs::symlink_metadata(&place.folder).ok()?));
@@ -137,27 +160,20 @@ impl Walk<'_> {
                     None => found.listing.files.push(place.file(entry)),
                 }
             }
-            found.folders.push((path, known));
+            found.folder = Some((path, known));
             folders
         } else {
             self.read(place, sight, &mut found)?
         };
-        let folders = folders.par_iter().map(|folder| self.folder(folder));
-        for mut inner in folders.collect::<Result<Vec<_>, _>>()? {
-            found.listing.files.append(&mut inner.listing.files);
-            found.listing.findings.append(&mut inner.listing.findings);
-            found.listing.has_links |= inner.listing.has_links;
-            found.folders.append(&mut inner.folders);
-        }
-        Ok(found)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(found);
+        folders.par_iter().try_for_each(|folder| self.folder(folder))
     }
 
     /// Reads what is in a folder, and returns the folders in it; `sight` is how it looked before.
     fn read(self, place: &Place, sight: Option<Sight>, found: &mut Found) -> Result<Vec<Place>, RepoError> {
         let list = |source| RepoError::List { name: place.name.clone(), source };
-        let Found { listing, folders: remembered } = found;
-        let settled =
-            |sight: &Sight| self.wanted.before.is_some_and(|before| sight.is_settled(before.begun));
+        let Found { listing, folder } = found;
+        let settled = |sight: &Sight| self.wanted.before.is_some_and(|before| sight.is_settled(before.begun));
         let mut entries = sight.filter(settled).map(|sight| (sight, String::new()));
         let mut folders = Vec::new();
         for entry in fs::read_dir(&place.folder).map_err(list)? {
@@ -189,9 +205,9 @@ impl Walk<'_> {
                 entries.push_str(if kind.is_dir() { "/\0" } else { "\0" });
             }
         }
-        remembered.extend(entries.map(|(sight, entries)| {
+        *folder = entries.map(|(sight, entries)| {
             (Arc::from(place.path.as_str()), Folder { sight, entries: entries.into() })
-        }));
+        });
         Ok(folders)
     }
 

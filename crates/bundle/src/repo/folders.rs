@@ -34,8 +34,9 @@ impl Folders {
         (folder.sight == sight).then(|| (Arc::clone(path), folder.clone()))
     }
 
-    /// Packs all of them.
-    pub(crate) fn pack(&self, packer: &mut Packer) {
+    /// All of them, packed.
+    pub(crate) fn packed(&self) -> Packer {
+        let mut packer = Packer::default();
         let mut all: Vec<(&Arc<str>, &Folder)> = self.known.iter().collect();
         // In order: the same knowledge has the same bytes.
         all.sort_unstable_by_key(|(path, _)| *path);
@@ -44,10 +45,11 @@ impl Folders {
             folder.sight.pack(packer);
             packer.text(&folder.entries);
         });
+        packer
     }
 
     /// Those that were packed.
-    pub(crate) fn unpack(unpacker: &mut Unpacker<'_>) -> Option<Self> {
+    pub(crate) fn unpack(mut unpacker: Unpacker<'_>) -> Option<Self> {
         let known = unpacker.list(|unpacker| {
             let path = Arc::from(unpacker.text()?);
             let sight = Sight::unpack(unpacker)?;
