@@ -83,6 +83,7 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
     let mut listing = repo.list_again(&layout.data, Names::Documents, before(of_data))?;
     let mut has_links = listing.has_links;
     let of_data = std::mem::take(&mut listing.folders);
+    has_links |= ground.has_links;
     let guide = ground.schemas.guide();
     let ways = datafiles::Ways { known: &known.datafiles, begun, guide: &guide, types: &ground.types };
     let data = datafiles::read(listing, &ways, &mut findings);
@@ -104,8 +105,11 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
     };
     let (datafiles, patches) = data.identified(&ground.schemas, &ground.types);
     let sights = resources.iter().map(|resource| (resource.sight, resource.sum)).collect::<Vec<_>>();
-    let (built, marks) = if let Some(last) = known.last.as_ref().filter(|last| is_same && last.stamp == stamp)
-    {
+    // The last bundle may have files of which nothing is known.
+    let has_same_files =
+        |last: &&Bundle| (last.datafiles.len(), last.resources.len()) == (datafiles.len(), resources.len());
+    let last = known.last.as_ref().filter(|last| is_same && last.stamp == stamp).filter(has_same_files);
+    let (built, marks) = if let Some(last) = last {
         (last.clone(), known.whole.map(|whole| whole.marks).unwrap_or_default())
     } else {
         let schemas = ground.schemas.patched(&patches);
@@ -125,6 +129,8 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
 /// What the walk over datafiles depends on, besides themselves.
 #[derive(Debug)]
 struct Ground {
+    /// Whether a schema, or the description of the types, is a link.
+    has_links: bool,
     graphql: Option<Value>,
     types: Types,
     schemas: schemas::Schemas,
@@ -141,8 +147,10 @@ impl Ground {
             }
         };
         let types = graphql.as_ref().map(Types::read).unwrap_or_default();
-        let schemas = schemas::read(repo.list(&layout.schemas, Names::Documents)?, findings);
-        Ok(Self { graphql, types, schemas })
+        let listing = repo.list(&layout.schemas, Names::Documents)?;
+        let has_links = listing.has_links || repo.leads_elsewhere(&layout.graphql);
+        let schemas = schemas::read(listing, findings);
+        Ok(Self { has_links, graphql, types, schemas })
     }
 
     /// What tells it from others.

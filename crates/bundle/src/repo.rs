@@ -280,6 +280,13 @@ impl Repo {
         Ok(listing)
     }
 
+    /// Whether `name` is a link, or below one.
+    pub(crate) fn leads_elsewhere(&self, name: &str) -> bool {
+        let Some(root) = self.folder() else { return false };
+        let real = |path: &Path| path.canonicalize().ok();
+        real(&root.join(name)) != real(root).map(|root| root.join(name))
+    }
+
     /// The single file `name`; a link that must not be followed is a finding.
     pub fn file(&self, name: &str) -> Result<Result<File, Box<Diagnostic>>, RepoError> {
         let content = match &self.tree {

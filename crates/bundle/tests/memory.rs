@@ -277,3 +277,96 @@ fn a_file_that_stands_in_a_list_again_has_its_identifier_again() {
     check(&repo, with(&mut memory), "listed again");
     assert!(has_identifier(&mut memory));
 }
+
+#[test]
+fn a_file_of_which_nothing_is_known_goes_when_it_is_removed() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let folder = Scratch::new();
+    let mut memory = Memory::by(later);
+    // What is found about a file is not written down, and so nothing of it is. It stands before all others.
+    scratch.write("data/a.yml", "$schema: /access/user-1.yml\nname: a\nname: b\n");
+    let (built, _, findings) = outcome(&repo, with(&mut memory));
+    assert!(built.is_some() && findings.len() == 1, "a warning: {findings:?}");
+    memory.save(folder.path(), "a test", None).unwrap();
+    memory = Memory::by(later).restored(folder.path(), "a test", &Pool::default());
+    fs::remove_file(scratch.path().join("data/a.yml")).unwrap();
+    check(&repo, with(&mut memory), "removed");
+    let mut all = Vec::new();
+    files(&scratch.path().join("data"), &mut all);
+    let last = all.pop().unwrap();
+    fs::write(&last, [fs::read(&last).unwrap(), b"# more\n".to_vec()].concat()).unwrap();
+    check(
+        &repo,
+        Aids { told: Some(&BTreeSet::from([last])), ..with(&mut memory) },
+        "and another one changed",
+    );
+}
+
+#[test]
+fn who_is_told_of_a_part_or_of_a_file_of_two_names_looks_at_everything() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let mut memory = Memory::by(later);
+    let told = |path: &str| BTreeSet::from([scratch.path().join(path)]);
+    let again = |memory: &mut Memory, path: &str, what: &str| {
+        check(&repo, Aids { told: Some(&told(path)), ..with(memory) }, what)
+    };
+    check(&repo, with(&mut memory), "at first");
+    let (away, there) = (scratch.path().join("away"), scratch.path().join("resources"));
+    fs::rename(&there, &away).unwrap();
+    again(&mut memory, "resources", "without resources");
+    fs::rename(&away, &there).unwrap();
+    again(&mut memory, "resources", "with them again");
+    let mut all = Vec::new();
+    files(&scratch.path().join("resources"), &mut all);
+    fs::hard_link(&all[0], scratch.path().join("resources/other-name.txt")).unwrap();
+    check(&repo, with(&mut memory), "another name");
+    std::thread::sleep(Duration::from_millis(12));
+    fs::write(&all[0], "something else").unwrap();
+    let name = all[0].strip_prefix(scratch.path()).unwrap().display().to_string();
+    again(&mut memory, &name, "under two names");
+}
+
+#[test]
+fn a_schema_that_is_a_link_changes_with_what_it_leads_to() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let mut memory = Memory::by(later);
+    for (part, moved) in
+        [("graphql-schemas/schema.yml", "types.txt"), ("schemas/access/user-1.yml", "user.txt")]
+    {
+        let (link, target) = (scratch.path().join(part), scratch.path().join("resources").join(moved));
+        fs::rename(&link, &target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        check(&repo, with(&mut memory), part);
+        fs::write(&target, [fs::read(&target).unwrap(), b"\n# more\n".to_vec()].concat()).unwrap();
+        check(&repo, Aids { told: Some(&BTreeSet::from([target])), ..with(&mut memory) }, moved);
+    }
+}
+
+#[test]
+fn a_datafile_as_deep_as_they_may_be_is_read_by_the_next_process() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let folder = Scratch::new();
+    let deep = |depth: usize| {
+        format!("$schema: /access/user-1.yml\ndeep: {}{}\n", "[".repeat(depth), "]".repeat(depth))
+    };
+    let mut depth = 400;
+    loop {
+        scratch.write("data/deep.yml", deep(depth));
+        if outcome(&repo, Aids::default()).0.is_some() {
+            break;
+        }
+        depth -= 1;
+    }
+    assert!(depth > 10, "{depth}");
+    let mut memory = Memory::by(later);
+    let expected = bundle(&repo, &mut memory);
+    memory.save(folder.path(), "a test", None).unwrap();
+    memory = Memory::by(later).restored(folder.path(), "a test", &Pool::default());
+    let restored = bundle(&repo, &mut memory);
+    assert_eq!(restored.datafile("/deep.yml"), expected.datafile("/deep.yml"));
+    assert!(restored.datafile("/deep.yml").unwrap().value.get("deep").is_some());
+}

@@ -134,7 +134,7 @@ impl Kept {
         };
         let repos = self.folder.parent().map(entries).unwrap_or_default().into_iter().filter(is_repo);
         let mut repos: Vec<(Duration, PathBuf)> = repos
-            .filter_map(|repo| Some((age(&repo.join("index.json")).or_else(|| age(&repo))?, repo)))
+            .filter_map(|repo| Some((age(&Memory::index_in(&repo)).or_else(|| age(&repo))?, repo)))
             .collect();
         repos.sort();
         for (number, (age, repo)) in repos.into_iter().enumerate() {

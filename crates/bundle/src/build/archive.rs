@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::prelude::*;
@@ -46,6 +46,11 @@ impl Memory {
             return Err(io::Error::other("the bundle is not what was written"));
         };
         replace(folder, INDEX, |out| out.write_all(&index.sealed(by)))
+    }
+
+    /// The file in a folder that tells what was written down there, and when.
+    pub fn index_in(folder: &Path) -> PathBuf {
+        folder.join(INDEX)
     }
 
     /// What the same program has written down there, if it is whole; nothing is remembered otherwise.
@@ -138,7 +143,7 @@ impl Memory {
     }
 
     fn read_down(folder: &Path, by: &str, pool: &Pool) -> Option<Self> {
-        let index = fs::read(folder.join(INDEX)).ok()?;
+        let index = fs::read(Self::index_in(folder)).ok()?;
         let mut index = Unpacker::open(&index, by)?;
         let (ground, sha) = (index.digest()?, index.digest()?);
         let stamp = Stamp { commit: index.text()?.to_owned(), timestamp: index.text()?.to_owned() };

@@ -5,6 +5,7 @@
 //! mistakes.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,10 @@ pub fn build(
     let begun = memory.now();
     let Recollection { datafiles, resources, last, whole, .. } = &mut memory.known;
     let (whole, last) = (whole.as_mut()?, last.as_mut().filter(|last| last.stamp == *stamp)?);
+    // Places among those that are known are places in the bundle.
+    if (datafiles.len(), resources.len()) != (last.datafiles.len(), last.resources.len()) {
+        return None;
+    }
     let few = Few { repo, datafiles, resources, whole };
     let (data, raw) = few.places(told)?;
     let guide = whole.ground.schemas.guide();
@@ -68,6 +73,14 @@ pub fn build(
     Some(built)
 }
 
+/// Whether a file may be there under another name too, which nobody tells of.
+fn has_other_names(about: &Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(about) > 1;
+    #[cfg(not(unix))]
+    return about.is_symlink();
+}
+
 /// What is known of all files.
 struct Few<'a> {
     repo: &'a Repo,
@@ -84,8 +97,13 @@ impl<'a> Few<'a> {
     fn places<'t>(&self, told: &'t BTreeSet<PathBuf>) -> Option<(Places<'t>, Places<'t>)> {
         let (root, layout) = (std::path::absolute(self.repo.folder()?).ok()?, self.repo.layout());
         let (mut data, mut raw) = (Places::new(), Places::new());
+        let parts = [&layout.data, &layout.resources, &layout.schemas, &layout.graphql];
         for file in told {
             let within = |part: &str| file.strip_prefix(root.join(part)).ok();
+            // A part itself, or a folder above it: all that is in it may be another.
+            if parts.iter().any(|part| root.join(part).starts_with(file)) {
+                return None;
+            }
             let is_ground = within(&layout.schemas).is_some() || within(&layout.graphql).is_some();
             if is_ground || !file.starts_with(&root) {
                 return None;
@@ -106,7 +124,7 @@ impl<'a> Few<'a> {
                 (self.resources.find(&path), Names::All, &mut raw)
             };
             match (file.symlink_metadata(), known) {
-                (Ok(about), Ok(place)) if about.is_file() => {
+                (Ok(about), Ok(place)) if about.is_file() && !has_other_names(&about) => {
                     places.insert(place, file);
                 }
                 // Editors write other files for a moment.

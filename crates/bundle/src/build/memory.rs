@@ -48,7 +48,7 @@ pub(super) struct Recollection {
     pub folders: [Folders; 2],
     /// Of all of them.
     pub last: Option<Bundle>,
-    /// What else it is made of, if nothing was found and each file is there under one name.
+    /// What else it is made of, if nothing was found and no file is a link.
     pub whole: Option<Whole>,
 }
 

@@ -48,9 +48,9 @@ impl<'a> Reader<'a> {
         Self { shapes, ..Self::new("") }
     }
 
-    /// What objects have looked like, for the next reader.
+    /// What objects have looked like, for the next reader; nothing, if that is all that can be remembered.
     pub(crate) fn into_shapes(self) -> Shapes {
-        self.shapes
+        if self.shapes.is_full() { Shapes::default() } else { self.shapes }
     }
 
     /// Reads the whole text as one value.

@@ -38,6 +38,11 @@ struct Shape {
 }
 
 impl Shapes {
+    /// Whether no other map will be remembered.
+    pub fn is_full(&self) -> bool {
+        self.places.len() >= MOST
+    }
+
     /// Where maps begin on a level.
     pub fn root(&mut self, level: usize) -> Place {
         if self.places.is_empty() {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -35,12 +37,21 @@ type Told = Option<Vec<PathBuf>>;
 pub struct Alarm {
     /// What the operating system tells; it may tell nothing at all.
     told: Option<(Receiver<Told>, RecommendedWatcher)>,
+    /// Whether it may have left something out, once and so from then on: nobody knows then which files changed.
+    has_gaps: Arc<AtomicBool>,
 }
 
 impl Alarm {
     /// Of these folders, with all that is below them.
     pub fn new(folders: &[PathBuf]) -> Self {
-        Self { told: listen(folders).ok() }
+        // What is not there yet is not watched.
+        let has_gaps = Arc::new(AtomicBool::new(!folders.iter().all(|folder| folder.is_dir())));
+        Self { told: listen(folders, &has_gaps).ok(), has_gaps }
+    }
+
+    /// How long it may take until everything is looked at, whatever is told. `took` is how long it takes to look.
+    pub fn patience(took: Duration) -> Duration {
+        AT_LEAST.max(took * 100)
     }
 
     /// Waits until something changed, or might have. `took` is how long it takes to look.
@@ -49,7 +60,7 @@ impl Alarm {
             std::thread::sleep((took * 10).max(SHORTEST));
             return Woken::ByItself;
         };
-        match told.recv_timeout(AT_LEAST.max(took * 100)) {
+        match told.recv_timeout(Self::patience(took)) {
             Err(RecvTimeoutError::Timeout) => Woken::ByItself,
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep((took * 10).max(SHORTEST));
@@ -73,14 +84,18 @@ impl Alarm {
                     }
                     told.try_iter().for_each(&mut add);
                 }
-                Woken::Told(files)
+                Woken::Told(files.filter(|_| !self.has_gaps.load(Ordering::Relaxed)))
             }
         }
     }
 }
 
-fn listen(folders: &[PathBuf]) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
+fn listen(
+    folders: &[PathBuf],
+    has_gaps: &Arc<AtomicBool>,
+) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
     let (sender, told) = mpsc::channel();
+    let (roots, has_gaps) = (folders.to_vec(), Arc::clone(has_gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         // That something is read, which we do ourselves, changes nothing. Whatever cannot be told apart may be a change.
         let told = match event {
@@ -88,11 +103,18 @@ fn listen(folders: &[PathBuf]) -> notify::Result<(Receiver<Told>, RecommendedWat
             Ok(event) => match event.kind {
                 EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write) => return,
                 EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => {
+                    // What comes in the place of a folder that is watched is not.
+                    if event.paths.iter().any(|path| roots.contains(path)) {
+                        has_gaps.store(true, Ordering::Relaxed);
+                    }
                     Some(event.paths)
                 }
                 EventKind::Any | EventKind::Other => None,
             },
-            Err(_) => None,
+            Err(_) => {
+                has_gaps.store(true, Ordering::Relaxed);
+                None
+            }
         };
         let _ = sender.send(told);
     })?;

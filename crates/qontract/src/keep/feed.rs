@@ -130,7 +130,7 @@ impl Folder {
     /// Looks whenever a file changes, for ever.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
         let alarm = Alarm::new(&self.folders());
-        let mut took = Duration::ZERO;
+        let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
         // What changed before the alarm was set is told by nobody.
         let mut woken = Woken::ByItself;
         loop {
@@ -154,7 +154,12 @@ impl Folder {
                 }
                 Err(_) => told(Look::Bad),
             }
-            woken = alarm.wait(took);
+            if woken == Woken::ByItself {
+                all_seen = Instant::now();
+            }
+            // Who is told of changes again and again looks at everything now and then all the same.
+            let is_due = all_seen.elapsed() > Alarm::patience(took);
+            woken = if is_due { Woken::ByItself } else { alarm.wait(took) };
         }
     }
 
