@@ -112,6 +112,7 @@ impl Sight {
     const COARSE: Duration = Duration::from_secs(2);
 
     #[cfg(unix)]
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere looks tell nothing")]
     fn of(about: &std::fs::Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let time = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);

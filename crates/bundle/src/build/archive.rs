@@ -104,7 +104,7 @@ impl Memory {
         Some(index)
     }
 
-    /// What is known of a document of a bundle: of the graph of types, or of the one at a place of a part.
+    /// What is known of a document of a bundle: of the description of the types, or of the one at a place of a part.
     fn piece(
         &self,
         bundle: &Bundle,
@@ -124,7 +124,7 @@ impl Memory {
                 packer.text(path);
                 let kept = self.known.resources.about(at, path).map(|(_, kept)| kept);
                 packer.option(kept, |packer, kept| {
-                    packer.option(kept.sight, |packer, sight| sight.pack(packer))
+                    packer.option(kept.sight, |packer, sight| sight.pack(packer));
                 });
             }
             Some((Part::Data, at)) => {
@@ -157,7 +157,9 @@ impl Memory {
         let (batches, folders) = rayon::join(|| batches.collect::<Option<Vec<_>>>(), unpack);
         let (batches, folders) = (batches?, folders?);
         let mut all = Restored::default();
-        batches.into_iter().for_each(|batch| all.append(batch));
+        for batch in batches {
+            all.append(batch);
+        }
         let Restored { datafiles, resources, schemas, graphql, known } = all;
         let saved = datafiles.len() + resources.len();
         let (graphql, places) = (graphql?, Places::default());
@@ -172,7 +174,10 @@ impl Memory {
     }
 }
 
-/// How the graph of types is marked among the parts.
+/// How what a document is of is marked: a part, or the description of the types.
+const DATA: usize = Part::Data as usize;
+const RESOURCES: usize = Part::Resources as usize;
+const SCHEMAS: usize = Part::Schemas as usize;
 const GRAPHQL: usize = 3;
 
 /// What is known of the files of a part, by path.
@@ -222,9 +227,6 @@ impl Restoring<'_> {
                 let text = Text { all: Arc::clone(&all), place: place.clone() };
                 self.pool.later(digest, || Ok::<_, ()>(Later::of(text))).ok()
             };
-            const DATA: usize = Part::Data as usize;
-            const RESOURCES: usize = Part::Resources as usize;
-            const SCHEMAS: usize = Part::Schemas as usize;
             match part {
                 DATA => {
                     let (path, document) = (Arc::clone(paths.next()?), document()?);
@@ -327,10 +329,10 @@ fn facts(packer: &mut Packer, said: &Said, bundle: &Bundle) {
         packer.text(path);
         packer.text(jsonpath);
     });
-    packer.list(listed.iter(), |packer, path| match bundle.place(path) {
-        Some(place) => packer.option(Some(place), Packer::count),
-        None => {
-            packer.option(None, Packer::count);
+    packer.list(listed.iter(), |packer, path| {
+        let place = bundle.place(path);
+        packer.option(place, Packer::count);
+        if place.is_none() {
             packer.text(path);
         }
     });

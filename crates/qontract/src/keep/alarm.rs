@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 /// Folders of other machines, and links, may change without a word: so often it is looked all the same.
@@ -104,7 +104,8 @@ fn listen(
                 EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write) => return,
                 EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => {
                     // What comes in the place of a folder that is watched is not.
-                    if event.paths.iter().any(|path| roots.contains(path)) {
+                    let is_about_looks = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
+                    if !is_about_looks && event.paths.iter().any(|path| roots.contains(path)) {
                         has_gaps.store(true, Ordering::Relaxed);
                     }
                     Some(event.paths)
