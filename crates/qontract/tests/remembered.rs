@@ -27,7 +27,7 @@ fn check(repo: &Path, cache: &Path, good: bool) {
 /// The one folder that is kept, and when its index was written.
 fn kept(cache: &Path) -> Option<(std::path::PathBuf, std::time::SystemTime)> {
     let folder = fs::read_dir(cache).ok()?.next()?.unwrap().path();
-    let written = folder.join("index.json").metadata().ok()?.modified().unwrap();
+    let written = folder.join("index").metadata().ok()?.modified().unwrap();
     Some((folder, written))
 }
 
@@ -67,13 +67,13 @@ fn what_is_kept_of_a_large_data_repo_makes_no_difference() {
         // What others could write is neither believed nor written to.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         fs::write(folder.join("right"), "theirs").unwrap();
-        fs::remove_file(folder.join("index.json")).unwrap();
+        fs::remove_file(folder.join("index")).unwrap();
         check(repo, &cache, true);
         assert_eq!(fs::read(folder.join("right")).unwrap(), b"theirs");
-        assert!(!folder.join("index.json").exists());
+        assert!(!folder.join("index").exists());
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     }
-    fs::write(folder.join("index.json"), "nonsense").unwrap();
+    fs::write(folder.join("index"), "nonsense").unwrap();
     fs::write(folder.join("right"), "nonsense").unwrap();
     check(repo, &cache, true);
 }
