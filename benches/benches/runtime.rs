@@ -1,9 +1,10 @@
 //! Declared states of base and head compared: two of 100 MB, equal but for one value. And what it takes to decide whether a change
 //! affects integrations, with both bundles loaded: the benchmark fails if one takes longer than promised at 50,000 datafiles. And what a
 //! hundred dry runs of one integration, a hash slot each, take of memory besides the data that they share: it fails if that is as much as
-//! the data once more.
+//! the bundle once more.
 //!
 //! `QONTRACT_BENCH_SIZES` chooses the sizes.
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 #[path = "measure.rs"]
 mod measure;
@@ -105,7 +106,6 @@ const RUNS: u32 = 100;
 fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
     let file = corpus.folder.join("bundle.json");
     qontract_bundle::store::write(&corpus.bundle(), &file).expect("a bundle file");
-    let before = measure::memory();
     let bundle = qontract_bundle::load_from(&mut std::fs::File::open(&file).expect("a file"), &corpus.pool);
     let head = source(bundle.expect("a bundle"));
     let loaded = measure::memory();
@@ -127,13 +127,14 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
         assert!(outcome.faults.is_empty(), "{}: {:?}", outcome.run, outcome.faults);
     }
     let shards: usize = outcomes.iter().map(|outcome| outcome.shards.len()).sum();
-    let (data, more) = ((loaded - before) / 1e6, (peak - loaded) / 1e6);
+    let data = std::fs::metadata(&file).expect("a file").len() as f64 / 1e6;
+    let more = (peak - loaded) / 1e6;
     say(&format!("\n## {} datafiles: {RUNS} dry runs on one copy of the data\n", corpus.size));
-    say("| shards | seconds | MB of data | MB besides, at most |");
+    say("| shards | seconds | MB of the bundle | MB besides what it takes loaded, at most |");
     say("|---|---|---|---|");
     say(&format!("| {shards} | {seconds:.1} | {data:.0} | {more:.0} |"));
     if corpus.size >= 50_000 && more >= data {
-        missed.push(format!("{RUNS} dry runs: {more:.0} MB, less than the data's {data:.0} promised"));
+        missed.push(format!("{RUNS} dry runs: {more:.0} MB, less than the bundle's {data:.0} promised"));
     }
 }
 
