@@ -169,6 +169,7 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
             "description: Now ",
         ),
         ("a user is called otherwise", "/access/user-1.yml", "\nname: ", "\nname: Now "),
+        ("a namespace is called otherwise", "/openshift/namespace-1.yml", "\nname: ", "\nname: now-"),
     ] {
         let (file, text) = change(schema, from, to);
         let head = source(corpus.bundle());

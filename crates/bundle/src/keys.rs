@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::json::write_python_str;
 use crate::shared::{self, HASHER, Handle, Recent, Table};
@@ -61,7 +61,7 @@ const MOST_SHARED: usize = 4096;
 thread_local! {
     static RECENT: Recent<Keys> = const { Recent::new(Vec::new()) };
 }
-static ALL: LazyLock<Mutex<Table<Keys>>> = LazyLock::new(Mutex::default);
+static ALL: LazyLock<Table<Keys>> = LazyLock::new(Table::default);
 
 impl Handle for Keys {
     fn holders(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Things of which the process has one each, however often they are made.
 //!
-//! A table finds the one; each thread remembers what it found last, so that it need not ask the others.
+//! A table finds the one; each thread remembers what it found last, so that it need not ask the others. Many threads may ask at
+//! once, so the table is in parts, by hash.
 //!
 //! **Invariant:** what nobody has any more is forgotten before the table has doubled. Some thousand small things may stay for
 //! good, so nothing large may be shared.
@@ -29,7 +30,7 @@ pub type Recent<T> = RefCell<Vec<Option<(u64, T)>>>;
 
 /// The one thing for which `is` holds; `hash` is its hash, and `make` makes it if there is none.
 pub fn one<T: Handle + 'static>(
-    (recent, table): (&'static LocalKey<Recent<T>>, &Mutex<Table<T>>),
+    (recent, table): (&'static LocalKey<Recent<T>>, &Table<T>),
     hash: u64,
     is: impl Fn(&T) -> bool,
     make: impl FnOnce() -> T,
@@ -43,13 +44,26 @@ pub fn one<T: Handle + 'static>(
         {
             return known.clone();
         }
-        let found = table.lock().unwrap_or_else(PoisonError::into_inner).one(hash, is, make);
+        let part = &table.0[usize::try_from(hash >> 32).unwrap_or(0) % PARTS];
+        let found = part.lock().unwrap_or_else(PoisonError::into_inner).one(hash, is, make);
         slot.insert((hash, found)).1.clone()
     })
 }
 
 /// All that there is.
-pub struct Table<T> {
+pub struct Table<T>([Mutex<Part<T>>; PARTS]);
+
+/// In so many parts.
+const PARTS: usize = 16;
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Mutex::default()))
+    }
+}
+
+/// What there is of some hashes.
+struct Part<T> {
     /// With their hashes.
     known: HashTable<(u64, T)>,
     /// How many there were after the last look for those that nobody has any more.
@@ -57,15 +71,15 @@ pub struct Table<T> {
 }
 
 /// So few are never swept.
-const FEW: usize = 4096;
+const FEW: usize = 4096 / PARTS;
 
-impl<T> Default for Table<T> {
+impl<T> Default for Part<T> {
     fn default() -> Self {
         Self { known: HashTable::new(), swept: 0 }
     }
 }
 
-impl<T: Handle> Table<T> {
+impl<T: Handle> Part<T> {
     fn one(&mut self, hash: u64, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> T {
         if self.known.len() >= FEW.max(2 * self.swept) {
             self.sweep();
@@ -95,12 +109,12 @@ mod tests {
 
     #[test]
     fn what_nobody_has_is_forgotten() {
-        let mut table = Table::default();
+        let mut part = Part::default();
         let mut one = |text: &str| {
             // A hash that does not tell them apart well.
             let hash = text.len() as u64;
-            let found: Arc<str> = table.one(hash, |known: &Arc<str>| **known == *text, || text.into());
-            (found, table.known.len())
+            let found: Arc<str> = part.one(hash, |known: &Arc<str>| **known == *text, || text.into());
+            (found, part.known.len())
         };
         let (kept, _) = one("kept");
         for number in 0..3 * FEW {

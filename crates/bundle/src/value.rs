@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::BuildHasher as _;
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
 use compact_str::CompactString;
 use triomphe::ThinArc;
@@ -48,7 +48,7 @@ thread_local! {
     static RECENT: Recent<Values> = const { Recent::new(Vec::new()) };
 }
 /// The values of all maps that are references.
-static REFERENCES: LazyLock<Mutex<Table<Values>>> = LazyLock::new(Mutex::default);
+static REFERENCES: LazyLock<Table<Values>> = LazyLock::new(Table::default);
 
 impl Handle for Values {
     fn holders(&self) -> usize {

@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::about::LooksUp;
 use crate::data::{Data, Source, Terms};
-use crate::erased::AnyDeclared;
+use crate::declarations::Declaration;
 use crate::fault::Fault;
 use crate::listing;
 use crate::options::Options;
-use crate::room::Room;
+use crate::room::{Form, Room};
 use crate::state::{Comparison, digest};
 
 pub use causes::{Cause, What};
@@ -74,7 +74,7 @@ pub struct Affected {
     /// Whether all of its work is affected, whatever differs.
     pub all: bool,
     /// The declared states of base and head.
-    pub states: Option<(Box<dyn AnyDeclared>, Box<dyn AnyDeclared>)>,
+    pub states: Option<(Declaration, Declaration)>,
 }
 
 /// Two bundles that are compared, as an integration may ask them.
@@ -123,7 +123,7 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     let comparison = base.compare(&*head);
     // A change of what it may do concerns all of its work; so does one of what it looks up after declaring.
     let looks_up = about.looks_up == LooksUp::Always
-        && matches!(room, Room::Staged(_))
+        && matches!(room.form(), Form::Staged(_))
         && pair.base.sha() != pair.head.sha();
     let all = looks_up || !own.is_empty() || comparison.common;
     let rule = match (comparison.is_empty(), looks_up) {

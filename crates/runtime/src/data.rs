@@ -169,8 +169,32 @@ impl Data {
     }
 
     /// Where it is asked.
-    pub(crate) fn source(&self) -> &dyn Source {
-        &*self.source
+    pub(crate) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    /// The schemas that may be read; everything if there is no list.
+    pub(crate) fn allowed(&self) -> Option<&BTreeSet<String>> {
+        self.terms.allowed.as_ref()
+    }
+
+    /// The same data on the same terms, with nothing asked yet.
+    pub(crate) fn apart(&self) -> Self {
+        Self { asked: Arc::default(), ..self.clone() }
+    }
+
+    /// Writes down that this was asked.
+    pub(crate) fn count_as_asked(&self, other: &Asked) {
+        let Asked { schemas, ad_hoc, resources, forbidden } = other;
+        let mut asked = lock(&self.asked);
+        for (query, read) in schemas {
+            asked.schemas.entry(query.clone()).or_default().extend(read.iter().cloned());
+        }
+        for (query, read) in forbidden {
+            asked.forbidden.entry(query.clone()).or_default().extend(read.iter().cloned());
+        }
+        asked.ad_hoc.extend_from_slice(ad_hoc);
+        asked.resources.extend(resources.iter().cloned());
     }
 
     /// Answers a declared query.

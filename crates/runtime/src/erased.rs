@@ -69,7 +69,7 @@ pub struct Found {
 /// A declared state.
 pub trait AnyDeclared: Send + Sync {
     /// The keys of its shards, in order.
-    fn keys(&self) -> Vec<ShardKey>;
+    fn keys(&self) -> Vec<&ShardKey>;
     /// Where a shard comes from.
     fn place(&self, key: &ShardKey) -> Option<Place>;
     /// What switches a shard off.
@@ -92,8 +92,8 @@ where
     T: Serialize + Send + Sync + 'static,
     S: Serialize + Send + Sync + 'static,
 {
-    fn keys(&self) -> Vec<ShardKey> {
-        self.shards.keys().cloned().collect()
+    fn keys(&self) -> Vec<&ShardKey> {
+        self.shards.keys().collect()
     }
 
     fn place(&self, key: &ShardKey) -> Option<Place> {
@@ -144,7 +144,7 @@ pub trait Dynamic: Send + Sync {
     ) -> BoxFuture<'a, Result<Wants, Fault>>;
     /// That nothing is wanted in a shard.
     fn nothing(&self) -> Wants;
-    /// See [`Staged::observe`]; the target is that of a shard of `declared`.
+    /// See [`Staged::observe`]; `declared` is that of base for a shard that only base has.
     fn observe<'a>(
         &'a self,
         read: &'a Read,

@@ -9,6 +9,7 @@ pub mod allowed;
 pub mod audit;
 mod contract;
 mod data;
+mod declarations;
 mod erased;
 mod fault;
 mod function;
@@ -33,6 +34,7 @@ pub use contract::{
     Applied, DeclaredOf, Observed, Read, Rehearsed, Staged, View, Want, Wanted, World, Write,
 };
 pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, Source, Terms};
+pub use declarations::Declaration;
 pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants};
 pub use fault::{Fault, Whose};
 pub use qontract_graphql::Operation;

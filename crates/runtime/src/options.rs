@@ -31,7 +31,7 @@ impl Options {
     }
 
     /// Values of selecting flags that no key has: a slip of the pen, most likely.
-    pub fn idle(&self, flags: &[Flag], keys: &[ShardKey]) -> Vec<String> {
+    pub fn idle(&self, flags: &[Flag], keys: &[&ShardKey]) -> Vec<String> {
         let mut idle = Vec::new();
         for flag in flags {
             let (FlagKind::Selects(dimension) | FlagKind::Excludes(dimension)) = flag.kind else { continue };

@@ -1,10 +1,12 @@
 //! A room: an integration of any form, as it stands in the list of the binary.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::about::About;
 use crate::contract::Staged;
 use crate::data::Data;
+use crate::declarations::{Declaration, Declarations};
 use crate::erased::{AnyDeclared, Dynamic, Erased};
 use crate::fault::{Fault, panicked};
 use crate::function::{DynamicFunction, Function};
@@ -13,7 +15,13 @@ use crate::process::Process;
 use qontract_telemetry::activity;
 
 /// An integration of any form.
-pub enum Room {
+pub struct Room {
+    form: Form,
+    declarations: Declarations,
+}
+
+/// The forms of an integration.
+pub enum Form {
     /// The five questions.
     Staged(Box<dyn Dynamic>),
     /// One function.
@@ -21,48 +29,60 @@ pub enum Room {
 }
 
 impl Room {
+    fn new(form: Form) -> Self {
+        Self { form, declarations: Declarations::default() }
+    }
+
     /// A room of the staged form.
     pub fn staged(integration: impl Staged) -> Self {
-        Self::Staged(Box::new(Erased(integration)))
+        Self::new(Form::Staged(Box::new(Erased(integration))))
     }
 
     /// A room of the function form.
     pub fn function(integration: impl Function) -> Self {
-        Self::Function(Box::new(integration))
+        Self::new(Form::Function(Box::new(integration)))
     }
 
     /// A room of the process form.
     pub fn process(process: Process) -> Self {
-        Self::Staged(Box::new(process))
+        Self::new(Form::Staged(Box::new(process)))
+    }
+
+    /// Its form.
+    pub(crate) fn form(&self) -> &Form {
+        &self.form
     }
 
     /// What it says about itself.
     pub fn about(&self) -> &About {
-        match self {
-            Self::Staged(room) => room.about(),
-            Self::Function(room) => room.about(),
+        match &self.form {
+            Form::Staged(room) => room.about(),
+            Form::Function(room) => room.about(),
         }
     }
 
     /// Whether what it needs on this machine is there; see [`Function::ready`].
     pub fn ready(&self) -> Result<(), Fault> {
-        match self {
-            Self::Staged(_) => Ok(()),
-            Self::Function(room) => room.ready(),
+        match &self.form {
+            Form::Staged(_) => Ok(()),
+            Form::Function(room) => room.ready(),
         }
     }
 
-    /// Its declared state, if it has one.
-    pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<Box<dyn AnyDeclared>>, Fault> {
+    /// Its declared state, if it has one. Who asks for that of the same data while another has it shares it.
+    pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<Declaration>, Fault> {
         let _doing = activity::phase("declare", "declare");
-        let declare = || match self {
-            Self::Staged(room) => room.declare(data, options).map(Some),
-            Self::Function(room) => {
+        let declare = |data: &Data| match &self.form {
+            Form::Staged(room) => room.declare(data, options).map(|state| Some(Arc::from(state))),
+            Form::Function(room) => {
                 let state = room.state(data, options)?;
-                Ok(state.map(|state| Box::new(state) as Box<dyn AnyDeclared>))
+                Ok(state.map(|state| Arc::new(state) as Arc<dyn AnyDeclared>))
             }
         };
-        catch_unwind(AssertUnwindSafe(declare)).unwrap_or_else(|panic| Err(panicked("declare", &*panic)))
+        self.declarations.once(data, options, |data| {
+            let declared = catch_unwind(AssertUnwindSafe(|| declare(data)));
+            declared.unwrap_or_else(|panic| Err(panicked("declare", &*panic)))
+        })
     }
 }
 

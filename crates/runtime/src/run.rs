@@ -26,7 +26,7 @@ use crate::key::ShardKey;
 use crate::looping::Stop;
 use crate::options::Options;
 use crate::outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
-use crate::room::Room;
+use crate::room::{Form, Room};
 use crate::slot::Slot;
 
 /// How long and how wide a run may be.
@@ -164,16 +164,16 @@ async fn perform(
 ) -> Result<(), Fault> {
     let Some(work) = affairs::decide(room, request, data, outcome)? else { return Ok(()) };
     let judge = affairs::judge(room, request)?;
-    match room {
-        Room::Staged(staged) => {
+    match room.form() {
+        Form::Staged(staged) => {
             let crew = round::Crew { room: &**staged, request, data, permits, judge: &judge };
             crew.work(work, outcome).await;
         }
-        Room::Function(_) if !request.slot.has(&ShardKey::default().slot_value()) => {
+        Form::Function(_) if !request.slot.has(&ShardKey::default().slot_value()) => {
             let text = "another slot runs it: it is not split".to_owned();
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
-        Room::Function(function) => {
+        Form::Function(function) => {
             let cx = Cx::new(data, request, permits, &judge);
             let ran = match function.ready() {
                 Ok(()) => round::guarded(request.limits.phase, "run", function.run(&cx)).await,

@@ -87,7 +87,7 @@ fn trace(engine: &Engine, query: &Query) -> Option<Footprint> {
 
 /// What differs in what the integration may do: its own file, and its approvals.
 pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
-    let (old, new) = (listing::of(pair.base.source(), name)?, listing::of(pair.head.source(), name)?);
+    let (old, new) = (listing::of(&**pair.base.source(), name)?, listing::of(&**pair.head.source(), name)?);
     let mut causes = Vec::new();
     if old.as_ref().map(|old| &old.schemas) != new.as_ref().map(|new| &new.schemas) {
         let gone = new.is_none();
@@ -98,7 +98,7 @@ pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
         let all = listing::approvals(side)?;
         Ok(all.into_iter().filter(|approval| approval.integration == name).collect())
     };
-    if approvals(pair.base.source())? != approvals(pair.head.source())? {
+    if approvals(&**pair.base.source())? != approvals(&**pair.head.source())? {
         causes.push(Cause { what: What::Approval, place: None, gone: false });
     }
     Ok(causes)

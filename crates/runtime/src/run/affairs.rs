@@ -9,6 +9,7 @@ use crate::about::LooksUp;
 use crate::affected::{Affected, Pair, Verdict, affected};
 use crate::allowed;
 use crate::data::Data;
+use crate::declarations::Declaration;
 use crate::erased::AnyDeclared;
 use crate::fault::Fault;
 use crate::guard::{Approvals, Judge, Removed};
@@ -28,9 +29,9 @@ const MOST_PLACES: usize = 10;
 /// What there is to do in a run.
 pub struct Work {
     /// The declared state of head.
-    pub head: Option<Box<dyn AnyDeclared>>,
+    pub head: Option<Declaration>,
     /// The declared state of base, for what only base has.
-    pub base: Option<Box<dyn AnyDeclared>>,
+    pub base: Option<Declaration>,
     /// Shards to run.
     pub keys: Vec<ShardKey>,
     /// Shards that only base has.
@@ -40,8 +41,8 @@ pub struct Work {
 /// The declared states, and what differs between them as far as that was asked.
 #[derive(Default)]
 struct Compared {
-    head: Option<Box<dyn AnyDeclared>>,
-    base: Option<Box<dyn AnyDeclared>>,
+    head: Option<Declaration>,
+    base: Option<Declaration>,
     /// What differs, if only that is to be run.
     differs: Option<Comparison>,
     /// Shards that only base has.
@@ -132,7 +133,7 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
         return Work { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
     };
     let mut known = declared.keys();
-    known.extend(gone.iter().cloned().chain(declared.faults().keys().cloned()));
+    known.extend(gone.iter().chain(declared.faults().keys()));
     outcome.warnings.extend(request.options.idle(&room.about().flags, &known));
     let mut pass_over = |key: ShardKey, why: Skip, faults: &[Fault]| {
         let mut shard = ShardOutcome::new(ShardState::Skipped(why));
@@ -149,15 +150,15 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     let trusted: Option<BTreeSet<_>> = base
         .as_ref()
         .filter(|_| distrust)
-        .map(|base| base.keys().iter().filter_map(|key| base.target(key)).collect());
+        .map(|base| base.keys().into_iter().filter_map(|key| base.target(key)).collect());
     let (mut keys, mut unaffected) = (Vec::new(), 0);
     for key in declared.keys().into_iter().filter(|key| selected(room, request, key)) {
-        if differs.as_ref().is_some_and(|comparison| !comparison.affects(&key)) {
+        if differs.as_ref().is_some_and(|comparison| !comparison.affects(key)) {
             unaffected += 1;
-        } else if let Some(why) = skip(&**declared, &key, trusted.as_ref()) {
-            pass_over(key, why, &[]);
+        } else if let Some(why) = skip(&**declared, key, trusted.as_ref()) {
+            pass_over(key.clone(), why, &[]);
         } else {
-            keys.push(key);
+            keys.push(key.clone());
         }
     }
     let mut orphans = Vec::new();
