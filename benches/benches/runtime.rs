@@ -28,6 +28,10 @@ use qontract_runtime::slot::Slot;
 use qontract_runtime::state::{Declared, Shard, compare};
 use qontract_runtime::{Loaded, Options, Request, Room, ShardKey, Source, run};
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type State = Vec<BTreeMap<String, String>>;
 
 /// About 100 MB of state: a thousand shards of namespaces with their objects.
@@ -169,6 +173,12 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
             "description: Now ",
         ),
         ("a user is called otherwise", "/access/user-1.yml", "\nname: ", "\nname: Now "),
+        (
+            "a namespace is handed to others",
+            "/openshift/namespace-1.yml",
+            "\nname: ",
+            "\nmanagedByExternal: true\nname: ",
+        ),
         ("a namespace is called otherwise", "/openshift/namespace-1.yml", "\nname: ", "\nname: now-"),
     ] {
         let (file, text) = change(schema, from, to);

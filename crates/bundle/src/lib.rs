@@ -27,5 +27,5 @@ pub use keys::{Key, Keys};
 pub use later::Later;
 pub use load::{LoadError, load, load_from};
 pub use model::{Backref, Bundle, Datafile, Document, Pool, Resource, Stamp};
-pub use repo::{Layout, Repo};
+pub use repo::{Layout, Repo, Sight};
 pub use value::{Map, Value};

@@ -9,6 +9,7 @@ use qontract_bundle::{Bundle, Map, Sha256};
 use crate::answer::{Answer, Executed};
 use crate::cache::Cache;
 use crate::document::{Chosen, Document, limit};
+use crate::entities::Only;
 use crate::execute::{Record, Task, execute};
 use crate::failure::{Code, Failure};
 use crate::footprint::{Footprint, Strays};
@@ -22,10 +23,11 @@ use crate::source::View;
 use crate::touched::Touched;
 use crate::variables::Variables;
 
-/// How many request texts a schema remembers (twice, at most).
-const REMEMBERED: usize = 256;
-/// Longer texts are not remembered: few clients send them again.
-const LONGEST_REMEMBERED: usize = 64 << 10;
+/// How many bytes of request texts a schema remembers, and what was made of them. One of more than an eighth is not: few clients send it
+/// again.
+const REMEMBERED: usize = 1 << 20;
+/// How many bytes of answers about a schema are remembered.
+const REMEMBERED_ANSWERS: usize = 32 << 20;
 
 /// A request, as it comes from a client or from the command line.
 #[derive(Clone, Copy, Default)]
@@ -42,6 +44,8 @@ pub struct Request<'r> {
     pub provenance: bool,
     /// Whether to record which files were touched.
     pub touched: bool,
+    /// Set if only some datafiles of a list of the first level are to be answered about.
+    pub only: Option<Only<'r>>,
 }
 
 /// What bundles with the same GraphQL types share: their schema and what was prepared for it.
@@ -56,7 +60,7 @@ struct Prepared {
 
 impl Prepared {
     fn new(schema: Arc<Schema>, digest: Sha256) -> Self {
-        let (documents, introspections) = (Cache::new(2 * REMEMBERED), Cache::new(2 * REMEMBERED));
+        let (documents, introspections) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED_ANSWERS));
         Self { schema, digest, documents, introspections }
     }
 }
@@ -98,6 +102,11 @@ impl Engine {
     pub fn with_limits(self, limits: Limits) -> Self {
         let prepared = Prepared::new(Arc::clone(&self.prepared.schema), self.prepared.digest);
         Self { limits, prepared: Arc::new(prepared), ..self }
+    }
+
+    /// Whether its types are those of another one.
+    pub(crate) fn has_types_of(&self, other: &Self) -> bool {
+        self.prepared.digest == other.prepared.digest
     }
 
     /// The bundle.
@@ -168,19 +177,24 @@ impl Engine {
         request: Request<'_>,
         sink: S,
     ) -> Executed<S> {
-        let view = self.view();
-        let task = Task {
-            schema: self.schema(),
-            view,
-            plan,
-            variables,
-            limits: &self.limits,
-            cancelled: request.cancelled,
-        };
         let record = Record {
             provenance: request.provenance.then(Provenance::default),
-            touched: request.touched.then(|| Touched::new(view)),
+            touched: request.touched.then(|| Touched::new(self.view())),
+            entities: None,
         };
+        self.execute_with(plan, variables, request, (sink, record))
+    }
+
+    /// The same, with this to record.
+    pub(crate) fn execute_with<S: Sink>(
+        &self,
+        plan: &Plan,
+        variables: &Variables,
+        Request { cancelled, only, .. }: Request<'_>,
+        (sink, record): (S, Record),
+    ) -> Executed<S> {
+        let (schema, view, limits) = (self.schema(), self.view(), &self.limits);
+        let task = Task { schema, view, plan, variables, limits, cancelled, only };
         execute(task, sink, record)
     }
 
@@ -190,9 +204,7 @@ impl Engine {
             return known;
         }
         let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
-        if text.len() <= LONGEST_REMEMBERED {
-            self.prepared.documents.insert(text.into(), Arc::clone(&document), 1);
-        }
+        self.prepared.documents.insert(text.into(), Arc::clone(&document), text.len());
         document
     }
 
@@ -272,10 +284,9 @@ impl Ready<'_> {
         let begun = Answer::begin(plan.usual_size.load(Ordering::Relaxed));
         let answer = Answer::executed(engine.execute(&plan, &variables, request, begun));
         plan.usual_size.store(answer.body.len(), Ordering::Relaxed);
-        if let Some(key) = key
-            && answer.body.len() < 16 << 20
-        {
-            introspections.insert(key.into(), Arc::new(answer.clone()), 1);
+        if let Some(key) = key {
+            let cost = key.len() + answer.body.len();
+            introspections.insert(key.into(), Arc::new(answer.clone()), cost);
         }
         answer
     }

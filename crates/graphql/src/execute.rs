@@ -15,6 +15,7 @@ use qontract_bundle::Value;
 
 use crate::arguments::Arguments;
 use crate::columns::Found;
+use crate::entities::{Only, Written as WrittenEntities};
 use crate::failure::{Code, Failure};
 use crate::limits::Limits;
 use crate::meta;
@@ -48,6 +49,8 @@ pub struct Task<'a> {
     pub limits: &'a Limits,
     /// Whether whoever asked has gone away.
     pub cancelled: Option<&'a dyn Fn() -> bool>,
+    /// The datafiles that a list of the first level is restricted to.
+    pub only: Option<Only<'a>>,
 }
 
 /// What is recorded besides the answer.
@@ -57,6 +60,8 @@ pub struct Record {
     pub provenance: Option<Provenance>,
     /// Which files were touched, if asked for.
     pub touched: Option<Touched>,
+    /// Where what was written for the entities is, if asked for.
+    pub entities: Option<Vec<WrittenEntities>>,
 }
 
 /// What an execution leaves behind.

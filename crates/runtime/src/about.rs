@@ -57,6 +57,9 @@ pub struct About {
     pub looks_up: LooksUp,
     /// Whether others build on what it makes: where many run side by side, they begin when it has run once.
     pub is_groundwork: bool,
+    /// The list of its queries that it works through one by one, by its key in the answer: what it declares of an element depends on no other
+    /// element, but that they may be in each other's way if keys or targets of their shards are the same.
+    pub one_by_one: Option<&'static str>,
 }
 
 /// Whether an integration looks things up on the way: queries that are not declared, resources by path.
@@ -85,6 +88,7 @@ impl About {
             rounds: 1,
             looks_up: LooksUp::Never,
             is_groundwork: false,
+            one_by_one: None,
         }
     }
 
@@ -115,6 +119,13 @@ impl About {
     #[must_use]
     pub fn groundwork(mut self) -> Self {
         self.is_groundwork = true;
+        self
+    }
+
+    /// With a list that is worked through [one by one](About::one_by_one).
+    #[must_use]
+    pub fn one_by_one(mut self, list: &'static str) -> Self {
+        self.one_by_one = Some(list);
         self
     }
 

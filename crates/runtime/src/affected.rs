@@ -2,18 +2,21 @@
 //!
 //! **Invariant:** sound. What is said to be unaffected has the same declared state in base and head. The rules go from
 //! cheap to exact, and each may only say "not affected": the static footprint of the declared queries, then their
-//! answers, then the declared states per shard.
+//! answers, then the declared states per shard. Of a list that is worked through one by one, only what is declared of its differing
+//! elements is compared.
 
 mod causes;
 
 use std::sync::Arc;
 
+use qontract_graphql::Entities;
 use serde::Serialize;
 
 use crate::about::LooksUp;
 use crate::data::{Data, Source, Terms};
 use crate::declarations::Declaration;
 use crate::fault::Fault;
+use crate::key::ShardKey;
 use crate::listing;
 use crate::options::Options;
 use crate::room::{Form, Room};
@@ -73,7 +76,7 @@ pub struct Affected {
     pub comparison: Option<Comparison>,
     /// Whether all of its work is affected, whatever differs.
     pub all: bool,
-    /// The declared states of base and head.
+    /// The declared states of base and head, if all of them was needed.
     pub states: Option<(Declaration, Declaration)>,
 }
 
@@ -110,8 +113,23 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
         if found.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Verdict::Unaffected(Rule::Footprint));
         }
-        if same_answers(room, pair)? {
+        let differing = differing(room, pair);
+        if match &differing {
+            Some(differing) => differing.is_empty(),
+            None => same_answers(room, pair)?,
+        } {
             return Ok(Verdict::Unaffected(Rule::Answers));
+        }
+        if let Some(comparison) =
+            differing.and_then(|differing| compare_parts(room, pair, options, differing))
+        {
+            if comparison.is_empty() {
+                return Ok(Verdict::Unaffected(Rule::Declared));
+            }
+            let (all, comparison) = (comparison.common, Some(comparison));
+            let causes = found.unwrap_or_default();
+            let part = Affected { rule: Rule::Declared, causes, comparison, all, states: None };
+            return Ok(Verdict::Affected(Box::new(part)));
         }
     }
     let causes: Vec<Cause> = own.iter().cloned().chain(found.unwrap_or_default()).collect();
@@ -134,6 +152,39 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     };
     let (comparison, states) = (Some(comparison), Some((base, head)));
     Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
+}
+
+/// The elements of lists about which the answers differ, if nothing else does and both bundles are here.
+fn differing(room: &Room, pair: &Pair) -> Option<Entities> {
+    let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
+    let mut differing = Entities::new();
+    for query in &room.about().queries {
+        for (list, mut paths) in base.differing(head, &query.text, &query.name)? {
+            differing.entry(list).or_default().append(&mut paths);
+        }
+    }
+    Some(differing)
+}
+
+/// What differs between what is declared of these elements alone; nothing is said unless the room works through them one by one, or if
+/// another element could have a hand in it.
+fn compare_parts(room: &Room, pair: &Pair, options: &Options, differing: Entities) -> Option<Comparison> {
+    let list = room.about().one_by_one?;
+    let mut lists = differing.into_iter();
+    let (Some((only, paths)), None) = (lists.next(), lists.next()) else { return None };
+    if *only != *list {
+        return None;
+    }
+    let part = Arc::new((list, paths));
+    let declare = |data: &Data| room.declare(&data.of_part(&part), options).ok().flatten();
+    let (base, head) = (declare(&pair.base)?, declare(&pair.head)?);
+    // Others can be in the way of what comes, goes, moves or is wrong: then everything has to be looked at.
+    let stays = |key: &&ShardKey| base.target(key) == head.target(key);
+    let is_alone = base.keys() == head.keys()
+        && base.keys().iter().all(stays)
+        && base.faults().is_empty()
+        && head.faults().is_empty();
+    is_alone.then(|| base.compare(&*head))
 }
 
 fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use qontract_bundle::{Map, Sha256};
-use qontract_graphql::{Engine, Node, Operation};
+use qontract_graphql::{Engine, Node, Only, Operation};
 use qontract_telemetry::activity;
 
 use crate::about::{About, LooksUp, Query};
@@ -29,6 +29,8 @@ pub struct Ask<'a> {
     pub operation: Option<&'a str>,
     /// Values of its variables.
     pub variables: Option<&'a Map>,
+    /// Set if only some elements of a list are asked for. Only who has an [engine](Source::engine) is asked so.
+    pub only: Option<Only<'a>>,
 }
 
 /// What a source answers.
@@ -137,7 +139,11 @@ pub struct Data {
     source: Arc<dyn Source>,
     terms: Arc<Terms>,
     asked: Arc<Mutex<Asked>>,
+    part: Option<Arc<Part>>,
 }
+
+/// Some elements of a list, to which declared queries are restricted: the key of the list, and the paths of its datafiles.
+pub(crate) type Part = (&'static str, BTreeSet<Box<str>>);
 
 /// What an integration may ask.
 #[derive(Clone, Debug, Default)]
@@ -160,7 +166,7 @@ impl Terms {
 impl Data {
     /// The data of a source on these terms.
     pub fn new(source: Arc<dyn Source>, terms: Terms) -> Self {
-        Self { source, terms: Arc::new(terms), asked: Arc::default() }
+        Self { source, terms: Arc::new(terms), asked: Arc::default(), part: None }
     }
 
     /// The name of the bundle.
@@ -176,6 +182,16 @@ impl Data {
     /// The schemas that may be read; everything if there is no list.
     pub(crate) fn allowed(&self) -> Option<&BTreeSet<String>> {
         self.terms.allowed.as_ref()
+    }
+
+    /// The same data on the same terms, of which declared queries see this part only.
+    pub(crate) fn of_part(&self, part: &Arc<Part>) -> Self {
+        Self { part: Some(Arc::clone(part)), ..self.apart() }
+    }
+
+    /// The part that declared queries see, if it is not all.
+    pub(crate) fn part(&self) -> Option<&Arc<Part>> {
+        self.part.as_ref()
     }
 
     /// The same data on the same terms, with nothing asked yet.
@@ -211,7 +227,8 @@ impl Data {
         if !self.terms.queries.contains(query) {
             return Err(DataError::Undeclared { query: name });
         }
-        let ask = Ask { text: &query.text, operation: Some(&query.name), variables: None };
+        let only = self.part.as_ref().map(|part| Only { list: part.0, paths: &part.1 });
+        let ask = Ask { text: &query.text, operation: Some(&query.name), variables: None, only };
         let _doing = activity::begin(format!("query {name}"));
         self.permitted(&name, self.source.answer(ask)?)
     }
@@ -223,7 +240,7 @@ impl Data {
             return Err(DataError::Undeclared { query: name });
         }
         let _doing = activity::begin("a query of its own");
-        let answered = self.source.answer(Ask { text, operation: None, variables })?;
+        let answered = self.source.answer(Ask { text, operation: None, variables, only: None })?;
         lock(&self.asked).ad_hoc.push((text.to_owned(), digest(&answered.data)));
         self.permitted(&name, answered)
     }

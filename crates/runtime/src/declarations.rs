@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use crate::data::{Asked, Data, Source};
+use crate::data::{Asked, Data, Part, Source};
 use crate::erased::AnyDeclared;
 use crate::fault::Fault;
 use crate::options::Options;
@@ -36,6 +36,7 @@ pub struct Declarations(Mutex<Vec<Weak<Cell>>>);
 /// One declared state, and all that it depends on.
 struct Cell {
     source: Arc<dyn Source>,
+    part: Option<Arc<Part>>,
     allowed: Option<BTreeSet<String>>,
     options: Options,
     /// With what was asked on the way, which counts as asked by each who gets it.
@@ -67,12 +68,14 @@ impl Declarations {
         cells.retain(|cell| cell.strong_count() > 0);
         let is = |cell: &Arc<Cell>| {
             Arc::ptr_eq(&cell.source, data.source())
+                && cell.part.as_ref() == data.part()
                 && cell.options == *options
                 && cell.allowed.as_ref() == data.allowed()
         };
         cells.iter().filter_map(Weak::upgrade).find(is).unwrap_or_else(|| {
-            let (source, allowed) = (Arc::clone(data.source()), data.allowed().cloned());
-            let cell = Arc::new(Cell { source, allowed, options: options.clone(), made: OnceLock::new() });
+            let (source, part) = (Arc::clone(data.source()), data.part().cloned());
+            let (allowed, options) = (data.allowed().cloned(), options.clone());
+            let cell = Arc::new(Cell { source, part, allowed, options, made: OnceLock::new() });
             cells.push(Arc::downgrade(&cell));
             cell
         })

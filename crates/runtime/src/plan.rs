@@ -1,9 +1,8 @@
-//! A plan is data: ordered, hashable, printable. A *step* is what is executed; its *changes* are what is shown and
+//! A plan is data: ordered, printable. A *step* is what is executed; its *changes* are what is shown and
 //! guarded.
 
 use std::fmt;
 
-use qontract_bundle::Sha256;
 use serde::Serialize;
 
 use crate::key::Scope;
@@ -203,11 +202,5 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         Plan { groups: groups.into_iter().map(group).collect(), waits, held, faults }
-    }
-
-    /// The digest of all changes: equal plans have equal digests.
-    pub fn digest(&self) -> Sha256 {
-        let changes: Vec<&Change> = self.changes().collect();
-        Sha256::of(&serde_json::to_vec(&changes).expect("changes are plain data"))
     }
 }

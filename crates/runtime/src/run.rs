@@ -118,7 +118,7 @@ pub async fn run(room: &Room, request: &Request) -> Outcome {
     let data = match prepare::prepare(room, request, &mut outcome) {
         Ok(data) => data,
         Err(fault) => {
-            outcome.faults.extend(fault);
+            outcome.faults.push(fault);
             outcome.conclude();
             return outcome;
         }

@@ -3,8 +3,8 @@
 use qontract_bundle::Sha256;
 use qontract_graphql::Cache;
 
-/// How many bytes of texts are remembered (twice, at most).
-pub const MOST: usize = 4 << 20;
+/// How many bytes of texts are remembered.
+pub const MOST: usize = 8 << 20;
 
 /// The texts, by bundle and digest.
 pub type Persisted = Cache<String, String>;

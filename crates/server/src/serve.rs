@@ -130,7 +130,7 @@ impl Server {
     ) -> Self {
         let shared = Shared {
             answers: Answers::new(settings.answers),
-            persisted: Persisted::new(2 * persisted::MOST),
+            persisted: Persisted::new(persisted::MOST),
             turns: Turns::new(settings.at_a_time, settings.waiting),
             in_flight: InFlight::default(),
             connections: Arc::new(Connections::new(settings.connections)),

@@ -65,7 +65,6 @@ pub fn build(
     if let Some(same) = same {
         encode::rename(&mut built, same, &mut whole.marks);
     }
-    memory.read = data.len();
     for (place, kept) in data {
         datafiles.set(place, kept);
     }

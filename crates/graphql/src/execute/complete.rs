@@ -54,9 +54,13 @@ impl<'a, S: Sink> Executor<'a, S> {
         {
             self.rows.open(self.task.plan, *selection, self.task.view, files);
         }
+        let has_entities = self.record.entities.is_some() && self.has_entities(type_);
+        if let Some(lists) = self.record.entities.as_mut().filter(|_| has_entities) {
+            lists.push((field.key.as_ref().into(), Vec::new()));
+        }
         let mut kept = 0;
         for index in 0..many.len() {
-            let mark = self.out.mark();
+            let (mark, start) = (self.out.mark(), self.out.offset());
             let recorded = self.recorded();
             let path = place.path.map(|path| path.index(index, kept));
             let element = Place { path: path.as_ref(), origin: Origin::Index(&place.origin, index) };
@@ -68,6 +72,12 @@ impl<'a, S: Sink> Executor<'a, S> {
                 self.rewind(mark, recorded);
             } else {
                 kept += 1;
+                if let (true, Source::File(file), Some(start), Some(end)) =
+                    (has_entities, source, start, self.out.offset())
+                    && let Some((_, parts)) = self.record.entities.as_mut().and_then(|lists| lists.last_mut())
+                {
+                    parts.push((file, start..end));
+                }
             }
         }
         self.out.end_list();

@@ -32,13 +32,32 @@ impl<'a, S: Sink> Executor<'a, S> {
         Some(Rc::clone(slot.get_or_insert_with(read)))
     }
 
-    /// The datafiles of a schema that the arguments let through.
+    /// Whether the elements of a field's list are entities of the request.
+    pub(super) fn has_entities(&self, type_: TypeId) -> bool {
+        let plan = self.task.plan;
+        plan.selections[plan.root].type_ == type_
+    }
+
+    /// The datafiles of a schema that the arguments let through, and whoever asked.
     pub(super) fn datafiles(
         &mut self,
         type_: TypeId,
         field: &FieldPlan,
         schema: &str,
     ) -> Result<Many<'a>, Failure> {
+        let many = self.datafiles_of(type_, field, schema)?;
+        let only = self.task.only.filter(|only| self.has_entities(type_) && *only.list == *field.key);
+        let Some(only) = only else { return Ok(many) };
+        let files = match &many {
+            Many::Files(files) => files,
+            Many::Chosen(files) => files.as_slice(),
+            _ => &[],
+        };
+        let wanted = |file: &FileId| only.paths.contains(self.task.view.index.path(*file));
+        Ok(Many::Chosen(files.iter().copied().filter(wanted).collect()))
+    }
+
+    fn datafiles_of(&mut self, type_: TypeId, field: &FieldPlan, schema: &str) -> Result<Many<'a>, Failure> {
         let view = self.task.view;
         let files = view.index.files_of(schema);
         if files.is_empty() {

@@ -161,9 +161,12 @@ impl Source for Remote {
     }
 
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
-        let Ask { text, operation, variables } = ask;
+        let Ask { text, operation, variables, only } = ask;
         let name = || format!("`{}`", operation.unwrap_or("without a name"));
         let refused = |why: String| DataError::Refused { query: name(), why };
+        if only.is_some() {
+            return Err(refused("a server is not asked for a part".to_owned()));
+        }
         let variables = variables.map(json).transpose().map_err(refused)?;
         let query = Query { text, variables: variables.as_ref(), operation };
         let permit = ReadPermit::for_data();
@@ -190,7 +193,7 @@ impl Source for Remote {
         }
         let text = "query Resource($path: String) { resources_v1(path: $path) { content } }";
         let variables = Map::new(vec![("path", Value::str(path))]);
-        let ask = Ask { text, operation: Some("Resource"), variables: Some(&variables) };
+        let ask = Ask { text, operation: Some("Resource"), variables: Some(&variables), only: None };
         let refused = |why: String| DataError::Refused { query: format!("for the resource `{path}`"), why };
         let found = match self.answer(ask) {
             Ok(answered) => {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
-use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256};
+use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Sight};
 use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
@@ -78,7 +78,7 @@ impl Folder {
 
     /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
     pub fn look(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
-        let (seen, files) = stamp(self.folders());
+        let (seen, files) = stamp(self.folders(), SystemTime::now());
         {
             let mut state = self.lock();
             state.files = files;
@@ -264,8 +264,8 @@ impl Feed for Remote {
     }
 }
 
-/// What tells whether a file below these folders changed: names, sizes and times; and how many files there are.
-fn stamp(mut folders: Vec<PathBuf>) -> (Sha256, usize) {
+/// What tells whether a file below these folders changed: names and looks; and how many files there are.
+fn stamp(mut folders: Vec<PathBuf>, now: SystemTime) -> (Sha256, usize) {
     let (mut text, mut files) = (String::new(), 0);
     while let Some(folder) = folders.pop() {
         let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();
@@ -278,9 +278,12 @@ fn stamp(mut folders: Vec<PathBuf>) -> (Sha256, usize) {
             }
             // Of a link, what it leads to counts; one to a folder leads to where we look anyway.
             let about = if about.is_symlink() { std::fs::metadata(&path).unwrap_or(about) } else { about };
-            let time = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            let time = time.unwrap_or_default().as_nanos();
-            text.push_str(&format!("{} {} {time}\n", path.display(), about.len()));
+            let looks = Sight::of(&about);
+            text.push_str(&format!("{} {looks:?}\n", path.display()));
+            if !looks.is_some_and(|looks| looks.is_settled(now)) {
+                // It can be written again and look the same: nothing looks as this does.
+                text.push_str(&format!("{now:?}\n"));
+            }
             files += 1;
         }
     }

@@ -103,7 +103,17 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
                     );
                 }
             }
-            let (base, head) = states.unzip();
+            // What differs is known; all of base is needed for the addresses that may be dialled.
+            let (base, head) = match states {
+                Some((base, head)) => (Some(base), Some(head)),
+                None => match room.declare(&pair.base, &request.options) {
+                    Ok(base) => (base, None),
+                    Err(fault) => {
+                        decide(format!("everything runs: base could not be read: {fault}"), Vec::new());
+                        return Some(Compared::default());
+                    }
+                },
+            };
             let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
             let differs = comparison.filter(|_| request.only_affected && !all);
             Some(Compared { head, base, differs, gone })

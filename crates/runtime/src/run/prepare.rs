@@ -11,10 +11,10 @@ use crate::room::Room;
 
 use super::Request;
 
-/// The data of head on the integration's terms. An error without a fault is an end that the outcome tells.
-pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<Data, Option<Fault>> {
+/// The data of head on the integration's terms.
+pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<Data, Fault> {
     let about = room.about();
-    let listing = listing::of(&*request.head, &about.name).map_err(|error| Some(error.into()))?;
+    let listing = listing::of(&*request.head, &about.name)?;
     let mut terms = Terms::of(about);
     if request.validate_schemas {
         let Some(listing) = listing.filter(|listing| !listing.schemas.is_empty()) else {
@@ -23,11 +23,10 @@ pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<
                 .hint(
                     "add a file of the schema `/app-sre/integration-1.yml` with its name and its `schemas`",
                 );
-            return Err(Some(fault));
+            return Err(fault);
         };
         if let Some(engine) = request.head.engine() {
-            let violations = allowed::violations(engine, &about.queries, &listing)
-                .map_err(|error| Some(Fault::from(error)))?;
+            let violations = allowed::violations(engine, &about.queries, &listing)?;
             if !violations.is_empty() {
                 outcome.ended = Ended::Forbidden;
                 let missing: Vec<String> = violations.iter().map(|one| format!("- {}", one.schema)).collect();
@@ -35,7 +34,7 @@ pub fn prepare(room: &Room, request: &Request, outcome: &mut Outcome) -> Result<
                 let fault = Fault::author(told.join("; "))
                     .hint(format!("add to `schemas`:\n{}", deduplicated(missing).join("\n")))
                     .at(listing.place.below("/schemas"));
-                return Err(Some(fault));
+                return Err(fault);
             }
         }
         terms.allowed = Some(listing.schemas);
