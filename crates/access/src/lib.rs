@@ -2,7 +2,8 @@
 //!
 //! Dry run is a permit, not a flag. The Read half of every client asks for a [`ReadPermit`], the Write half for a
 //! [`WritePermit`], and a dry run has none to give: code that could write cannot even be called. What holds a permit
-//! cannot make another one.
+//! to write cannot make another one. Whoever makes targets before a run takes [`ReadPermit::for_targets`], and
+//! [`ReadPermit::for_data`] is for the data alone.
 //!
 //! **Invariant:** only the runner mints, once per run. The call of [`mint`] is a disallowed method everywhere else
 //! (`clippy.toml`).

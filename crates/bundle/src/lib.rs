@@ -2,8 +2,8 @@
 //!
 //! The road: [`repo`] finds the files of a directory or of a Git revision, [`mod@build`] turns them into a [`Bundle`]
 //! and its bytes, [`mod@load`] turns bytes into a bundle again, [`store`] keeps them on disk, and [`diff`] tells two
-//! bundles apart. The model (value, json, digest, model, types, diff) is pure; only [`repo`] and [`store`] touch
-//! the disk, and only [`repo`] runs `git`.
+//! bundles apart. The model (value, json, digest, model, types, diff) is pure; only [`repo`], [`store`] and what is remembered of
+//! files ([`mod@build`]) touch the disk, and only [`repo`] runs `git`.
 
 pub mod build;
 pub mod diff;

@@ -7,7 +7,7 @@ const RULE: &str = "purity";
 
 /// The folders of `crates/` that only turn values into values.
 const PURE: [&str; 8] =
-    ["bundle", "diagnostics", "graphql", "inventory", "saas", "template", "validate", "yaml"];
+    ["access", "bundle", "diagnostics", "graphql", "inventory", "template", "validate", "yaml"];
 
 /// Async runtimes, and what talks to the network.
 pub(super) const IMPURE: [&str; 17] = [
