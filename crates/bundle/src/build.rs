@@ -212,7 +212,8 @@ fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Opt
 /// YAML, or strictly JSON if the file's name says so.
 fn read(file: &File, bytes: &[u8]) -> Parsed {
     let limits = Limits::default();
-    if repo::document_ending(&file.path) != Some("json") {
+    let syntax = Syntax::of(&file.path);
+    if syntax == Syntax::Yaml {
         return qontract_yaml::parse(bytes, &limits);
     }
     let text = str::from_utf8(bytes).unwrap_or_default();
@@ -224,7 +225,7 @@ fn read(file: &File, bytes: &[u8]) -> Parsed {
         let finding = finding.at(Span::new(fault.offset, fault.offset + 1));
         return Parsed { document: None, findings: vec![finding] };
     }
-    qontract_yaml::parse_as(Syntax::Json, bytes, &limits)
+    qontract_yaml::parse_as(syntax, bytes, &limits)
 }
 
 /// Reports a document whose top level is not a map.

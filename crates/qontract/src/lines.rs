@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use qontract_diagnostics::{Sources, position};
-use qontract_yaml::{Document, Limits, parse};
+use qontract_yaml::{Document, Limits, Syntax, parse_as};
 
 /// The lines of one side.
 pub struct Lines<'a> {
@@ -37,7 +37,7 @@ impl<'a> Lines<'a> {
         let mut read = self.read.borrow_mut();
         let entry = read.entry(file.to_owned()).or_insert_with(|| {
             let text = self.sources.text(file)?.into_owned();
-            let document = parse(text.as_bytes(), &Limits::default()).document?;
+            let document = parse_as(Syntax::of(file), text.as_bytes(), &Limits::default()).document?;
             Some(Rc::new(Read { text, document }))
         });
         entry.clone()

@@ -128,6 +128,27 @@ fn diff_takes_bundles_and_revisions() {
 }
 
 #[test]
+fn a_json_datafile_has_lines_whatever_it_escapes() {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    let team = |contact: &str| {
+        let text = r#"{"$schema": "/tiny/team-1.yml",
+  "name": "smile \ud83d\ude00",
+  "contact": "CONTACT"
+}
+"#;
+        scratch.write("data/teams/smile.json", text.replace("CONTACT", contact));
+    };
+    team("one");
+    scratch.commit_all("before");
+    team("two");
+    let seen = command::seen(scratch.path(), &["diff", "HEAD", "."]);
+    assert!(seen.contains("[data/teams/smile.json:3]"), "{seen}");
+    let query = "{ teams_v1(path: \"/teams/smile.json\") { name } }";
+    let seen = command::seen(scratch.path(), &["query", query, "--provenance"]);
+    assert!(seen.contains("data/teams/smile.json:1"), "{seen}");
+}
+
+#[test]
 fn a_changed_schema_is_a_difference() {
     let scratch = Scratch::copy_of(&vectors().join("repo"));
     scratch.commit_all("before");

@@ -22,9 +22,7 @@ pub fn locate(findings: &mut [Diagnostic], sources: &dyn Sources) {
     }
     for (file, places) in files {
         let Some(text) = sources.text(&file) else { continue };
-        let is_json = matches!(file.rsplit_once('.'), Some((_, "json")));
-        let syntax = if is_json { Syntax::Json } else { Syntax::Yaml };
-        let parsed = parse_as(syntax, text.as_bytes(), &Limits::default());
+        let parsed = parse_as(Syntax::of(&file), text.as_bytes(), &Limits::default());
         let Some(document) = parsed.document else { continue };
         for (code, place) in places {
             let pointer = place.pointer.as_deref().unwrap_or_default();

@@ -56,6 +56,19 @@ pub enum Syntax {
     Json,
 }
 
+impl Syntax {
+    /// The language of the file with this name or path: JSON if it ends in `.json`, else YAML.
+    ///
+    /// ```
+    /// use qontract_yaml::Syntax;
+    /// assert_eq!(Syntax::of("data/teams/core.json"), Syntax::Json);
+    /// assert_eq!(Syntax::of("data/teams/core.json.yml"), Syntax::Yaml);
+    /// ```
+    pub fn of(name: &str) -> Self {
+        if matches!(name.rsplit_once('.'), Some((_, "json"))) { Self::Json } else { Self::Yaml }
+    }
+}
+
 /// Parses one file that holds one YAML document.
 ///
 /// **Invariant:** a document is returned only if no error was found.
