@@ -86,7 +86,6 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
                 metrics: Arc::clone(&crew.metrics),
                 voices: Arc::new(move || known.all()),
                 unstarted: Arc::new(move || missed.unstarted()),
-                budget: crew::QUIET,
             };
             let bound = health.serve(address).await?;
             log.write(&Line::new(

@@ -13,6 +13,9 @@ use qontract_telemetry::metrics::Metrics;
 
 use crate::keep::voice::Voice;
 
+/// How long nothing may be heard of a loop that runs.
+const QUIET: Duration = Duration::from_mins(1);
+
 /// What is asked.
 #[derive(Clone)]
 pub struct Health {
@@ -22,18 +25,16 @@ pub struct Health {
     pub voices: Arc<dyn Fn() -> Vec<Arc<Voice>> + Send + Sync>,
     /// The integrations that have no loop, as they cannot be started.
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// How long nothing may be heard of a loop that runs.
-    pub budget: Duration,
 }
 
 impl Health {
-    /// Whether something was heard of every loop within the budget, or it sleeps for a known time.
+    /// Whether something was heard of every loop not long ago, or it sleeps for a known time.
     fn is_alive(&self) -> Result<(), String> {
         for voice in (self.voices)() {
             let status = voice.status();
             let quiet = status.heard.elapsed();
-            let is_late = status.next.is_some_and(|next| next.elapsed() > self.budget);
-            if is_late || status.next.is_none() && quiet > self.budget {
+            let is_late = status.next.is_some_and(|next| next.elapsed() > QUIET);
+            if is_late || status.next.is_none() && quiet > QUIET {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: nothing was heard for {} s{waits}\n",
@@ -121,7 +122,7 @@ mod tests {
         let voice = Arc::new(Voice::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
         let known = Arc::clone(&voice);
         let voices = Arc::new(move || vec![Arc::clone(&known)]);
-        (Health { metrics, voices, unstarted: Arc::new(Vec::new), budget: Duration::from_mins(1) }, voice)
+        (Health { metrics, voices, unstarted: Arc::new(Vec::new) }, voice)
     }
 
     fn waits(what: &str, seconds: u64) -> Event {

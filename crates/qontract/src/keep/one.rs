@@ -32,9 +32,6 @@ use crate::targets::Targets;
 /// How often a server is asked whether it has a new bundle.
 const ASK: Duration = Duration::from_secs(10);
 
-/// How long nothing may be heard of a loop that runs.
-const QUIET: Duration = Duration::from_mins(1);
-
 /// How a loop is kept.
 pub struct Keeping {
     /// When runs are due.
@@ -79,7 +76,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
     if let Some(address) = keeping.listen {
         let known = Arc::clone(&voice);
         let voices = Arc::new(move || vec![Arc::clone(&known)]);
-        let health = Health { metrics, voices, unstarted: Arc::new(Vec::new), budget: QUIET };
+        let health = Health { metrics, voices, unstarted: Arc::new(Vec::new) };
         let bound = runtime.block_on(health.serve(address))?;
         keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
     }

@@ -25,9 +25,6 @@ use crate::keep::voice::Voice;
 use crate::runs::Runs;
 use crate::targets::Targets;
 
-/// How long nothing may be heard of a loop that runs.
-pub const QUIET: Duration = Duration::from_mins(1);
-
 /// So often a loop that gave up is begun anew.
 const BEGINNINGS: u32 = 3;
 
