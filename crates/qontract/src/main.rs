@@ -13,6 +13,7 @@ mod lines;
 mod printer;
 mod remembered;
 mod runs;
+mod start;
 mod targets;
 
 use std::ffi::OsString;

@@ -4,16 +4,15 @@ mod text;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Once};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Pool};
-use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record, Request};
+use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record};
 use qontract_telemetry::log::{Line, Log};
 
 use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
@@ -21,11 +20,11 @@ use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
-use crate::keep::audit::{Heard, Trail};
+use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
-use crate::keep::turn::run_name;
 use crate::printer::{Printer, is_broken_pipe};
 use crate::runs::Runs;
+use crate::start::{Begun, Start};
 use crate::targets::Targets;
 
 pub use text::explain;
@@ -55,20 +54,15 @@ pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::R
     let runs = Arc::new(Runs::new(options.runs.clone())?);
     let job = Job { options: &options, config: &config, runs: &runs, printer };
     let (head, base) = job.sides(runtime.handle())?;
-    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut request = job.request(&integration, began, &head)?;
+    let mut begun = job.begin(&integration, mode, &head)?;
+    let request = &mut begun.request;
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     request.only_affected = match manner {
         Manner::Own => !options.all_shards,
         Manner::Peer => options.check_only_affected_shards,
     };
-    let clock = Instant::now();
-    let outcome = runtime.block_on(qontract_runtime::run(&room, &request));
-    let clock = Clock {
-        began: i64::try_from(began.as_secs()).unwrap_or_default(),
-        milliseconds: u64::try_from(clock.elapsed().as_millis()).unwrap_or_default(),
-    };
-    let record = record(&outcome, clock, &head, base.as_ref());
+    let outcome = runtime.block_on(qontract_runtime::run(&room, &begun.request));
+    let record = record(&outcome, begun.clock(), &head, base.as_ref());
     job.tell(&outcome, &record)?;
     Ok(Exit::Run(outcome.ended.code()))
 }
@@ -132,13 +126,12 @@ impl Job<'_> {
         Ok((Arc::new(head), base))
     }
 
-    fn request(&self, integration: &Chosen, began: Duration, head: &Arc<Side>) -> anyhow::Result<Request> {
+    /// Begins the run as the options say.
+    fn begin(&self, integration: &Chosen, mode: Mode, head: &Arc<Side>) -> anyhow::Result<Begun> {
         let Self { options, config, runs, .. } = self;
-        let now = jiff::Timestamp::try_from(began_time(began)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let name = run_name(&integration.name, began, now);
-        let now = now.to_zoned(jiff::tz::TimeZone::UTC);
-        let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-        let mut request = Request::new(name, mode, Arc::clone(&head.source), now.date());
+        let heard = Arc::new(Aloud);
+        let mut begun = Start { integration: &integration.name, mode, head, runs, heard }.now()?;
+        let request = &mut begun.request;
         request.options = integration.options.clone();
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
@@ -146,15 +139,7 @@ impl Job<'_> {
         request.validate_schemas = options.validate_schemas || !options.no_validate_schemas;
         request.trust_head = options.trust_head;
         request.budgets = config.guards.budgets();
-        request.ledger = Arc::clone(runs) as Arc<dyn Ledger>;
-        request.audit = Arc::new(Trail {
-            integration: integration.name.clone(),
-            head: Arc::clone(head),
-            runs: Arc::clone(runs),
-            heard: Arc::new(Aloud),
-            told: Once::new(),
-        });
-        Ok(request)
+        Ok(begun)
     }
 
     /// Shows what came of it, and keeps the record.
@@ -195,10 +180,6 @@ impl Heard for Aloud {
     fn lost(&self, why: &str) {
         Printer::default().note(&format!("warning: {why}"));
     }
-}
-
-fn began_time(began: Duration) -> SystemTime {
-    UNIX_EPOCH + began
 }
 
 /// The record of a run; what only base has, has its lines there, and what differs from base the lines that do.

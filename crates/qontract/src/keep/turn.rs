@@ -1,20 +1,19 @@
 //! One run of an integration after the other.
 
-use std::sync::{Arc, Once};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
-use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::Mode;
-use qontract_runtime::guard::{Budgets, Ledger};
+use qontract_runtime::guard::Budgets;
 use qontract_runtime::looping::{Stop, Turn};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Clock, Ended, Options, Record, Request, Room, run};
+use qontract_runtime::{Ended, Options, Record, Room, run};
 
-use crate::keep::audit::{Heard, Trail};
+use crate::keep::audit::Heard;
 use crate::keep::feed::Feed;
 use crate::runs::Runs;
+use crate::start::Start;
 
 /// How runs are made.
 #[derive(Clone)]
@@ -81,40 +80,26 @@ async fn once(
     stop: Stop,
 ) -> anyhow::Result<(Ended, Record)> {
     let head = feed.side()?;
-    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = jiff::Timestamp::try_from(UNIX_EPOCH + began).context("the clock is wrong")?;
-    let name = run_name(&room.about().name, began, now);
-    let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-    let mut request = Request::new(name, manner.mode, Arc::clone(&head.source), today);
+    let start = Start {
+        integration: &room.about().name,
+        mode: manner.mode,
+        head: &head,
+        runs,
+        heard: Arc::clone(kept) as Arc<dyn Heard>,
+    };
+    let mut begun = start.now()?;
+    let request = &mut begun.request;
     request.options = options;
     request.slot = manner.slot;
     request.budgets = manner.budgets;
     request.validate_schemas = manner.validate_schemas;
-    request.ledger = Arc::clone(runs) as Arc<dyn Ledger>;
     request.stop = stop;
-    request.audit = Arc::new(Trail {
-        integration: room.about().name.clone(),
-        head: Arc::clone(&head),
-        runs: Arc::clone(runs),
-        heard: Arc::clone(kept) as Arc<dyn Heard>,
-        told: Once::new(),
-    });
-    let clock = Instant::now();
-    let outcome = run(room, &request).await;
-    let clock = Clock {
-        began: i64::try_from(began.as_secs()).unwrap_or_default(),
-        milliseconds: u64::try_from(clock.elapsed().as_millis()).unwrap_or_default(),
-    };
+    let outcome = run(room, &begun.request).await;
+    let clock = begun.clock();
     let mut record = head.with_lines(|line| Record::new(&outcome, clock, line));
     // What was done is told, whether it can be kept or not.
     if let Err(error) = runs.keep_of_loop(&record) {
         record.warnings.push(format!("the record of the run is not kept: {error:#}"));
     }
     Ok((outcome.ended, record))
-}
-
-/// The name of a run: when, which integration, and something that no other has.
-pub fn run_name(integration: &str, began: Duration, now: jiff::Timestamp) -> String {
-    let own = (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff;
-    format!("{}-{integration}-{own:05x}", now.strftime("%Y%m%dT%H%M%SZ"))
 }
