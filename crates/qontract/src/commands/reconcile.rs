@@ -32,14 +32,14 @@ use text::plan;
 
 /// Whose command line it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum CommandLine {
     /// Ours: with a base, only what is affected runs.
     Own,
     /// The established runtime's: everything runs unless asked otherwise.
     Peer,
 }
 
-pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
     let options = options.with_environment()?;
     if let Some(every) = options.every {
@@ -57,9 +57,9 @@ pub fn run(arguments: Reconcile, manner: Manner, printer: &Printer) -> anyhow::R
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
-    request.only_affected = match manner {
-        Manner::Own => !options.all_shards,
-        Manner::Peer => options.check_only_affected_shards,
+    request.only_affected = match line {
+        CommandLine::Own => !options.all_shards,
+        CommandLine::Peer => options.check_only_affected_shards,
     };
     let outcome = runtime.block_on(qontract_runtime::run(&room, &begun.request));
     let record = record(&outcome, begun.clock(), &head, base.as_ref());
