@@ -2,6 +2,7 @@
 
 mod directory;
 mod folders;
+mod layout;
 mod revision;
 mod sight;
 
@@ -14,53 +15,12 @@ use qontract_diagnostics::{Diagnostic, Sources, code};
 use rayon::prelude::*;
 
 pub use folders::Folders;
+pub use layout::Layout;
 pub use revision::{GitError, Revision, head_stamp};
 pub use sight::Sight;
 
 /// Most bytes of one file of a data repo.
 pub const MOST_BYTES: u64 = 8 << 20;
-
-/// Where the parts of a data repo are, relative to its root.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// Folder of datafiles.
-    pub data: String,
-    /// Folder of resources.
-    pub resources: String,
-    /// Folder of JSON Schemas.
-    pub schemas: String,
-    /// File that describes the GraphQL types.
-    pub graphql: String,
-}
-
-impl Default for Layout {
-    fn default() -> Self {
-        Self {
-            data: "data".to_owned(),
-            resources: "resources".to_owned(),
-            schemas: "schemas".to_owned(),
-            graphql: "graphql-schemas/schema.yml".to_owned(),
-        }
-    }
-}
-
-impl Layout {
-    /// The layout with its paths as Git writes them: no `./` in front, no slash behind.
-    #[must_use]
-    pub fn normal(self) -> Self {
-        let normal = |path: String| {
-            let path = path.trim_start_matches("./");
-            if path.len() > 1 { path.trim_end_matches('/').to_owned() } else { path.to_owned() }
-        };
-        let Self { data, resources, schemas, graphql } = self;
-        Self {
-            data: normal(data),
-            resources: normal(resources),
-            schemas: normal(schemas),
-            graphql: normal(graphql),
-        }
-    }
-}
 
 /// A data repo, wherever it is.
 #[derive(Clone, Debug)]
@@ -249,10 +209,9 @@ impl Sources for Repo {
 }
 
 impl File {
-    /// The file at `place` on disk, which has this path in a part of the data repo.
-    pub(crate) fn on_disk(part: &str, path: &str, place: &Path) -> Self {
-        let content = Content::OnDisk(place.to_owned());
-        Self { path: path.to_owned(), name: format!("{part}{path}"), content }
+    /// The file at `place` on disk, which has this name in the data repo and this path in its part.
+    pub(crate) fn on_disk(name: String, path: &str, place: &Path) -> Self {
+        Self { path: path.to_owned(), name, content: Content::OnDisk(place.to_owned()) }
     }
 
     /// How it looks, if it is on disk and looks tell anything there.

@@ -4,12 +4,11 @@ mod branches;
 
 use std::collections::BTreeSet;
 
-use qontract_bundle::{Bundle, Value};
+use qontract_bundle::{Bundle, Layout, Value};
 use qontract_diagnostics::{Code, Diagnostic, code};
 
 use crate::failure::{Allowed, Failure, Wrong};
 use crate::keywords;
-use crate::names::Names;
 use crate::schema::equality;
 use crate::suggest::{self, Patience};
 use crate::words::{all_of, any_of, kind, shortened, show, show_plain, type_name};
@@ -21,7 +20,7 @@ const MOST_COMPARED: usize = 100_000;
 /// The document whose failures are explained.
 pub struct Subject<'a> {
     bundle: &'a Bundle,
-    names: Names<'a>,
+    layout: &'a Layout,
     /// The name of the document's file.
     file: &'a str,
     root: &'a Value,
@@ -36,8 +35,8 @@ struct Told {
 
 impl<'a> Subject<'a> {
     /// The document `root`, whose file is called `file`.
-    pub fn new(bundle: &'a Bundle, names: Names<'a>, file: &'a str, root: &'a Value) -> Self {
-        Self { bundle, names, file, root, patience: Patience::new(MOST_COMPARED) }
+    pub fn new(bundle: &'a Bundle, layout: &'a Layout, file: &'a str, root: &'a Value) -> Self {
+        Self { bundle, layout, file, root, patience: Patience::new(MOST_COMPARED) }
     }
 }
 
@@ -126,7 +125,7 @@ impl Subject<'_> {
     fn rule(&self, failure: &Failure) -> Option<(&Value, String)> {
         let (path, pointer) = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once('/')?;
-        Some((self.bundle.schema(path)?.value.pointer(parent)?, self.names.schema(path)))
+        Some((self.bundle.schema(path)?.value.pointer(parent)?, self.layout.schema(path)))
     }
 
     fn known_fields(&self, failure: &Failure) -> Vec<&str> {

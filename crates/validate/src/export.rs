@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use qontract_bundle::types::Types;
-use qontract_bundle::{Bundle, Value};
+use qontract_bundle::{Bundle, Layout, Value};
 use serde_json::{Map, Value as Plain, json};
 
 use crate::keywords::{self, Holds};
@@ -34,14 +34,14 @@ pub fn schemas(bundle: &Bundle) -> BTreeMap<String, String> {
 /// The settings of an editor: which schema is for which datafiles, by their folders and names.
 ///
 /// A datafile names its schema by a path that no editor can follow, so the settings list the files of each schema.
-pub fn settings(bundle: &Bundle, folder: &str, data: &str) -> String {
+pub fn settings(bundle: &Bundle, folder: &str, layout: &Layout) -> String {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for datafile in bundle.datafiles() {
         let Some(schema) = datafile.document.schema().filter(|path| bundle.schema(path).is_some()) else {
             continue;
         };
         let schema = format!("{}/{}", folder.trim_end_matches('/'), file_of(schema));
-        files.entry(schema).or_default().push(format!("{data}{}", datafile.path));
+        files.entry(schema).or_default().push(layout.datafile(&datafile.path));
     }
     pretty(&json!({ "yaml.schemas": files, "yaml.yamlVersion": "1.1" }))
 }

@@ -13,7 +13,6 @@ mod failure;
 mod keywords;
 mod known;
 mod links;
-mod names;
 pub mod pattern;
 pub mod peer;
 mod quick;
@@ -34,7 +33,6 @@ use rayon::prelude::*;
 
 use known::Right;
 use links::Link;
-use names::Names;
 use schema::{Checker, Formats};
 
 pub use failure::{Allowed, Failure, Wrong};
@@ -59,7 +57,7 @@ struct Context<'b> {
     bundle: &'b Bundle,
     types: &'b Types,
     guide: &'b Guide<'b, &'b Value>,
-    names: Names<'b>,
+    layout: &'b Layout,
     checker: &'b Checker<'b>,
     unread: &'b BTreeSet<String>,
     /// What need not be looked at again.
@@ -109,7 +107,7 @@ fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>,
         bundle,
         types: &types,
         guide: &guide,
-        names: Names(&options.layout),
+        layout: &options.layout,
         checker: &checker,
         unread: &options.unread,
         known,

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::explain::Subject;
 use crate::links::What;
-use crate::names::Names;
 use crate::rules::files::{self, Named};
 use crate::rules::graphql::{self, Misused};
 use crate::rules::references::{self, Broken};
@@ -114,7 +113,7 @@ pub fn records(bundle: &Bundle) -> Vec<Record> {
         bundle,
         types: &types,
         guide: &guide,
-        names: Names(&layout),
+        layout: &layout,
         checker: &checker,
         unread: &unread,
         known: &known,
@@ -143,7 +142,7 @@ pub fn unchecked(bundle: &Bundle) -> impl Iterator<Item = &str> {
 }
 
 fn first_message(cx: &Context<'_>, root: &Value, failures: Vec<crate::Failure>) -> Option<String> {
-    let subject = Subject::new(cx.bundle, cx.names, "", root);
+    let subject = Subject::new(cx.bundle, cx.layout, "", root);
     subject.explain(failures).first().map(references::in_words)
 }
 

@@ -123,7 +123,6 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Names;
     use crate::rules::unique;
     use crate::schema::{Checker, Formats};
     use qontract_bundle::types::Types;
@@ -136,9 +135,9 @@ mod tests {
         let (types, guide) = (Types::read(&bundle.graphql().value), crate::guide(&bundle));
         let (checker, layout, unread) =
             (Checker::new(&bundle, Formats::default()), Layout::default(), BTreeSet::new());
-        let (names, bundle, types) = (Names(&layout), &bundle, &types);
+        let (layout, bundle, types) = (&layout, &bundle, &types);
         let (checker, unread, known) = (&checker, &unread, &crate::Known::default());
-        let cx = Context { bundle, types, guide: &guide, names, checker, unread, known };
+        let cx = Context { bundle, types, guide: &guide, layout, checker, unread, known };
         let links = cx.links();
         let found = references::check(&cx, &links).len() + unique::check(&cx, &links).len();
         (all_right(&cx).is_some(), found)

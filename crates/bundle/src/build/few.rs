@@ -42,7 +42,7 @@ pub fn build(
     let ways = Ways { known: datafiles, begun: Some(begun), guide: &guide, types: &whole.ground.types };
     let read = |place: usize, file: &Path| {
         let (path, kept) = &datafiles.files()[place];
-        let file = File::on_disk(&repo.layout().data, path, file);
+        let file = File::on_disk(repo.layout().datafile(path), path, file);
         let kept = datafiles::look(&file, Some(kept), &ways).ok()?;
         kept.what.findings.is_empty().then_some((place, kept))
     };
@@ -227,8 +227,8 @@ impl<'a> Few<'a> {
             let Ok(place) = self.resources.place(path) else { continue };
             let known = &self.resources.files()[place].1;
             let at = raw.get(&place);
-            let file =
-                File::on_disk(&self.repo.layout().resources, path, at.copied().unwrap_or(Path::new("")));
+            let name = self.repo.layout().resource(path);
+            let file = File::on_disk(name, path, at.copied().unwrap_or(Path::new("")));
             let found = match at {
                 Some(_) => memory::look(&file, Some(known), Some(begun)).ok()?,
                 None => Found::Kept(known.clone()),

@@ -17,7 +17,7 @@ pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit
     let layout = Layout::from(layout);
     let input = input::open(&from, &repo, &layout, &Pool::default(), printer)?;
     let schemas = export::schemas(&input.bundle);
-    let settings = export::settings(&input.bundle, &folder.display().to_string(), &layout.data);
+    let settings = export::settings(&input.bundle, &folder.display().to_string(), &layout);
     let count = schemas.len();
     for (name, text) in schemas.into_iter().chain([("settings.json".to_owned(), settings)]) {
         let path = folder.join(&name);

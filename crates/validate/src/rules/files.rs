@@ -52,7 +52,7 @@ pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
             let found = if cx.known.fits(digest) {
                 Vec::new()
             } else {
-                document(cx, &cx.names.data(&file.path), &file.document.value)
+                document(cx, &cx.layout.datafile(&file.path), &file.document.value)
             };
             if found.is_empty() {
                 right.push(digest);
@@ -97,7 +97,7 @@ pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
             vec![finding.hint("put the schema into the schemas of the data repo, and name its path")]
         }
         // A schema that could not be read is told by itself.
-        Named::Unknown(path) if cx.unread.contains(&cx.names.schema(&path)) => Vec::new(),
+        Named::Unknown(path) if cx.unread.contains(&cx.layout.schema(&path)) => Vec::new(),
         Named::Unknown(path) => vec![unknown(cx, file, &path)],
         Named::Schema(path) => {
             let mut failures = cx.checker.check(&path, root).unwrap_or_default();
@@ -114,7 +114,7 @@ pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
                 findings.push(finding);
             }
             if !failures.is_empty() {
-                findings.extend(Subject::new(cx.bundle, cx.names, file, root).explain(failures));
+                findings.extend(Subject::new(cx.bundle, cx.layout, file, root).explain(failures));
             }
             findings
         }

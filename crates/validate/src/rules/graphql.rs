@@ -93,7 +93,7 @@ pub fn each_field<'a>(graphql: &'a Value, visit: &mut impl FnMut(&'a Map, &'a Ma
 /// Checks the description of the types.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let graphql = &cx.bundle.graphql().value;
-    let mut checks = Checks { cx, file: cx.names.graphql(), findings: Vec::new() };
+    let mut checks = Checks { cx, file: cx.layout.graphql.clone(), findings: Vec::new() };
     // What bundling has against its form is told already.
     if graphql.as_map().is_some() && !cx.unread.contains(&checks.file) {
         checks.findings = files::document(cx, &checks.file, graphql);
@@ -187,7 +187,7 @@ impl Checks<'_> {
 
     fn schema_of(&mut self, map: &Map, key: &str, pointer: &str) {
         let Some(path) = text(map, key).filter(|path| self.cx.bundle.schema(path).is_none()) else { return };
-        if self.cx.unread.contains(&self.cx.names.schema(path)) {
+        if self.cx.unread.contains(&self.cx.layout.schema(path)) {
             return;
         }
         let message = format!("there is no schema `{path}`");

@@ -126,7 +126,7 @@ impl<'a> Matching<'a> {
     }
 
     fn report(&mut self, type_: &Type, field: &Field, finding: Diagnostic, key: &str) {
-        let finding = finding.in_file(self.cx.names.graphql()).about(self.pointer(type_, field, key));
+        let finding = finding.in_file(self.cx.layout.graphql.clone()).about(self.pointer(type_, field, key));
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }

@@ -11,9 +11,9 @@ use crate::Context;
 
 /// Checks the paths of datafiles, resources and schemas.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
-    let data = cx.bundle.datafiles().par_iter().map(|file| cx.names.data(&file.path));
-    let resources = cx.bundle.resources().par_iter().map(|resource| cx.names.resource(&resource.path));
-    let schemas = cx.bundle.schemas().par_iter().map(|schema| cx.names.schema(&schema.path));
+    let data = cx.bundle.datafiles().par_iter().map(|file| cx.layout.datafile(&file.path));
+    let resources = cx.bundle.resources().par_iter().map(|resource| cx.layout.resource(&resource.path));
+    let schemas = cx.bundle.schemas().par_iter().map(|schema| cx.layout.schema(&schema.path));
     let names = data.chain(resources).chain(schemas);
     if are_different(names.clone()) {
         return Vec::new();

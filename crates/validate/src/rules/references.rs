@@ -43,7 +43,7 @@ pub fn broken<'b>(
             if failures.is_empty() {
                 return None;
             }
-            let subject = Subject::new(cx.bundle, cx.names, "", &target.value);
+            let subject = Subject::new(cx.bundle, cx.layout, "", &target.value);
             let told = subject.explain(failures).into_iter();
             Some(Broken::Unfit(told.map(|finding| in_words(&finding)).collect()))
         }
@@ -63,7 +63,7 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let patience = Patience::new(MOST_COMPARED);
     for FileLinks { path, links } in files {
-        let file = cx.names.data(path);
+        let file = cx.layout.datafile(path);
         for link in links {
             let finding = match &link.what {
                 What::Reference { to, expects } => reference(cx, link, (to, *expects), &patience),
@@ -118,7 +118,7 @@ fn dangling(cx: &Context<'_>, to: &Value, patience: &Patience) -> Option<Diagnos
         let message = format!("`$ref` is `{}`, not the path of a datafile", show(to));
         return Some(Diagnostic::new(code::DANGLING_REFERENCE, message));
     };
-    if cx.unread.contains(&cx.names.data(written)) {
+    if cx.unread.contains(&cx.layout.datafile(written)) {
         return None;
     }
     let finding = Diagnostic::new(code::DANGLING_REFERENCE, "`$ref` points to nothing");
@@ -131,7 +131,7 @@ fn dangling(cx: &Context<'_>, to: &Value, patience: &Patience) -> Option<Diagnos
         let hint = if part { "only whole files can be referred to" } else { "paths begin with a slash" };
         return Some(finding.hint(format!("{hint}: write `{whole}`")));
     }
-    let folder = cx.names.data("/");
+    let folder = cx.layout.datafile("/");
     if let Some(inside) = whole.strip_prefix(&format!("/{}", folder.trim_end_matches('/')))
         && cx.bundle.datafile(inside).is_some()
     {
@@ -144,7 +144,7 @@ fn dangling(cx: &Context<'_>, to: &Value, patience: &Patience) -> Option<Diagnos
 }
 
 fn missing_resource(cx: &Context<'_>, written: &str, patience: &Patience) -> Option<Diagnostic> {
-    if cx.bundle.resource(written).is_some() || cx.unread.contains(&cx.names.resource(written)) {
+    if cx.bundle.resource(written).is_some() || cx.unread.contains(&cx.layout.resource(written)) {
         return None;
     }
     let finding = Diagnostic::new(code::MISSING_RESOURCE, format!("there is no resource `{written}`"));
@@ -152,6 +152,6 @@ fn missing_resource(cx: &Context<'_>, written: &str, patience: &Patience) -> Opt
     let paths = cx.bundle.resources().iter().map(|resource| &*resource.path);
     Some(match patience.lasts(paths.len(), || suggest::nearest_path(written, paths)) {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-        None => finding.hint(format!("add it as `{}`", cx.names.resource(written))),
+        None => finding.hint(format!("add it as `{}`", cx.layout.resource(written))),
     })
 }

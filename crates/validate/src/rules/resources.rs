@@ -28,7 +28,7 @@ pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
 }
 
 fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
-    let file = cx.names.resource(&resource.path);
+    let file = cx.layout.resource(&resource.path);
     if let Some(value) = document(resource) {
         return files::document(cx, &file, &value);
     }
@@ -62,7 +62,7 @@ pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     let unused = unnamed().filter(|resource| !used.contains(&*resource.path));
     let finding = |resource: &std::sync::Arc<Resource>| {
         let finding = Diagnostic::new(code::UNUSED_RESOURCE, "no datafile names this resource");
-        finding.in_file(cx.names.resource(&resource.path)).hint("remove it, or name it where it is needed")
+        finding.in_file(cx.layout.resource(&resource.path)).hint("remove it, or name it where it is needed")
     };
     unused.map(finding).collect()
 }

@@ -56,7 +56,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
 fn circular(cx: &Context<'_>, Loop { place: (file, pointer), references }: &Loop) -> Diagnostic {
     let message = "`$ref` leads back to itself, and says nothing about any value";
     let finding =
-        Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.names.schema(file)).about(pointer);
+        Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.layout.schema(file)).about(pointer);
     let finding = match references {
         1 => finding,
         _ => finding.note(format!("it takes {references} references to come back")),
@@ -117,7 +117,7 @@ impl One<'_> {
     }
 
     fn finding(&self, code: Code, pointer: &str, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(code, message).in_file(self.cx.names.schema(self.path)).about(pointer)
+        Diagnostic::new(code, message).in_file(self.cx.layout.schema(self.path)).about(pointer)
     }
 
     /// What is wrong with the keywords of the schema at `start`, and of the schemas within it.
@@ -139,7 +139,7 @@ impl One<'_> {
     fn kept(&self, well_formed: bool) -> Vec<Diagnostic> {
         match meta(self.cx, self.root) {
             // What bundling has against it is told already.
-            _ if self.cx.unread.contains(&self.cx.names.schema(self.path)) => Vec::new(),
+            _ if self.cx.unread.contains(&self.cx.layout.schema(self.path)) => Vec::new(),
             // That it is no text is told by its form.
             Meta::Missing if self.root.get("$schema").is_some() => Vec::new(),
             Meta::Unknown("") => {
@@ -161,8 +161,8 @@ impl One<'_> {
             }
             Meta::Schema(path) if well_formed => {
                 let failures = self.cx.checker.check(path, self.root).unwrap_or_default();
-                let file = self.cx.names.schema(self.path);
-                let subject = Subject::new(self.cx.bundle, self.cx.names, &file, self.root);
+                let file = self.cx.layout.schema(self.path);
+                let subject = Subject::new(self.cx.bundle, self.cx.layout, &file, self.root);
                 subject.explain(failures)
             }
             Meta::Schema(_) | Meta::Draft => Vec::new(),
@@ -183,7 +183,7 @@ impl One<'_> {
                     let message = format!("`$ref` leads out of the data repo, to `{reference}`");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message).label("never fetched"))
                 }
-                Target::NoFile(file) if self.cx.unread.contains(&self.cx.names.schema(&file)) => None,
+                Target::NoFile(file) if self.cx.unread.contains(&self.cx.layout.schema(&file)) => None,
                 Target::NoFile(file) => {
                     let finding =
                         self.finding(code::SCHEMA_REFERENCE, &at, format!("there is no schema `{file}`"));
@@ -205,7 +205,7 @@ impl One<'_> {
         match map.get("$schemaRef") {
             None | Some(Value::Map(_)) => {}
             Some(Value::Str(named)) => {
-                let is_read = !self.cx.unread.contains(&self.cx.names.schema(named));
+                let is_read = !self.cx.unread.contains(&self.cx.layout.schema(named));
                 if self.cx.bundle.schema(named).is_none() && is_read {
                     let message =
                         format!("`$schemaRef` names `{named}`, which is no schema: no file can ever fit");

@@ -17,7 +17,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
         let name = field.get("name").and_then(Value::as_str);
         let Some((type_, field)) = known.and_then(|known| Some((known, known.field(name?)?))) else { return };
         let Some(synthetic) = &field.synthetic else { return };
-        let file = cx.names.graphql();
+        let file = cx.layout.graphql.clone();
         findings.extend(one(cx, type_, field, synthetic, pointer).map(|finding| finding.in_file(file)));
     });
     findings

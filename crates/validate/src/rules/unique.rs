@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use qontract_diagnostics::{Diagnostic, code};
+use qontract_diagnostics::{Diagnostic, Place, code};
 
 use crate::keywords;
 use crate::links::{Item, What};
@@ -79,12 +79,12 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
         let value = group.value.trim_matches('"');
         let message = format!("the value `{value}` of `{}` is used twice", group.field);
         let mut finding = Diagnostic::new(code::NOT_UNIQUE, message)
-            .in_file(cx.names.data(second))
+            .in_file(cx.layout.datafile(second))
             .about(*second_at)
             .label("must be unique in all of the data")
-            .note_in("first used here", cx.names.data_place(first, first_at));
+            .note_in("first used here", place(cx, first, first_at));
         for (path, at) in rest {
-            finding = finding.note_in("used here too", cx.names.data_place(path, at));
+            finding = finding.note_in("used here too", place(cx, path, at));
         }
         finding
     });
@@ -102,13 +102,18 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
         let at = |at: &str| present(at).map_or_else(|| at.to_owned(), |field| keywords::below(at, field));
         let message = format!("two items of the list have the same {}", all_of(item.fields.iter()));
         let mut finding = Diagnostic::new(code::NOT_UNIQUE_IN_LIST, message)
-            .in_file(cx.names.data(path))
+            .in_file(cx.layout.datafile(path))
             .about(at(second))
-            .note_in("the first of them is here", cx.names.data_place(path, &at(first)));
+            .note_in("the first of them is here", place(cx, path, &at(first)));
         for (_, other) in rest {
-            finding = finding.note_in("another one is here", cx.names.data_place(path, &at(other)));
+            finding = finding.note_in("another one is here", place(cx, path, &at(other)));
         }
         finding
     });
     everywhere.chain(in_lists).collect()
+}
+
+/// A place in a datafile.
+fn place(cx: &Context<'_>, path: &str, pointer: &str) -> Place {
+    Place { file: cx.layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
 }

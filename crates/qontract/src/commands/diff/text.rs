@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qontract_bundle::diff::{Change, Diff, FieldChange, ResourceChange, fields};
-use qontract_bundle::{Document, Layout, Resource, Value, json};
+use qontract_bundle::{Document, Resource, Value, json};
 use qontract_diagnostics::shown;
 
 use super::Sides;
@@ -100,13 +100,12 @@ fn sign<T>(change: &Change<T>) -> char {
 }
 
 fn files(diff: &Diff, sides: &Sides<'_>) -> Vec<Shown> {
-    let Layout { data, schemas, graphql, .. } = sides.layout;
+    let layout = sides.layout;
     let datafiles =
-        diff.datafiles.iter().map(|file| document(format!("{data}{}", file.path), &file.change, sides));
+        diff.datafiles.iter().map(|file| document(layout.datafile(&file.path), &file.change, sides));
     let resources = diff.resources.iter().map(|change| resource(change, sides));
-    let schemas =
-        diff.schemas.iter().map(|file| document(format!("{schemas}{}", file.path), &file.change, sides));
-    let types = diff.graphql.iter().map(|change| document(graphql.clone(), change, sides));
+    let schemas = diff.schemas.iter().map(|file| document(layout.schema(&file.path), &file.change, sides));
+    let types = diff.graphql.iter().map(|change| document(layout.graphql.clone(), change, sides));
     datafiles.chain(resources).chain(schemas).chain(types).collect()
 }
 
@@ -143,7 +142,7 @@ fn value(value: &Value) -> String {
 }
 
 fn resource(change: &ResourceChange, sides: &Sides<'_>) -> Shown {
-    let name = format!("{}{}", sides.layout.resources, change.path);
+    let name = sides.layout.resource(&change.path);
     let mut lines = Vec::new();
     if let Change::Changed(old, new) = &change.change {
         lines.push(content(&name, old, new));

@@ -1,0 +1,85 @@
+//! Where the parts of a data repo are, and how people call the files in them.
+
+/// Where the parts of a data repo are, relative to its root.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Folder of datafiles.
+    pub data: String,
+    /// Folder of resources.
+    pub resources: String,
+    /// Folder of JSON Schemas.
+    pub schemas: String,
+    /// File that describes the GraphQL types.
+    pub graphql: String,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            data: "data".to_owned(),
+            resources: "resources".to_owned(),
+            schemas: "schemas".to_owned(),
+            graphql: "graphql-schemas/schema.yml".to_owned(),
+        }
+    }
+}
+
+impl Layout {
+    /// The layout with its paths as Git writes them: no `./` in front, no slash behind.
+    #[must_use]
+    pub fn normal(self) -> Self {
+        let normal = |path: String| {
+            let path = path.trim_start_matches("./");
+            if path.len() > 1 { path.trim_end_matches('/').to_owned() } else { path.to_owned() }
+        };
+        let Self { data, resources, schemas, graphql } = self;
+        Self {
+            data: normal(data),
+            resources: normal(resources),
+            schemas: normal(schemas),
+            graphql: normal(graphql),
+        }
+    }
+    /// The name of the datafile that the bundle has at `path`: how people call it.
+    pub fn datafile(&self, path: &str) -> String {
+        joined(&self.data, path)
+    }
+
+    /// The name of the resource at `path`.
+    pub fn resource(&self, path: &str) -> String {
+        joined(&self.resources, path)
+    }
+
+    /// The name of the schema at `path`.
+    pub fn schema(&self, path: &str) -> String {
+        joined(&self.schemas, path)
+    }
+
+    /// The path of the datafile or resource with this name, if it is the name of one.
+    pub fn path_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let mut inside = [&self.data, &self.resources].into_iter().map(|folder| folder.trim_end_matches('/'));
+        inside.find_map(|folder| name.strip_prefix(folder).filter(|path| path.starts_with('/')))
+    }
+}
+
+fn joined(folder: &str, path: &str) -> String {
+    format!("{}/{}", folder.trim_end_matches('/'), path.trim_start_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_name_for_people_and_a_path_in_the_bundle() {
+        let layout = Layout { data: "here/data/".to_owned(), ..Layout::default() };
+        assert_eq!(layout.datafile("/teams/core.yml"), "here/data/teams/core.yml");
+        assert_eq!(layout.resource("/a.yaml"), "resources/a.yaml");
+        assert_eq!(layout.schema("tiny/team-1.yml"), "schemas/tiny/team-1.yml");
+        assert_eq!(layout.path_of("here/data/teams/core.yml"), Some("/teams/core.yml"));
+        assert_eq!(layout.path_of("resources/a.yaml"), Some("/a.yaml"));
+        for other in ["/teams/core.yml", "here/database/a.yml", "resources", "schemas/tiny/team-1.yml"] {
+            assert_eq!(layout.path_of(other), None, "{other}");
+        }
+    }
+}
