@@ -37,10 +37,13 @@ impl Side {
         printer: &Printer,
     ) -> anyhow::Result<Self> {
         let input = input::open(word, repo, layout, pool, printer)?;
-        let engine = Engine::new(Arc::new(input.bundle.clone()))
-            .with_context(|| format!("the types of `{word}` cannot be used"))?;
-        let source = Arc::new(Loaded::new(Arc::new(engine)));
-        Ok(Self { source, input: Some(input), layout: layout.clone() })
+        let engine = Arc::new(input.engine(word)?);
+        Ok(Self::asked(input, engine, layout))
+    }
+
+    /// What was opened, to be asked through this engine.
+    pub fn asked(input: Input, engine: Arc<Engine>, layout: &Layout) -> Self {
+        Self { source: Arc::new(Loaded::new(engine)), input: Some(input), layout: layout.clone() }
     }
 
     /// A bundle that was made of a data repo; `last` is one that was made of it before.
@@ -50,9 +53,8 @@ impl Side {
             Some(last) => last.beside(whole),
             None => Engine::new(whole),
         };
-        let engine = engine.context("its types cannot be used")?;
-        let source = Arc::new(Loaded::new(Arc::new(engine)));
-        Ok(Self { source, input: Some(Input { bundle, repo: Some(repo) }), layout: layout.clone() })
+        let engine = Arc::new(engine.context("its types cannot be used")?);
+        Ok(Self::asked(Input { bundle, repo: Some(repo) }, engine, layout))
     }
 
     /// Fails, and tells what is wrong, if it is of a data repo that does not validate. Whoever made a bundle file has checked it.
@@ -107,19 +109,27 @@ impl Side {
 
     /// Turns places into `file:line`, or into files where there are no lines.
     pub fn with_lines<T>(&self, work: impl FnOnce(&dyn Fn(&Place) -> String) -> T) -> T {
-        let Self { input, layout, .. } = self;
-        let file = |place: &Place| {
-            let folder = if place.resource { &layout.resources } else { &layout.data };
-            format!("{folder}{}", place.path)
-        };
-        match input.as_ref().filter(|input| input.repo.is_some()) {
-            None => work(&file),
-            Some(input) => {
-                let lines = Lines::new(input.sources());
-                work(&|place: &Place| {
-                    if place.resource { file(place) } else { lines.place(&file(place), &place.pointer) }
-                })
-            }
-        }
+        let repo = self.input.as_ref().and_then(|input| input.repo.as_ref());
+        let lines = repo.map(|repo| Lines::new(repo));
+        work(&|place| match &lines {
+            Some(lines) if !place.resource => lines.place(&self.file(place), &place.pointer),
+            _ => self.file(place),
+        })
+    }
+
+    /// Whether places have lines: those of a bundle that came as a file, or is elsewhere, have none.
+    pub fn has_lines(&self) -> bool {
+        self.input.as_ref().is_some_and(|input| input.repo.is_some())
+    }
+
+    /// The file of a place, as it is called in the data repo.
+    pub fn file(&self, place: &Place) -> String {
+        let Self { layout, .. } = self;
+        if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) }
+    }
+
+    /// The path that the bundle has for a file as it is called in the data repo; other words stay as they are.
+    pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
+        self.layout.path_of(word).unwrap_or(word)
     }
 }

@@ -1,12 +1,14 @@
 //! What a word on the command line means: a bundle file, a folder, or a Git revision.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
 use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Stamp, build_with, load_from};
 use qontract_diagnostics::{NoSources, Report, Sources};
+use qontract_graphql::Engine;
 
 use crate::cli::LayoutOptions;
 use crate::exit::UsageError;
@@ -30,6 +32,12 @@ pub struct Input {
 }
 
 impl Input {
+    /// An engine to ask it; `word` is what was opened.
+    pub fn engine(&self, word: &str) -> anyhow::Result<Engine> {
+        Engine::new(Arc::new(self.bundle.clone()))
+            .with_context(|| format!("the types of `{word}` cannot be used"))
+    }
+
     /// The texts of its files.
     pub fn sources(&self) -> &dyn Sources {
         match &self.repo {

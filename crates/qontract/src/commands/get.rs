@@ -7,6 +7,7 @@ mod table;
 
 use anyhow::Context as _;
 use qontract_graphql::{Limits, Request};
+use qontract_runtime::Place;
 use serde_json::Value;
 
 use super::query::Asked;
@@ -19,14 +20,10 @@ use selection::{ROWS, Selection};
 
 pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     let Get { kind, name, output, filter, sort, data } = arguments;
-    let mut asked = Asked::open(data, printer)?;
     // The request is ours: as long as the types make it.
-    asked.engine = asked.engine.with_limits(Limits {
-        aliases: usize::MAX,
-        query_bytes: usize::MAX,
-        selections: usize::MAX,
-        ..Limits::default()
-    });
+    let limits =
+        Limits { aliases: usize::MAX, query_bytes: usize::MAX, selections: usize::MAX, ..Limits::default() };
+    let asked = Asked::open(data, limits, printer)?;
     let Some(kind) = kind else {
         printer.data(kind::list(&asked.engine).as_bytes())?;
         return Ok(Exit::Ok);
@@ -41,7 +38,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     for field in filters.iter().map(|(field, _)| *field).chain(sort.as_deref()) {
         selection.need(&kind, field)?;
     }
-    let name = name.map(|name| asked.bundle_path(&name).to_owned());
+    let name = name.map(|name| asked.side.path_of(&name).to_owned());
     let query = selection.query(&kind, name.as_deref());
     let answer = asked.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
     let body: Value = serde_json::from_slice(&answer.body).context("the answer is not JSON")?;
@@ -53,7 +50,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     }
     let file = |index: usize| {
         let origin = answer.provenance.as_ref()?.of(&format!("/{ROWS}/{index}"))?;
-        Some(asked.origin_file(origin))
+        Some(asked.side.file(&Place::from(origin)))
     };
     let mut rows = Rows::read(found, &file);
     rows.keep_named(&kind, name.as_deref());

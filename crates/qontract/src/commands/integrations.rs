@@ -1,9 +1,9 @@
 //! `qontract integrations`: what there is, and what each of them reads.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use qontract_runtime::{Loaded, LooksUp, allowed, listing};
+use qontract_graphql::Limits;
+use qontract_runtime::{LooksUp, allowed, listing};
 
 use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction};
 use crate::commands::query::Asked;
@@ -35,7 +35,7 @@ fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
 fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let IntegrationSchemas { name, data } = arguments;
     let room = integrations::room(&name, config, &Targets::none())?;
-    let asked = Asked::open(data, printer)?;
+    let asked = Asked::open(data, Limits::default(), printer)?;
     let reach = allowed::reach(&asked.engine, &room.about().queries)?;
     let mut schemas: BTreeSet<String> = allowed::ALWAYS.map(str::to_owned).into();
     schemas.extend(reach.into_iter().map(|one| one.schema));
@@ -46,14 +46,12 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
         printer
             .note("note: it also asks queries that stand in the data; what they read has to be listed, too");
     }
-    let engine = Arc::new(asked.engine);
-    let loaded = Loaded::new(Arc::clone(&engine));
-    if let Some(listing) = listing::of(&loaded, &name)? {
+    if let Some(listing) = listing::of(&*asked.side.source, &name)? {
         for schema in schemas.difference(&listing.schemas) {
             printer.note(&format!("note: `{schema}` is not listed yet"));
         }
         if room.about().looks_up == LooksUp::Never {
-            for schema in allowed::unused(&engine, &listing, &schemas) {
+            for schema in allowed::unused(&asked.engine, &listing, &schemas) {
                 printer.note(&format!("warning: `{schema}` is listed and never read"));
             }
         }
