@@ -8,7 +8,7 @@ use qontract_bundle::{Bundle, Layout, Repo};
 use qontract_diagnostics::Diagnostic;
 pub use qontract_validate::Known;
 pub use qontract_validate::schema::Formats;
-use qontract_validate::{Options, locate, validate, validate_again};
+use qontract_validate::{Options, locate, validate_again};
 use rayon::prelude::*;
 
 /// What checking a data repo finds, after `outcome` came of bundling it: files that could not be read are not missed.
@@ -47,13 +47,21 @@ pub fn everything(
     Ok(findings)
 }
 
-/// The same for a bundle that came of a data repo without an error.
-pub fn bundled(repo: &Repo, bundle: &Bundle) -> anyhow::Result<Vec<Diagnostic>> {
-    let options = Options { layout: repo.layout().clone(), ..Options::default() };
-    let mut findings = validate(bundle, &options);
-    locate(&mut findings, repo);
-    findings.extend(scalars(repo)?);
-    Ok(findings)
+/// The bundle, if nothing is wrong with it; else everything that is. What only warns is looked for in the second case only.
+pub fn good(
+    repo: &Repo,
+    outcome: Outcome,
+    known: &mut Known,
+) -> anyhow::Result<Result<Bundle, Vec<Diagnostic>>> {
+    let has_errors = !errors(repo, &outcome, known).is_empty();
+    match outcome {
+        Outcome { built: Some(built), .. } if !has_errors => Ok(Ok(built)),
+        outcome => {
+            let mut findings = everything(repo, &outcome, Formats::default(), known)?;
+            findings.extend(outcome.findings);
+            Ok(Err(findings))
+        }
+    }
 }
 
 /// Scalars that readers of YAML take differently, in all files that are YAML.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use qontract_bundle::build::Outcome;
 use qontract_bundle::diff::fields;
 use qontract_bundle::{Bundle, Document, Layout, Pool, Repo};
 use qontract_diagnostics::Report;
@@ -16,6 +17,7 @@ use crate::check;
 use crate::input::{self, Input};
 use crate::lines::Lines;
 use crate::printer::Printer;
+use crate::remembered::Right;
 
 pub use remote::Connection;
 
@@ -54,17 +56,20 @@ impl Side {
             None => Engine::new(whole),
         };
         let engine = Arc::new(engine.context("its types cannot be used")?);
-        Ok(Self::asked(Input { bundle, repo: Some(repo) }, engine, layout))
+        Ok(Self::asked(Input { bundle, repo: Some(repo), right: Right::default() }, engine, layout))
     }
 
     /// Fails, and tells what is wrong, if it is of a data repo that does not validate. Whoever made a bundle file has checked it.
-    pub fn require_valid(&self, word: &str, printer: &Printer) -> anyhow::Result<()> {
-        let Some(Input { bundle, repo: Some(repo) }) = &self.input else { return Ok(()) };
-        let report = Report::new(check::bundled(repo, bundle)?);
-        if report.has_errors() {
-            printer.report(&report, repo);
+    pub fn require_valid(&mut self, word: &str, printer: &Printer) -> anyhow::Result<()> {
+        let Some(Input { bundle, repo: Some(repo), right }) = &mut self.input else { return Ok(()) };
+        // It is needed once, and may be much.
+        let mut right = std::mem::take(right);
+        let outcome = Outcome { built: Some(bundle.clone()), partial: None, findings: Vec::new() };
+        if let Err(findings) = check::good(repo, outcome, right.known())? {
+            printer.report(&Report::new(findings), repo);
             anyhow::bail!("`{word}` does not validate: nothing is run on it");
         }
+        right.keep();
         Ok(())
     }
 

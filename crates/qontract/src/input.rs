@@ -13,7 +13,7 @@ use qontract_graphql::Engine;
 use crate::cli::LayoutOptions;
 use crate::exit::UsageError;
 use crate::printer::Printer;
-use crate::remembered::Remembered;
+use crate::remembered::{Remembered, Right};
 
 impl From<LayoutOptions> for Layout {
     fn from(options: LayoutOptions) -> Self {
@@ -29,6 +29,8 @@ pub struct Input {
     pub bundle: Bundle,
     /// Where its lines can be found.
     pub repo: Option<Repo>,
+    /// What is known to be right in it.
+    pub right: Right,
 }
 
 impl Input {
@@ -59,7 +61,7 @@ pub fn open(
     if path.is_file() {
         let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
         let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
-        return Ok(Input { bundle, repo: None });
+        return Ok(Input { bundle, repo: None, right: Right::default() });
     }
     let (repo, stamp) = if path.is_dir() {
         directory(&path, layout.clone())
@@ -73,7 +75,7 @@ pub fn open(
     }
     let report = Report::new(outcome.findings);
     if let Some(bundle) = outcome.built {
-        return Ok(Input { bundle, repo: Some(repo) });
+        return Ok(Input { bundle, repo: Some(repo), right: remembered.right });
     }
     printer.report(&report, &repo);
     anyhow::bail!("`{word}` cannot be bundled")

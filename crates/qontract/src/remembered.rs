@@ -22,7 +22,17 @@ pub struct Remembered {
     /// What was made of files.
     pub files: Memory,
     /// What was found to be right.
-    pub right: Known,
+    pub right: Right,
+}
+
+/// What was found to be right; it is read when somebody asks for it.
+#[derive(Default)]
+pub struct Right {
+    known: Option<Known>,
+    /// How much was known when it was read, and of what.
+    before: (usize, [Option<Sha256>; 2]),
+    /// Whether it is kept even if hardly more is known, as much of what was made of files is new.
+    is_due: bool,
     /// Where it is kept for other processes.
     kept: Option<Kept>,
 }
@@ -30,24 +40,24 @@ pub struct Remembered {
 struct Kept {
     folder: PathBuf,
     by: String,
-    /// How much was known to be right, and of what.
-    right: (usize, [Option<Sha256>; 2]),
 }
 
 impl Remembered {
     /// What the last process knew of a data repo; nothing, unless it is in a folder.
     pub fn of(repo: &Repo, pool: &Pool) -> Self {
-        let Some(mut kept) = Kept::of(repo) else { return Self::default() };
-        if !kept.is_ours() {
-            return Self { kept: Some(kept), ..Self::default() };
-        }
-        let (files, right) = rayon::join(
-            || Memory::default().restored(&kept.folder, &kept.by, pool),
-            || Known::from_bytes(&std::fs::read(kept.right_file()).ok()?, &kept.by),
+        let kept = Kept::of(repo);
+        let files = Kept::files(kept.as_ref(), pool);
+        Self { files, right: Right { kept, ..Right::default() } }
+    }
+
+    /// The same, for who checks it in any case: what was right is read meanwhile.
+    pub fn to_check(repo: &Repo, pool: &Pool) -> Self {
+        let kept = Kept::of(repo);
+        let (files, known) = rayon::join(
+            || Kept::files(kept.as_ref(), pool),
+            || kept.as_ref().and_then(Kept::right).unwrap_or_default(),
         );
-        let right = right.unwrap_or_default();
-        kept.right = (right.len(), right.grounds());
-        Self { files, right, kept: Some(kept) }
+        Self { files, right: Right::read(known, kept) }
     }
 
     /// What helps to bundle the data repo again.
@@ -57,22 +67,44 @@ impl Remembered {
 
     /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.
     /// `written` is where the bundle was written, if it was.
-    pub fn keep(&self, written: Option<&Path>) {
-        let Some(kept) = &self.kept else { return };
-        let is_new = self.files.is_worth_saving();
-        if is_new {
+    pub fn keep(&mut self, written: Option<&Path>) {
+        let Some(kept) = &self.right.kept else { return };
+        if self.files.is_worth_saving() {
             let made = make_private(&kept.folder).is_ok() && kept.is_ours();
             if !made || self.files.save(&kept.folder, &kept.by, written).is_err() {
                 return;
             }
             kept.tidy();
+            self.right.is_due = true;
         }
-        let (before, grounds) = kept.right;
-        let has_learnt =
-            self.right.grounds() != grounds || self.right.len().abs_diff(before) > self.right.len() / 50;
-        if (is_new || has_learnt) && kept.is_ours() {
-            let bytes = self.right.to_bytes(&kept.by);
+        self.right.keep();
+    }
+}
+
+impl Right {
+    fn read(known: Known, kept: Option<Kept>) -> Self {
+        Self { before: (known.len(), known.grounds()), known: Some(known), is_due: false, kept }
+    }
+
+    /// What is known to be right.
+    pub fn known(&mut self) -> &mut Known {
+        let Self { known, before, kept, .. } = self;
+        known.get_or_insert_with(|| {
+            let read = kept.as_ref().and_then(Kept::right).unwrap_or_default();
+            *before = (read.len(), read.grounds());
+            read
+        })
+    }
+
+    /// Keeps it for the next process, if it is worth it. What nobody asked for stays as it is kept.
+    pub fn keep(&mut self) {
+        let (Some(known), Some(kept)) = (&self.known, &self.kept) else { return };
+        let (before, grounds) = self.before;
+        let has_learnt = known.grounds() != grounds || known.len().abs_diff(before) > known.len() / 50;
+        if (self.is_due || has_learnt) && kept.is_ours() {
+            let bytes = known.to_bytes(&kept.by);
             let _ = store::replace_private(&kept.right_file(), &|out| out.write_all(&bytes));
+            self.is_due = false;
         }
     }
 }
@@ -95,7 +127,21 @@ impl Kept {
         let built = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
         let by = format!("{} {} {} {built}", env!("QONTRACT_VERSION"), program.display(), about.len());
         let folder = cache.join(Sha256::of(place.as_bytes()).to_string());
-        Some(Self { folder, by, right: (0, [None, None]) })
+        Some(Self { folder, by })
+    }
+
+    /// What was made of files.
+    fn files(kept: Option<&Self>, pool: &Pool) -> Memory {
+        match kept.filter(|kept| kept.is_ours()) {
+            Some(kept) => Memory::default().restored(&kept.folder, &kept.by, pool),
+            None => Memory::default(),
+        }
+    }
+
+    /// What was right.
+    fn right(&self) -> Option<Known> {
+        let bytes = self.is_ours().then(|| std::fs::read(self.right_file()).ok())??;
+        Known::from_bytes(&bytes, &self.by)
     }
 
     /// The file of what is right.

@@ -7,17 +7,32 @@ use std::process::{Command, Output};
 
 use qontract_testkit::{Scratch, vectors};
 
-/// Bundles the data repo, with what is kept in `cache`.
-fn bundle(repo: &Path, cache: &str, arguments: &[&str]) -> Output {
+/// Runs a command line in the data repo, with what is kept in `cache`.
+fn run(repo: &Path, cache: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
-    command.arg("bundle").args(arguments).arg(repo).env("QONTRACT_CACHE", cache);
+    command.current_dir(repo).args(arguments).env("QONTRACT_CACHE", cache).env("NO_COLOR", "1");
     command.output().unwrap()
+}
+
+/// Bundles the data repo, with what is kept in `cache`.
+fn bundle(repo: &Path, cache: &str) -> Output {
+    run(repo, cache, &["bundle", "."])
+}
+
+/// The recorded data repo with very many teams.
+fn large() -> Scratch {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    for number in 0..2_000 {
+        let text = format!("$schema: /tiny/team-1.yml\nname: team-{number}\n");
+        scratch.write(&format!("data/teams/{}/{number}.yml", number % 20), text);
+    }
+    scratch
 }
 
 /// Both ways give the same bundle and say the same.
 #[track_caller]
 fn check(repo: &Path, cache: &Path, good: bool) {
-    let (warm, cold) = (bundle(repo, cache.to_str().unwrap(), &[]), bundle(repo, "off", &[]));
+    let (warm, cold) = (bundle(repo, cache.to_str().unwrap()), bundle(repo, "off"));
     let seen = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(cold.status.success(), good, "{}", seen(&cold));
     assert_eq!((warm.status, seen(&warm)), (cold.status, seen(&cold)));
@@ -33,11 +48,7 @@ fn kept(cache: &Path) -> Option<(std::path::PathBuf, std::time::SystemTime)> {
 
 #[test]
 fn what_is_kept_of_a_large_data_repo_makes_no_difference() {
-    let (scratch, caches) = (Scratch::copy_of(&vectors().join("repo")), Scratch::new());
-    for number in 0..2_000 {
-        let text = format!("$schema: /tiny/team-1.yml\nname: team-{number}\n");
-        scratch.write(&format!("data/teams/{}/{number}.yml", number % 20), text);
-    }
+    let (scratch, caches) = (large(), Scratch::new());
     let (repo, cache) = (scratch.path(), caches.path().join("cache"));
     check(repo, &cache, true);
     let (folder, first) = kept(&cache).expect("something is kept");
@@ -79,10 +90,56 @@ fn what_is_kept_of_a_large_data_repo_makes_no_difference() {
 }
 
 #[test]
+fn a_run_uses_what_is_kept_and_validates_all_the_same() {
+    let (scratch, caches) = (large(), Scratch::new());
+    let (repo, cache) = (scratch.path(), caches.path().join("cache"));
+    let right = || kept(&cache).expect("something is kept").0.join("right");
+    let runs = caches.path().join("runs").display().to_string();
+    // No integration of the program is defined in this data repo: a run ends after its data was found to be good.
+    let words = ["reconcile", "openshift-namespaces", "--data", ".", "--dry-run", "--runs", &runs];
+    let words = [&words[..], &["--sandbox", "sandbox"]].concat();
+    let check = |good: bool| {
+        let (warm, cold) = (run(repo, cache.to_str().unwrap(), &words), run(repo, "off", &words));
+        let seen = |output: &Output| {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            text.lines().filter(|line| !line.contains("explain run")).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(seen(&cold).contains("does not validate"), !good, "{}", seen(&cold));
+        assert_eq!((warm.status, seen(&warm)), (cold.status, seen(&cold)));
+    };
+    // What only asks finds nothing out.
+    let asked = run(repo, cache.to_str().unwrap(), &["query", "{ teams_v1 { name } }"]);
+    assert!(asked.status.success());
+    assert!(!right().exists());
+    check(true);
+    assert!(right().exists());
+    let file = repo.join("data/teams/7/27.yml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{text}nobody: knows this field\n")).unwrap();
+    check(false);
+    check(false);
+    fs::write(&file, &text).unwrap();
+    check(true);
+    // What was right with other schemas, or leads to a file that is gone, is not right any more.
+    let app = "data/apps/team-7.yml";
+    scratch.write(app, "$schema: /tiny/app-1.yml\nname: seven\nteam: {$ref: /teams/7/27.yml}\n");
+    check(true);
+    fs::remove_file(&file).unwrap();
+    check(false);
+    fs::write(&file, &text).unwrap();
+    check(true);
+    let schema = "schemas/tiny/team-1.yml";
+    scratch.write(schema, scratch.read(schema).replace("name: {type: string,", "name: {type: integer,"));
+    check(false);
+    fs::write(right(), "nonsense").unwrap();
+    check(false);
+}
+
+#[test]
 fn nothing_is_kept_of_a_small_one() {
     let caches = Scratch::new();
     let cache = caches.path().join("cache");
-    let output = bundle(&qontract_testkit::example(), cache.to_str().unwrap(), &[]);
+    let output = bundle(&qontract_testkit::example(), cache.to_str().unwrap());
     assert!(output.status.success());
     assert!(!cache.exists());
 }

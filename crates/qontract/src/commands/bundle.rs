@@ -53,7 +53,8 @@ pub struct Order<'a> {
 pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
     let Order { strict, validate, output } = *order;
     let pool = Pool::default();
-    let mut remembered = Remembered::of(repo, &pool);
+    let mut remembered =
+        if validate { Remembered::to_check(repo, &pool) } else { Remembered::of(repo, &pool) };
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
     // Written while it is made, and put into its place once it is good.
     let mut draft = match output {
@@ -65,9 +66,9 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
         let told = if strict {
-            check::everything(repo, &outcome, Formats::Ignored, &mut remembered.right)?
+            check::everything(repo, &outcome, Formats::Ignored, remembered.right.known())?
         } else {
-            check::errors(repo, &outcome, &mut remembered.right)
+            check::errors(repo, &outcome, remembered.right.known())
         };
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {

@@ -118,7 +118,7 @@ impl Job<'_> {
         let (layout, pool) = (Layout::default(), Pool::default());
         let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
         let word = options.data.as_deref().unwrap_or(".");
-        let head = open(word)?;
+        let mut head = open(word)?;
         if !options.no_validate {
             head.require_valid(word, printer)?;
         }

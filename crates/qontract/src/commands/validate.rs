@@ -61,9 +61,9 @@ fn find(
     } else {
         input::word_as_revision(folder, what, &layout)?
     };
-    let mut remembered = Remembered::of(&repo, &pool);
+    let mut remembered = Remembered::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
-    let found = check::everything(&repo, &outcome, formats, &mut remembered.right)?;
+    let found = check::everything(&repo, &outcome, formats, remembered.right.known())?;
     if outcome.built.is_some() {
         remembered.keep(None);
     }

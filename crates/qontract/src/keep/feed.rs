@@ -188,9 +188,9 @@ impl Folder {
         }
         let is_first = remembered.is_none();
         let repo = || Repo::directory(&self.repo, self.layout.clone());
-        let known = remembered.get_or_insert_with(|| Remembered::of(&repo(), &self.pool));
-        let Remembered { files, right, .. } = known;
-        let built = self.build(Aids { memory: Some(files), told, draft: None }, right)?;
+        let known = remembered.get_or_insert_with(|| Remembered::to_check(&repo(), &self.pool));
+        let Remembered { files, right } = known;
+        let built = self.build(Aids { memory: Some(files), told, draft: None }, right.known())?;
         if is_first && built.is_ok() {
             known.keep(None);
         }
@@ -199,15 +199,11 @@ impl Folder {
 
     fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
-        let mut outcome = input::make(&repo, stamp, &self.pool, aids)?;
-        if check::errors(&repo, &outcome, right).is_empty()
-            && let Some(built) = outcome.built
-        {
-            return Ok(Ok((built, repo)));
-        }
-        let mut findings = check::everything(&repo, &outcome, check::Formats::default(), right)?;
-        findings.append(&mut outcome.findings);
-        let report = Report::new(findings);
+        let outcome = input::make(&repo, stamp, &self.pool, aids)?;
+        let report = match check::good(&repo, outcome, right)? {
+            Ok(built) => return Ok(Ok((built, repo))),
+            Err(findings) => Report::new(findings),
+        };
         let text = render::text(&report, &repo, render::Colour::Plain);
         Ok(Err(format!("{text}{}\n", report.summary())))
     }

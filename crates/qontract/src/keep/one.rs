@@ -180,7 +180,7 @@ struct Opened {
 impl Feed for Opened {
     fn side(&self) -> anyhow::Result<Arc<Side>> {
         let printer = Printer::default();
-        let side = Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &printer)?;
+        let mut side = Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &printer)?;
         side.require_valid(&self.word, &printer)?;
         Ok(Arc::new(side))
     }
