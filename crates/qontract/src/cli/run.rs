@@ -51,10 +51,10 @@ pub struct RunOptions {
     /// The bundle on the server to compare with, by its SHA-256; by default `$EARLY_EXIT_COMPARE_SHA`
     #[arg(long, value_name = "SHA", global = true, conflicts_with = "base")]
     pub early_exit_compare_sha: Option<String>,
-    /// Run only the shards that the change affects; also if `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
+    /// Run only the shards that the change affects; `reconcile` does so by default, `peer reconcile` also if `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
     #[arg(long, global = true)]
     pub check_only_affected_shards: bool,
-    /// Run all shards, even those that the change does not affect
+    /// Run all shards, even those that the change does not affect; `peer reconcile` does so by default
     #[arg(long, global = true, conflicts_with = "check_only_affected_shards")]
     pub all_shards: bool,
     /// Use addresses that the change brings or changes, which is otherwise not done in a dry run
@@ -262,7 +262,7 @@ pub enum LogLevel {
     Warning,
     /// What is wrong
     Error,
-    /// What ends the run
+    /// The same as ERROR
     Critical,
 }
 
