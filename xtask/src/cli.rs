@@ -17,7 +17,7 @@ pub struct Cli {
 pub enum Command {
     /// Get what the tests need into a cache folder outside the checkout
     ///
-    /// The folder is `$QONTRACT_CACHE`, else `$XDG_CACHE_HOME/qontract`, else `~/.cache/qontract`.
+    /// The folder is `$QONTRACT_TOOLS`, else `$XDG_CACHE_HOME/qontract`, else `~/.cache/qontract`.
     /// Nothing else on the machine changes; a second run does nothing. The servers of Kubernetes are built from
     /// source, once, unless `$KUBEBUILDER_ASSETS` has them.
     Setup,

@@ -30,7 +30,7 @@ impl House {
         let root = xtask.parent().context("the xtask folder has no parent")?.to_owned();
         let folder = std::path::absolute(cache_folder(|name| env::var_os(name))?)?;
         if folder.starts_with(&root) {
-            bail!("the cache folder `{}` is inside the checkout: set `QONTRACT_CACHE`", folder.display());
+            bail!("the cache folder `{}` is inside the checkout: set `QONTRACT_TOOLS`", folder.display());
         }
         let on_ci = env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
         Ok(Self { root, cache: Cache { folder }, on_ci })
@@ -108,14 +108,14 @@ fn on_path(names: &[&str]) -> Option<PathBuf> {
 
 fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(folder) = set("QONTRACT_CACHE") {
+    if let Some(folder) = set("QONTRACT_TOOLS") {
         return Ok(folder);
     }
     // the XDG rules: a relative path there is to be ignored
     if let Some(folder) = set("XDG_CACHE_HOME").filter(|folder| folder.is_absolute()) {
         return Ok(folder.join("qontract"));
     }
-    let home = set("HOME").context("no cache folder: set `QONTRACT_CACHE` or `HOME`")?;
+    let home = set("HOME").context("no cache folder: set `QONTRACT_TOOLS` or `HOME`")?;
     Ok(home.join(".cache/qontract"))
 }
 
@@ -134,7 +134,12 @@ mod tests {
 
     #[test]
     fn the_projects_own_variable_wins() {
-        check(&[("QONTRACT_CACHE", "/q"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")], Some("/q"));
+        check(&[("QONTRACT_TOOLS", "/q"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")], Some("/q"));
+    }
+
+    #[test]
+    fn what_the_program_keeps_is_another_matter() {
+        check(&[("QONTRACT_CACHE", "off"), ("HOME", "/h")], Some("/h/.cache/qontract"));
     }
 
     #[test]
@@ -145,7 +150,7 @@ mod tests {
 
     #[test]
     fn then_the_home_folder() {
-        check(&[("QONTRACT_CACHE", ""), ("HOME", "/h")], Some("/h/.cache/qontract"));
+        check(&[("QONTRACT_TOOLS", ""), ("HOME", "/h")], Some("/h/.cache/qontract"));
         check(&[], None);
     }
 }
