@@ -7,6 +7,7 @@ use qontract_objects::{Declared, Ground, Grounds, reads_clusters};
 use qontract_runtime::{Data as Source, Fault};
 use qontract_template::{Data, Dialect};
 
+use crate::dialect::dialect;
 use crate::family::Family;
 use crate::item::{Item, Named, SecretAddress, TemplateSource, Wrong};
 use crate::query::{
@@ -195,13 +196,7 @@ impl Work<'_> {
 
     fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<Item, Fault> {
         no_alertmanager(entry.validate_alertmanager_config)?;
-        let dialect = match entry.r#type.as_deref() {
-            None | Some("jinja2") => Dialect::Jinja2,
-            Some("extracurlyjinja2") => Dialect::ExtraCurly,
-            Some(other) => {
-                return Err(Fault::author(format!("there are no templates of the type `{other}`")));
-            }
-        };
+        let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
         let resource = self.text(entry.path)?;
         let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&resource.path))];
         self.rendered(resource, dialect, entry.variables.as_deref(), &about)
@@ -210,15 +205,7 @@ impl Work<'_> {
     fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<Item, Fault> {
         let resource = self.text(entry.path)?;
         let path = resource.path.clone();
-        let dialect = match entry.r#type.as_deref() {
-            None | Some("resource") => {
-                let body = parse::object(&path, &resource.content, false)?;
-                return Ok(Item::Object(rule::with_sources(body, self.repository, &path)));
-            }
-            Some("resource-template-extracurlyjinja2") => Dialect::ExtraCurly,
-            Some("resource-template-jinja2") => Dialect::Jinja2,
-            Some(other) => return Err(Fault::author(format!("there are no rules of the type `{other}`"))),
-        };
+        let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
         let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&path))];
         match self.rendered(resource, dialect, entry.variables.as_deref(), &about)? {
             Item::Object(body) => Ok(Item::Object(rule::with_sources(body, self.repository, &path))),
@@ -226,13 +213,17 @@ impl Work<'_> {
         }
     }
 
+    /// The object of a text, which is a template if it has a dialect.
     fn rendered(
         &self,
         File { path, content }: File,
-        dialect: Dialect,
+        dialect: Option<Dialect>,
         own: Option<&str>,
         about: &[(&str, Data)],
     ) -> Result<Item, Fault> {
+        let Some(dialect) = dialect else {
+            return Ok(Item::Object(parse::object(&path, &content, false)?));
+        };
         let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
         let source = TemplateSource {
             text: content,

@@ -8,6 +8,9 @@ use qontract_template::{Data, Declared, Dialect, Outcome, Request, render};
 use crate::render::Queries;
 use crate::variables::{json, of_node};
 
+pub use crate::dialect::dialect;
+pub use crate::rule::with_sources;
+
 /// The variables of a template.
 pub type Variables = Vec<(String, Data)>;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Adds to each alert where it is written.
+/// Adds to each alert where it is written: `html_url`, if the repository is known.
 pub fn with_sources(mut body: Value, repository: Option<&str>, path: &str) -> Value {
     let Some(repository) = repository else { return body };
     let url = format!("{}/blob/master/resources{path}", repository.trim_end_matches('/'));

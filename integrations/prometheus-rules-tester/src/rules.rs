@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use qontract_graphql::Node;
 use qontract_runtime::{Data, Fault, Place, Query};
-use qontract_template::Dialect;
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,7 +11,7 @@ use crate::NAME;
 use crate::query::{
     Namespace, NamespaceOpenshiftResource, NamespaceOpenshiftResourcePrometheusRule as Entry, Rules,
 };
-use qontract_resources::preview::{Variables, rendered, variables};
+use qontract_resources::preview::{Variables, dialect, rendered, variables};
 
 /// All rules, and what they have to keep to.
 pub struct Found {
@@ -126,13 +125,9 @@ fn rule(
     };
     let told = |path: &str, text: String| -> Result<Value, String> {
         let values = values.as_ref().map_err(Clone::clone)?;
-        let text = match entry.r#type.as_deref() {
-            Some("resource") => text,
-            Some("resource-template-extracurlyjinja2") => {
-                rendered(data, (path, &text), Dialect::ExtraCurly, values)?
-            }
-            Some("resource-template-jinja2") => rendered(data, (path, &text), Dialect::Jinja2, values)?,
-            other => return Err(format!("`{}` is no type of rules", other.unwrap_or_default())),
+        let text = match dialect(&entry.provider, entry.r#type.as_deref())? {
+            None => text,
+            Some(dialect) => rendered(data, (path, &text), dialect, values)?,
         };
         qontract_yaml::json::read(text.as_bytes())
     };

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use qontract_graphql::Node;
 use qontract_runtime::{Data, Fault, Place, Query};
-use qontract_template::Dialect;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Resource, TemplateTests};
-use qontract_resources::preview::{rendered, variables};
+use qontract_resources::preview::{dialect, rendered, variables, with_sources};
 
 /// A test of a template.
 #[derive(Serialize)]
@@ -62,7 +61,10 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
                 return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
             };
             let body = told(data, entry, resource, (node, parent)).and_then(|text| object(&text));
-            let body = body.map(|body| with_source(body, repo.as_deref(), &resource.path));
+            let body = body.map(|body| match entry {
+                Entry::PrometheusRule(_) => with_sources(body, repo.as_deref(), &resource.path),
+                _ => body,
+            });
             let name = format!("{}/{}", namespace.cluster.name, namespace.name);
             list.push(Made { namespace: name, place: answered.places.of(&pointer), body });
         }
@@ -123,16 +125,15 @@ fn told(
     resource: &Resource,
     (node, namespace): (&Node, &Node),
 ) -> Result<String, String> {
-    let (r#type, own) = match entry {
-        Entry::ResourceTemplate(one) => (one.r#type.as_deref().unwrap_or("jinja2"), &one.variables),
-        Entry::PrometheusRule(one) => (one.r#type.as_deref().unwrap_or_default(), &one.variables),
-        Entry::Resource(_) | Entry::Route(_) | Entry::VaultSecret(_) | Entry::Other => ("resource", &None),
+    let (provider, r#type, own) = match entry {
+        Entry::ResourceTemplate(one) => (&one.provider, &one.r#type, &one.variables),
+        Entry::PrometheusRule(one) => (&one.provider, &one.r#type, &one.variables),
+        Entry::Resource(_) | Entry::Route(_) | Entry::VaultSecret(_) | Entry::Other => {
+            return Ok(resource.content.clone());
+        }
     };
-    let dialect = match r#type {
-        "resource" => return Ok(resource.content.clone()),
-        "jinja2" | "resource-template-jinja2" => Dialect::Jinja2,
-        "extracurlyjinja2" | "resource-template-extracurlyjinja2" => Dialect::ExtraCurly,
-        other => return Err(format!("`{other}` is no type of templates")),
+    let Some(dialect) = dialect(provider, r#type.as_deref())? else {
+        return Ok(resource.content.clone());
     };
     let values = variables(own.as_deref(), node, namespace)?;
     rendered(data, (&resource.path, &resource.content), dialect, &values)
@@ -145,18 +146,4 @@ fn object(text: &str) -> Result<Value, String> {
         .ok_or_else(|| "it is no object, but a list or a value".to_owned())?
         .remove("$schema");
     Ok(body)
-}
-
-/// Alerts of Prometheus tell in which file they are.
-fn with_source(mut body: Value, repo: Option<&str>, path: &str) -> Value {
-    let (true, Some(repo)) = (body["kind"] == "PrometheusRule", repo) else { return body };
-    let address = format!("{repo}/blob/master/resources{path}");
-    let groups = body.pointer_mut("/spec/groups").and_then(Value::as_array_mut).into_iter().flatten();
-    let lists = groups.filter_map(|group| group.get_mut("rules").and_then(Value::as_array_mut));
-    for annotations in lists.flatten().filter_map(|rule| rule.get_mut("annotations")) {
-        if let Some(annotations) = annotations.as_object_mut().filter(|annotations| !annotations.is_empty()) {
-            annotations.insert("html_url".to_owned(), Value::from(address.as_str()));
-        }
-    }
-    body
 }

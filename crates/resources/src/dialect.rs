@@ -1,0 +1,42 @@
+//! What the text of an entry is: a template, or the object itself.
+
+use qontract_template::Dialect;
+
+/// The dialect that the text of an entry is a template in; none if it is taken as it is.
+pub fn dialect(provider: &str, r#type: Option<&str>) -> Result<Option<Dialect>, String> {
+    match (provider, r#type) {
+        ("resource-template", None | Some("jinja2"))
+        | ("prometheus-rule", Some("resource-template-jinja2")) => Ok(Some(Dialect::Jinja2)),
+        ("resource-template", Some("extracurlyjinja2"))
+        | ("prometheus-rule", Some("resource-template-extracurlyjinja2")) => Ok(Some(Dialect::ExtraCurly)),
+        ("resource-template", Some(other)) => Err(format!("there are no templates of the type `{other}`")),
+        ("prometheus-rule", Some(other)) if other != "resource" => {
+            Err(format!("there are no rules of the type `{other}`"))
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dialect, dialect};
+
+    fn check(provider: &str, r#type: Option<&str>, expect: Result<Option<Dialect>, &str>) {
+        assert_eq!(dialect(provider, r#type), expect.map_err(str::to_owned), "{provider} {type:?}");
+    }
+
+    #[test]
+    fn provider_and_type_tell_the_dialect() {
+        check("resource", None, Ok(None));
+        check("route", None, Ok(None));
+        check("resource-template", None, Ok(Some(Dialect::Jinja2)));
+        check("resource-template", Some("jinja2"), Ok(Some(Dialect::Jinja2)));
+        check("resource-template", Some("extracurlyjinja2"), Ok(Some(Dialect::ExtraCurly)));
+        check("resource-template", Some("x"), Err("there are no templates of the type `x`"));
+        check("prometheus-rule", None, Ok(None));
+        check("prometheus-rule", Some("resource"), Ok(None));
+        check("prometheus-rule", Some("resource-template-jinja2"), Ok(Some(Dialect::Jinja2)));
+        check("prometheus-rule", Some("resource-template-extracurlyjinja2"), Ok(Some(Dialect::ExtraCurly)));
+        check("prometheus-rule", Some("jinja2"), Err("there are no rules of the type `jinja2`"));
+    }
+}
