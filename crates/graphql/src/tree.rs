@@ -23,6 +23,17 @@ pub enum Node {
     Object(Vec<(Box<str>, Node)>),
 }
 
+impl Node {
+    /// What stands at a JSON pointer. Names of GraphQL need no escapes, so that there are none.
+    pub fn pointer(&self, pointer: &str) -> Option<&Node> {
+        pointer.split('/').skip(1).try_fold(self, |node, step| match node {
+            Node::Object(fields) => fields.iter().find(|(name, _)| **name == *step).map(|(_, value)| value),
+            Node::List(items) => items.get(step.parse::<usize>().ok()?),
+            Node::Null | Node::Flag(_) | Node::Int(_) | Node::Float(_) | Node::Text(_) => None,
+        })
+    }
+}
+
 /// Builds a [`Node`].
 #[derive(Debug, Default)]
 pub struct Tree {
@@ -134,5 +145,25 @@ impl Sink for Tree {
 
     fn end_list(&mut self) {
         self.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Node;
+
+    #[test]
+    fn a_pointer_leads_to_a_value() {
+        let list = Node::List(vec![Node::Null, Node::Int(1)]);
+        let node = Node::Object(vec![("a".into(), list.clone()), ("b".into(), Node::Flag(true))]);
+        let check =
+            |pointer: &str, expect: Option<&Node>| assert_eq!(node.pointer(pointer), expect, "{pointer}");
+        check("", Some(&node));
+        check("/a", Some(&list));
+        check("/a/1", Some(&Node::Int(1)));
+        check("/b", Some(&Node::Flag(true)));
+        for nowhere in ["/c", "/a/2", "/a/b", "/b/0"] {
+            check(nowhere, None);
+        }
     }
 }

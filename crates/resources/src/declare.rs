@@ -10,6 +10,7 @@ use qontract_template::{Data, Dialect};
 use crate::dialect::dialect;
 use crate::family::Family;
 use crate::item::{Item, Named, SecretAddress, TemplateSource, Wrong};
+use crate::preview::entries;
 use crate::query::{
     self, Namespace, NamespaceOpenshiftResource as Entry, NamespaceOpenshiftResourcePrometheusRule,
     NamespaceOpenshiftResourceResource, NamespaceOpenshiftResourceResourceTemplate,
@@ -32,7 +33,9 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
         if namespace.delete == Some(true) {
             continue;
         }
-        let entries = entries(&mut namespace, &pointer);
+        let shared = namespace.shared_resources.take().into_iter().flatten();
+        let shared = shared.map(|shared| shared.openshift_resources);
+        let entries = entries(&pointer, namespace.openshift_resources.take(), shared);
         let has_entries = !entries.is_empty();
         let (mut items, mut places) = (Vec::new(), BTreeMap::new());
         for (at, entry) in entries {
@@ -59,26 +62,6 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
         grounds.add(ground, state, places);
     }
     Ok(grounds.finish())
-}
-
-/// The entries of a namespace and of what it shares, each with where it is in the answer.
-fn entries(namespace: &mut Namespace, pointer: &str) -> Vec<(String, Entry)> {
-    let mut all = Vec::new();
-    let own = namespace.openshift_resources.take().unwrap_or_default();
-    all.extend(
-        own.into_iter().enumerate().map(|(at, entry)| (format!("{pointer}/openshiftResources/{at}"), entry)),
-    );
-    for (index, shared) in namespace.shared_resources.take().into_iter().flatten().enumerate() {
-        let pointer = format!("{pointer}/sharedResources/{index}/openshiftResources");
-        all.extend(
-            shared
-                .openshift_resources
-                .into_iter()
-                .enumerate()
-                .map(|(at, entry)| (format!("{pointer}/{at}"), entry)),
-        );
-    }
-    all
 }
 
 /// The kinds that are looked after in a namespace, with the names that may be.

@@ -29,6 +29,22 @@ pub fn rendered(
     }
 }
 
+/// What a namespace lists, itself and by what it shares with others, each with where it is in the answer. `at` is where the namespace is.
+pub fn entries<L: IntoIterator>(
+    at: &str,
+    own: Option<L>,
+    shared: impl IntoIterator<Item = L>,
+) -> Vec<(String, L::Item)> {
+    let own = own.map(|list| (format!("{at}/openshiftResources"), list));
+    let shared = shared.into_iter().enumerate();
+    let shared =
+        shared.map(|(index, list)| (format!("{at}/sharedResources/{index}/openshiftResources"), list));
+    let items = |(at, list): (String, L)| {
+        list.into_iter().enumerate().map(move |(index, entry)| (format!("{at}/{index}"), entry))
+    };
+    own.into_iter().chain(shared).flat_map(items).collect()
+}
+
 /// The variables of an entry: its own, and `resource`, which is the entry with its namespace.
 pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Variables, String> {
     let mut variables = match own.map(|text| json(Some(text))).transpose()? {
@@ -68,5 +84,22 @@ fn fields(node: &Node) -> Variables {
             fields
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::entries;
+
+    #[test]
+    fn entries_are_listed_with_where_they_are() {
+        let told = entries("/n/0", Some(vec!["a", "b"]), [vec![], vec!["c"]]);
+        let expect = [
+            ("/n/0/openshiftResources/0", "a"),
+            ("/n/0/openshiftResources/1", "b"),
+            ("/n/0/sharedResources/1/openshiftResources/0", "c"),
+        ];
+        assert_eq!(told, expect.map(|(at, entry)| (at.to_owned(), entry)));
+        assert_eq!(entries("/n/0", None::<Vec<u8>>, []), []);
     }
 }

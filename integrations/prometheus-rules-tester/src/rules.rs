@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use qontract_graphql::Node;
 use qontract_runtime::{Data, Fault, Place, Query};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
@@ -11,7 +10,7 @@ use crate::NAME;
 use crate::query::{
     Namespace, NamespaceOpenshiftResource, NamespaceOpenshiftResourcePrometheusRule as Entry, Rules,
 };
-use qontract_resources::preview::{Variables, dialect, rendered, variables};
+use qontract_resources::preview::{Variables, dialect, entries, rendered, variables};
 
 /// All rules, and what they have to keep to.
 pub struct Found {
@@ -62,8 +61,10 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
             continue;
         }
         let at = format!("/namespaces/{index}");
-        for (pointer, entry) in entries(&namespace, &at) {
-            let (Some(node), Some(parent)) = (lookup(&answered.data, &pointer), lookup(&answered.data, &at))
+        let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
+        for (pointer, entry) in entries(&at, namespace.openshift_resources.as_ref(), shared) {
+            let NamespaceOpenshiftResource::PrometheusRule(entry) = entry else { continue };
+            let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
                 return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
             };
@@ -79,36 +80,6 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
 fn is_left_alone(namespace: &Namespace) -> bool {
     let off = namespace.cluster.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
     namespace.delete.unwrap_or_default() || off.is_some_and(|names| names.iter().any(|name| name == NAME))
-}
-
-/// The rules that a namespace names, itself or by what it shares with others, and where they are in the answer.
-fn entries<'n>(namespace: &'n Namespace, at: &str) -> Vec<(String, &'n Entry)> {
-    let own = namespace.openshift_resources.iter().map(|list| (format!("{at}/openshiftResources"), list));
-    let shared = namespace.shared_resources.iter().flatten().enumerate();
-    let shared = shared.map(|(index, shared)| {
-        (format!("{at}/sharedResources/{index}/openshiftResources"), &shared.openshift_resources)
-    });
-    let listed = own.chain(shared).flat_map(|(at, list)| {
-        list.iter().enumerate().map(move |(index, entry)| (format!("{at}/{index}"), entry))
-    });
-    let rule = |(at, entry): (String, &'n NamespaceOpenshiftResource)| match entry {
-        NamespaceOpenshiftResource::PrometheusRule(rule) => Some((at, rule)),
-        NamespaceOpenshiftResource::VaultSecret(_)
-        | NamespaceOpenshiftResource::Resource(_)
-        | NamespaceOpenshiftResource::ResourceTemplate(_)
-        | NamespaceOpenshiftResource::Route(_)
-        | NamespaceOpenshiftResource::Other => None,
-    };
-    listed.filter_map(rule).collect()
-}
-
-/// What stands at a pointer in an answer, whose names need no escapes.
-fn lookup<'n>(node: &'n Node, pointer: &str) -> Option<&'n Node> {
-    pointer.split('/').skip(1).try_fold(node, |node, step| match node {
-        Node::Object(fields) => fields.iter().find(|(name, _)| **name == *step).map(|(_, value)| value),
-        Node::List(items) => items.get(step.parse::<usize>().ok()?),
-        Node::Null | Node::Flag(_) | Node::Int(_) | Node::Float(_) | Node::Text(_) => None,
-    })
 }
 
 fn rule(

@@ -3,7 +3,7 @@
 use qontract_runtime::{Fault, Place};
 use serde_json::Value;
 
-use crate::tests::{Made, Test};
+use crate::declare::{Made, Test};
 
 /// How many lines around a difference are shown.
 const AROUND: usize = 2;

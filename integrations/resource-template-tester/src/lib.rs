@@ -1,8 +1,8 @@
 //! Compares what templates render to with what their tests expect, so that a change of a template is seen as what it makes.
 
 mod compare;
+mod declare;
 mod query;
-mod tests;
 
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{About, Cx, Data, Fault, Function, FunctionState, Options, ShardKey};
@@ -37,7 +37,7 @@ impl Function for ResourceTemplateTester {
     /// Per test what is expected, and what the namespaces make of the template.
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
         let mut declared = Declared::new(Value::Null);
-        for test in tests::tests(data)? {
+        for test in declare::tests(data)? {
             // Two tests may have one name; the file is the test.
             let key = ShardKey::new([("test", test.path.as_str())]);
             let place = test.place.clone();
@@ -47,7 +47,7 @@ impl Function for ResourceTemplateTester {
     }
 
     async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
-        for test in tests::tests(cx.data)? {
+        for test in declare::tests(cx.data)? {
             for fault in compare::faults(&test) {
                 cx.fault(fault);
             }

@@ -7,8 +7,8 @@ use qontract_runtime::{Data, Fault, Place, Query};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Resource, TemplateTests};
-use qontract_resources::preview::{dialect, rendered, variables, with_sources};
+use crate::query::{NamespaceOpenshiftResource as Entry, Resource, TemplateTests};
+use qontract_resources::preview::{dialect, entries, rendered, variables, with_sources};
 
 /// A test of a template.
 #[derive(Serialize)]
@@ -53,10 +53,16 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
     let mut made: BTreeMap<String, Vec<Made>> =
         listed.iter().map(|test| (test.resource_path.clone(), Vec::new())).collect();
     for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
+        // What is in a namespace that goes is made by nobody.
+        if namespace.delete == Some(true) {
+            continue;
+        }
         let at = format!("/namespaces/{index}");
-        for (pointer, entry, resource) in entries(&namespace, &at) {
+        let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
+        for (pointer, entry) in entries(&at, namespace.openshift_resources.as_ref(), shared) {
+            let Some(resource) = resource(entry) else { continue };
             let Some(list) = made.get_mut(&resource.path) else { continue };
-            let (Some(node), Some(parent)) = (lookup(&answered.data, &pointer), lookup(&answered.data, &at))
+            let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
                 return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
             };
@@ -86,19 +92,7 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
     Ok(all)
 }
 
-/// What a namespace names that has a text, itself or by what it shares with others, and where that is in the answer.
-fn entries<'n>(namespace: &'n Namespace, at: &str) -> Vec<(String, &'n Entry, &'n Resource)> {
-    let own = namespace.openshift_resources.iter().map(|list| (format!("{at}/openshiftResources"), list));
-    let shared = namespace.shared_resources.iter().flatten().enumerate();
-    let shared = shared.map(|(index, shared)| {
-        (format!("{at}/sharedResources/{index}/openshiftResources"), &shared.openshift_resources)
-    });
-    let listed = own.chain(shared).flat_map(|(at, list)| {
-        list.iter().enumerate().map(move |(index, entry)| (format!("{at}/{index}"), entry))
-    });
-    listed.filter_map(|(at, entry)| Some((at, entry, resource(entry)?))).collect()
-}
-
+/// The text that an entry names, if it has one.
 fn resource(entry: &Entry) -> Option<&Resource> {
     match entry {
         Entry::Resource(one) => one.resource.as_ref(),
@@ -107,15 +101,6 @@ fn resource(entry: &Entry) -> Option<&Resource> {
         Entry::PrometheusRule(one) => one.resource.as_ref(),
         Entry::VaultSecret(_) | Entry::Other => None,
     }
-}
-
-/// What stands at a pointer in an answer, whose names need no escapes.
-fn lookup<'n>(node: &'n Node, pointer: &str) -> Option<&'n Node> {
-    pointer.split('/').skip(1).try_fold(node, |node, step| match node {
-        Node::Object(fields) => fields.iter().find(|(name, _)| **name == *step).map(|(_, value)| value),
-        Node::List(items) => items.get(step.parse::<usize>().ok()?),
-        Node::Null | Node::Flag(_) | Node::Int(_) | Node::Float(_) | Node::Text(_) => None,
-    })
 }
 
 /// The text of an entry: the resource, or what it renders to.
