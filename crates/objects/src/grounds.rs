@@ -46,8 +46,8 @@ impl<S> Grounds<S> {
         Self { integration, declared: Declared::new(()), servers: BTreeMap::new() }
     }
 
-    /// Adds a namespace with what is declared for it, or with what is wrong about that. `places` are of parts of the state, by JSON pointer.
-    pub fn add(&mut self, ground: Ground, state: Result<S, Fault>, places: BTreeMap<String, Place>) {
+    /// Adds a namespace with what is declared for it, or with what is wrong about that.
+    pub fn add(&mut self, ground: Ground, state: Result<Stated<S>, Fault>) {
         let key = ground.key();
         let Ground { reached, namespace, is_external, is_admin, place, cluster_place } = ground;
         let disabled = reached.disabled(self.integration, cluster_place).or_else(|| {
@@ -62,7 +62,7 @@ impl<S> Grounds<S> {
             return;
         }
         let target = if is_admin { reached.as_admin() } else { Ok(reached.cluster) };
-        let state = target.map_err(Fault::author).and_then(|target| Ok((target, (state?, places))));
+        let state = target.map_err(Fault::author).and_then(|target| Ok((target, state?)));
         self.insert(key, place, disabled, state);
     }
 
@@ -79,19 +79,13 @@ impl<S> Grounds<S> {
     }
 
     /// Adds a whole cluster, for objects that are in no namespace.
-    pub fn add_cluster(
-        &mut self,
-        reached: Reached,
-        place: Option<Place>,
-        state: Result<S, Fault>,
-        places: BTreeMap<String, Place>,
-    ) {
+    pub fn add_cluster(&mut self, reached: Reached, place: Option<Place>, state: Result<Stated<S>, Fault>) {
         let key = ShardKey::new([("cluster", reached.cluster.name.as_str())]);
         let disabled = reached.disabled(self.integration, place.clone());
         if self.is_twin((&reached, ""), &key, "cluster", place.as_ref()) {
             return;
         }
-        let state = state.map(|state| (reached.cluster, (state, places)));
+        let state = state.map(|state| (reached.cluster, state));
         self.insert(key, place, disabled, state);
     }
 
@@ -173,10 +167,7 @@ pub fn in_namespaces<N: Grounded, S: Default>(
             grounds.pass_over(ground, "it is to be removed");
             continue;
         }
-        match declare(&namespace, &pointer) {
-            Ok((state, places)) => grounds.add(ground, Ok(state), places),
-            Err(fault) => grounds.add(ground, Err(fault), BTreeMap::new()),
-        }
+        grounds.add(ground, declare(&namespace, &pointer));
     }
     grounds.finish()
 }

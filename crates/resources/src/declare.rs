@@ -50,7 +50,7 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
         if !is_managed && !has_entries {
             continue;
         }
-        let state = kinds(family, &namespace).map(|kinds| Named { kinds, items }).map_err(Fault::author);
+        let state = kinds(family, &namespace).map(|kinds| (Named { kinds, items }, places));
         let ground = Ground {
             reached: namespace.cluster.clone().into(),
             namespace: namespace.name.clone(),
@@ -59,7 +59,7 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
             place: answer.places.of(&pointer),
             cluster_place: answer.places.of(&format!("{pointer}/cluster")),
         };
-        grounds.add(ground, state, places);
+        grounds.add(ground, state.map_err(Fault::author));
     }
     Ok(grounds.finish())
 }

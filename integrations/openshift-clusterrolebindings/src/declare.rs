@@ -1,7 +1,5 @@
 //! What the data says about who has which role of a cluster.
 
-use std::collections::BTreeMap;
-
 use qontract_objects::{Collection, Declared, Grounds, Members, Objects, Stated};
 use qontract_runtime::{Data, Fault, Places};
 
@@ -15,10 +13,8 @@ pub fn declare(data: &Data) -> Result<Declared<Objects>, Fault> {
     let mut grounds = Grounds::new(NAME);
     for (index, cluster) in answer.data.clusters_v1.into_iter().flatten().enumerate() {
         let place = answer.places.of(&format!("/clusters_v1/{index}"));
-        match bindings(&cluster, &roles, &answer.places) {
-            Ok((objects, places)) => grounds.add_cluster(cluster.into(), place, Ok(objects), places),
-            Err(fault) => grounds.add_cluster(cluster.into(), place, Err(fault), BTreeMap::new()),
-        }
+        let bindings = bindings(&cluster, &roles, &answer.places);
+        grounds.add_cluster(cluster.into(), place, bindings);
     }
     Ok(grounds.finish())
 }

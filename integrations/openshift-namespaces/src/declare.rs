@@ -40,7 +40,8 @@ pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
             place: answer.places.of(&pointer),
             cluster_place: answer.places.of(&format!("{pointer}/cluster")),
         };
-        grounds.add(ground, state.map_err(Fault::author), BTreeMap::new());
+        let state = state.map(|state| (state, BTreeMap::new()));
+        grounds.add(ground, state.map_err(Fault::author));
     }
     Ok(grounds.finish())
 }
