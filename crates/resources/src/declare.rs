@@ -29,14 +29,26 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
     let mut grounds = Grounds::new(family.name());
     for (index, mut namespace) in answer.data.namespaces_v1.into_iter().flatten().enumerate() {
         let pointer = format!("/namespaces_v1/{index}");
-        // What is in a namespace that goes, goes with it.
-        if namespace.delete == Some(true) {
-            continue;
-        }
         let shared = namespace.shared_resources.take().into_iter().flatten();
         let shared = shared.map(|shared| shared.openshift_resources);
         let entries = entries(&pointer, namespace.openshift_resources.take(), shared);
-        let has_entries = !entries.is_empty();
+        let is_managed = namespace.managed_resource_types.as_ref().is_some_and(|types| !types.is_empty());
+        if !is_managed && entries.is_empty() {
+            continue;
+        }
+        let ground = Ground {
+            reached: namespace.cluster.clone().into(),
+            namespace: namespace.name.clone(),
+            is_external: namespace.managed_by_external == Some(true),
+            is_admin: namespace.cluster_admin == Some(true),
+            place: answer.places.of(&pointer),
+            cluster_place: answer.places.of(&format!("{pointer}/cluster")),
+        };
+        // What is in a namespace that goes, goes with it.
+        if namespace.delete == Some(true) {
+            grounds.pass_over(ground, "it is to be removed");
+            continue;
+        }
         let (mut items, mut places) = (Vec::new(), BTreeMap::new());
         for (at, entry) in entries {
             let work = Work { family, data, repository: repository.as_deref(), namespace: &namespace };
@@ -46,19 +58,7 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
             }
             items.push(item);
         }
-        let is_managed = namespace.managed_resource_types.as_ref().is_some_and(|types| !types.is_empty());
-        if !is_managed && !has_entries {
-            continue;
-        }
         let state = kinds(family, &namespace).map(|kinds| (Named { kinds, items }, places));
-        let ground = Ground {
-            reached: namespace.cluster.clone().into(),
-            namespace: namespace.name.clone(),
-            is_external: namespace.managed_by_external == Some(true),
-            is_admin: namespace.cluster_admin == Some(true),
-            place: answer.places.of(&pointer),
-            cluster_place: answer.places.of(&format!("{pointer}/cluster")),
-        };
         grounds.add(ground, state.map_err(Fault::author));
     }
     Ok(grounds.finish())
