@@ -6,12 +6,12 @@
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use qontract_child::Group;
 use serde_json::Value;
 
 use crate::{Limits, PromtoolError, Verdict};
@@ -37,10 +37,10 @@ pub async fn run(
         // JSON is YAML, too.
         fs::write(folder.path().join(name), format!("{value:#}\n")).map_err(PromtoolError::Files)?;
     }
-    let mut group = Group(start(program, words, folder.path())?);
+    let mut group = start(program, words, folder.path())?;
     let began = Instant::now();
     let status = loop {
-        if let Some(status) = group.ended() {
+        if let Ok(Some(status)) = group.ended() {
             break status;
         }
         if began.elapsed() >= limits.deadline {
@@ -67,13 +67,14 @@ pub async fn run(
     }
 }
 
-fn start(program: &Path, words: [&str; 3], folder: &Path) -> Result<Child, PromtoolError> {
+fn start(program: &Path, words: [&str; 3], folder: &Path) -> Result<Group, PromtoolError> {
     let [stdout, stderr] = SAID.map(|name| File::create_new(folder.join(name)).map_err(PromtoolError::Files));
     let mut command = Command::new(program);
     command.args(words).current_dir(folder).env_clear();
     command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    command.stdin(Stdio::null()).stdout(stdout?).stderr(stderr?).process_group(0);
-    command.spawn().map_err(|cause| PromtoolError::Start { program: program.display().to_string(), cause })
+    command.stdin(Stdio::null()).stdout(stdout?).stderr(stderr?);
+    Group::start(&mut command)
+        .map_err(|cause| PromtoolError::Start { program: program.display().to_string(), cause })
 }
 
 /// What a file has, if it is not too much.
@@ -116,42 +117,6 @@ fn placeless(line: &str) -> &str {
     match rest.split_once(": ") {
         Some((place, words)) if is_place(place) => words,
         _ => rest,
-    }
-}
-
-/// A child that takes its group with it.
-struct Group(Child);
-
-impl Group {
-    /// How it ended, if it has; what it started and left behind ends with it.
-    fn ended(&mut self) -> Option<ExitStatus> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        waitid(WaitId::Pid(self.pid()?), options).ok()??;
-        // It is not reaped yet, so that its number, and that of its group, is still its own.
-        self.kill();
-        self.0.wait().ok()
-    }
-
-    fn kill(&self) {
-        if let Some(pid) = self.pid() {
-            // Gone already is fine.
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
-    }
-
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.0.id()).ok().and_then(Pid::from_raw)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Reaped already: the number may be another's by now.
-        if self.0.try_wait().is_ok_and(|status| status.is_some()) {
-            return;
-        }
-        self.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -6,8 +6,9 @@ use super::{Kind, Tree, Violation};
 const RULE: &str = "layers";
 
 /// The only packages of ours that a client may need.
-const FOR_CLIENTS: [&str; 5] = [
+const FOR_CLIENTS: [&str; 6] = [
     "qontract-access",
+    "qontract-child",
     "qontract-client-http",
     "qontract-diagnostics",
     "qontract-telemetry",
@@ -69,7 +70,7 @@ fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static st
         (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary knows the rooms"),
         (Layer::Room, Layer::Room) => Some("rooms never import rooms"),
         (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => {
-            Some("a client needs only http, access, telemetry, diagnostics and yaml")
+            Some("a client needs only http, access, child, telemetry, diagnostics and yaml")
         }
         (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing needs the binary"),
         (Layer::Binary | Layer::Crate | Layer::Client | Layer::Room, Layer::Workshop)
@@ -106,8 +107,13 @@ mod tests {
                 ("qontract", "crates/qontract", &[("qontract-integration-a", Kind::Normal)]),
                 ("qontract-runtime", "crates/runtime", &[("serde", Kind::Normal)]),
                 ("qontract-client-http", "clients/http", &[("qontract-testkit", Kind::Dev)]),
-                ("qontract-client-aws", "clients/aws", &[("qontract-client-http", Kind::Normal)]),
+                (
+                    "qontract-client-aws",
+                    "clients/aws",
+                    &[("qontract-client-http", Kind::Normal), ("qontract-child", Kind::Normal)],
+                ),
                 ("qontract-integration-a", "integrations/a", &[("qontract-runtime", Kind::Normal)]),
+                ("qontract-child", "crates/child", &[]),
                 ("qontract-testkit", "crates/testkit", &[]),
                 ("xtask", "xtask", &[]),
                 ("serde", "", &[]),
@@ -151,7 +157,7 @@ mod tests {
                 ("qontract-bundle", "crates/bundle", &[]),
             ],
             &[
-                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, telemetry, diagnostics and yaml",
+                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, telemetry, diagnostics and yaml",
             ],
         );
     }

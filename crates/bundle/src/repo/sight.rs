@@ -21,7 +21,6 @@ impl Sight {
 
     /// The looks of a file; nothing where looks tell too little.
     #[cfg(unix)]
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere looks tell nothing")]
     pub fn of(about: &std::fs::Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let time = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);

@@ -4,14 +4,13 @@
 //! deadline nor the run that asked.
 
 use std::io::{self, Read, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use qontract_child::Group;
 use serde_json::Value;
 
 use super::Program;
@@ -74,10 +73,10 @@ pub struct Question<'a> {
 /// Asks an executable: the answer is its stdout.
 pub fn exchange(program: &Program, question: Question<'_>) -> Result<Vec<u8>, Fault> {
     let Question { phase, request, writing, given } = question;
-    let mut child = Group(start(program, phase, writing)?);
+    let mut child = start(program, phase, writing)?;
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
-    let (stdin, stdout, stderr) = (child.0.stdin.take(), child.0.stdout.take(), child.0.stderr.take());
+    let (stdin, stdout, stderr) = child.take_pipes();
     // An executable that does not read to the end has its reasons; its answer decides.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (talked, talk) = mpsc::channel();
@@ -92,7 +91,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Vec<u8>, Fa
             break answer;
         }
     };
-    let (Some(answer), Some(status)) = (answer, child.end(&|| left().is_zero() || given.up())) else {
+    let (Some(answer), Some(status)) = (answer, end(&mut child, || left().is_zero() || given.up())) else {
         drop(child);
         if given.up() {
             return Err(Fault::us(format!("nobody waits for `{phase}` of {name} any more")));
@@ -118,7 +117,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Vec<u8>, Fa
     Ok(answer)
 }
 
-fn start(program: &Program, phase: &str, writing: bool) -> Result<Child, Fault> {
+fn start(program: &Program, phase: &str, writing: bool) -> Result<Group, Fault> {
     let mut words = program.command.iter();
     let Some(executable) = words.next() else {
         return Err(Fault::operator("an integration of the process form has no `command`"));
@@ -130,8 +129,9 @@ fn start(program: &Program, phase: &str, writing: bool) -> Result<Child, Fault> 
     if writing {
         command.envs(&program.write_environment);
     }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    command.spawn().map_err(|error| Fault::operator(format!("{} cannot be started: {error}", program.name())))
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Group::start(&mut command)
+        .map_err(|error| Fault::operator(format!("{} cannot be started: {error}", program.name())))
 }
 
 fn limited(stream: impl Read) -> io::Result<Vec<u8>> {
@@ -143,43 +143,15 @@ fn limited(stream: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A child that takes its group with it.
-struct Group(Child);
-
-impl Group {
-    /// How it ended by itself, if it does so in time; what it started and left behind ends with it.
-    fn end(&mut self, is_late: &dyn Fn() -> bool) -> Option<ExitStatus> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        while waitid(WaitId::Pid(self.pid()?), options).ok()?.is_none() {
-            if is_late() {
-                return None;
-            }
-            thread::sleep(LOOK);
+/// How it ended by itself, if it does so in time.
+fn end(child: &mut Group, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
+    loop {
+        if let Some(status) = child.ended().ok()? {
+            return Some(status);
         }
-        // It is not reaped yet, so that its number, and that of its group, is still its own.
-        self.kill();
-        self.0.wait().ok()
-    }
-
-    fn kill(&self) {
-        if let Some(pid) = self.pid() {
-            // Gone already is fine.
-            let _ = kill_process_group(pid, Signal::KILL);
+        if is_late() {
+            return None;
         }
-    }
-
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.0.id()).ok().and_then(Pid::from_raw)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // Reaped already: the number may be another's by now.
-        if self.0.try_wait().is_ok_and(|status| status.is_some()) {
-            return;
-        }
-        self.kill();
-        let _ = self.0.wait();
+        thread::sleep(LOOK);
     }
 }
