@@ -48,7 +48,7 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Run an integration: make its part of the world what the data says
     ///
-    /// Exit code: 0 all is well, 1 something failed or is held, 4 the data does not define the integration, 5 it reads what
+    /// Exit code: 0 all is well or would be, 1 something failed or is held, 2 asked wrongly, 4 the data does not define the integration, 5 it reads what
     /// it may not, 75 all that failed may work the next time.
     Reconcile(Box<Reconcile>),
     /// Show which integrations and shards a change can affect, and why

@@ -318,7 +318,7 @@ impl Config {
             std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
         toml::from_str(&text).map_err(|error| {
             let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or_default();
-            let line = before.lines().count().max(1);
+            let line = before.matches('\n').count() + 1;
             anyhow!("`{}` is not a configuration: line {line}: {}", file.display(), error.message())
         })
     }

@@ -64,7 +64,7 @@ pub fn open(
         return Ok(Input { bundle, repo: None, right: Right::default() });
     }
     let (repo, stamp) = if path.is_dir() {
-        directory(&path, layout.clone())
+        directory(&path, layout.clone())?
     } else {
         word_as_revision(folder, word, layout)?
     };
@@ -82,9 +82,12 @@ pub fn open(
 }
 
 /// The data repo in a folder, at the commit that Git knows.
-pub fn directory(folder: &Path, layout: Layout) -> (Repo, Stamp) {
+pub fn directory(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, Stamp)> {
+    if !folder.is_dir() {
+        return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
+    }
     let stamp = head_stamp(folder).unwrap_or_default();
-    (Repo::directory(folder, layout), stamp)
+    Ok((Repo::directory(folder, layout), stamp))
 }
 
 /// The data repo in a Git revision.

@@ -110,11 +110,8 @@ fn reaching<S: Staged>(
 /// form that it names.
 pub fn known(arguments: &[OsString]) -> Vec<About> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
-    let given = words.iter().find_map(|word| word.strip_prefix("--config="));
-    let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
     // What is wrong with the configuration is told by the command that reads it.
-    let config = Config::read(file.as_deref()).unwrap_or_default();
+    let config = configured(&words).unwrap_or_default();
     let mut abouts: Vec<About> = ALL.iter().map(|entry| (entry.about)()).collect();
     for (name, registered) in &config.integrations {
         abouts.retain(|about| about.name != *name);
@@ -129,6 +126,28 @@ pub fn known(arguments: &[OsString]) -> Vec<About> {
     abouts
 }
 
+/// The configuration that a command line names.
+fn configured(words: &[&str]) -> anyhow::Result<Config> {
+    let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
+    let given = words.iter().find_map(|word| word.strip_prefix("--config="));
+    let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
+    Config::read(file.as_deref())
+}
+
+/// Why a command line names an integration that is not known.
+pub fn unknown(name: &str, arguments: &[OsString]) -> anyhow::Error {
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    match configured(&words) {
+        Ok(_) => no_such(name),
+        Err(wrong) => wrong,
+    }
+}
+
+fn no_such(name: &str) -> anyhow::Error {
+    let text = format!("there is no integration `{name}`: `qontract integrations` lists them");
+    crate::exit::UsageError(text).into()
+}
+
 /// The integration of a name.
 pub fn room(name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Room> {
     if let Some(program) = config.integrations.get(name) {
@@ -138,7 +157,7 @@ pub fn room(name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Ro
     }
     match ALL.iter().find(|entry| (entry.about)().name == name) {
         Some(entry) => (entry.make)(targets),
-        None => Err(crate::exit::UsageError(format!("there is no integration `{name}`")).into()),
+        None => Err(no_such(name)),
     }
 }
 

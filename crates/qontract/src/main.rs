@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -32,9 +33,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> std::process::ExitCode {
     let arguments = as_peer(std::env::args_os().collect());
     cli::know(integrations::known(&arguments));
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
+            if let Some(error) = unknown_integration(&error, &arguments) {
+                Printer::default().error(&error);
+                return Exit::of(&error).into();
+            }
             // Help and version go to stdout and are no error; clap knows which is which.
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
@@ -49,6 +54,17 @@ fn main() -> std::process::ExitCode {
         Exit::of(&error)
     });
     exit.into()
+}
+
+/// What is wrong with a command line that runs an integration which is not known: perhaps the configuration that would name it.
+fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
+    let runs = |words: &[&str]| words.iter().zip(arguments.iter().skip(1)).all(|(word, given)| given == word);
+    if error.kind() != ErrorKind::InvalidSubcommand || !(runs(&["reconcile"]) || runs(&["peer", "reconcile"]))
+    {
+        return None;
+    }
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    Some(integrations::unknown(name, arguments))
 }
 
 /// The command line with a peer's name in front (`qontract-bundler …`) turned into `qontract peer bundler …`.

@@ -44,7 +44,9 @@ pub struct Runs {
 impl Runs {
     /// The records in `folder`, by default below the user's state folder.
     pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
-        let folder = folder.or_else(usual).context("no folder for records: set `--runs` or `HOME`")?;
+        let folder = folder
+            .or_else(usual)
+            .context("no folder for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
         Ok(Self { folder, longest_trail: TRAIL })
     }
 

@@ -42,7 +42,7 @@ pub struct RunOptions {
     /// Run on a folder or revision even if it does not validate
     #[arg(long, global = true, conflicts_with = "every")]
     pub no_validate: bool,
-    /// The data before a proposed change, to run only what the change affects
+    /// The data before a proposed change: a dry run runs only what the change affects, a real one also looks at what only this has
     #[arg(long, value_name = "DATA", global = true)]
     pub base: Option<String>,
     /// Folder of the data repo that Git revisions are of
@@ -100,7 +100,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
     pub every: Option<Duration>,
     /// With `--every`: answer `/healthz`, `/readyz` and `/metrics` here
-    #[arg(long, value_name = "ADDRESS", global = true)]
+    #[arg(long, value_name = "ADDRESS", global = true, requires = "every")]
     pub listen: Option<SocketAddr>,
     /// Form of the result
     #[arg(short, long, global = true, value_enum, default_value_t)]
@@ -109,6 +109,7 @@ pub struct RunOptions {
 
 /// What is said, and how.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Options")]
 pub struct Talk {
     /// How much is said; by default `$QONTRACT_LOG_LEVEL`, else INFO
     #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true)]

@@ -11,7 +11,7 @@ use qontract_validate::schema::Formats;
 
 use crate::check;
 use crate::cli::Bundle;
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::input;
 use crate::printer::Printer;
 use crate::remembered::Remembered;
@@ -19,13 +19,10 @@ use crate::remembered::Remembered;
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
         arguments;
-    if !folder.is_dir() {
-        return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
-    }
     let layout = Layout::from(layout);
     let (repo, known) = match &rev {
         Some(rev) => input::revision(&folder, rev, &layout)?,
-        None => input::directory(&folder, layout),
+        None => input::directory(&folder, layout)?,
     };
     let stamp = match (commit, commit_timestamp) {
         (Some(commit), Some(timestamp)) => Stamp { commit, timestamp },

@@ -1,5 +1,6 @@
 //! `qontract runs`: what was run, and what came of it.
 
+use qontract_diagnostics::counted;
 use std::path::PathBuf;
 
 use crate::cli::{Runs as Arguments, RunsAction, variable};
@@ -31,9 +32,9 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
                     jiff::Timestamp::from_second(seconds).map(|at| at.to_string()).unwrap_or_default()
                 };
                 text.push_str(&format!(
-                    "{}: {} runs with nothing to do, from {} to {}\n",
+                    "{}: {} with nothing to do, from {} to {}\n",
                     idle.integration,
-                    idle.count,
+                    counted(usize::try_from(idle.count).unwrap_or(usize::MAX), "run"),
                     at(idle.first),
                     at(idle.last)
                 ));

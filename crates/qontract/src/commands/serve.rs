@@ -198,11 +198,7 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
                 // What fails is said by whoever hears what happens to bundles.
                 let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
             }
-            Look::Bad => {
-                let text = "the data changed and has errors: the last good bundle stays in force";
-                log.write(&Line::new(Level::Error, text));
-            }
-            Look::Same | Look::StillBad => {}
+            look => look.line().iter().for_each(|line| log.write(line)),
         });
     });
 }

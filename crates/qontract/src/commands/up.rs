@@ -162,13 +162,6 @@ fn watch(feed: &Arc<Folder>, log: &Arc<Log>, screen: &Arc<Screen>) {
     std::thread::spawn(move || {
         // A terminal that went away is no reason to stop following.
         let show = |text: &str| drop(screen.line(text.as_bytes()));
-        feed.watch(&show, |look| match look {
-            Look::Same | Look::StillBad => {}
-            Look::New => log.write(&Line::new(Level::Info, "the data changed")),
-            Look::Bad => {
-                let text = "the data changed and has errors: the last good bundle stays in force";
-                log.write(&Line::new(Level::Error, text));
-            }
-        });
+        feed.watch(&show, |look| look.line().iter().for_each(|line| log.write(line)));
     });
 }

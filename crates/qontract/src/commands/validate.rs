@@ -57,7 +57,7 @@ fn find(
         return Ok((validate(&bundle, &options), Box::new(NoSources)));
     }
     let (repo, stamp) = if path.is_dir() {
-        input::directory(&path, layout)
+        input::directory(&path, layout)?
     } else {
         input::word_as_revision(folder, what, &layout)?
     };

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Sight};
 use qontract_diagnostics::{Report, render};
+use qontract_telemetry::log::{Level, Line};
 use tokio::sync::watch;
 
 use crate::check::{self, Known};
@@ -61,6 +62,25 @@ pub enum Look {
     Bad,
     /// It is not good, in the way that was told before.
     StillBad,
+    /// What was not good is as it was before, in the bundle that stayed in force.
+    GoodAgain,
+}
+
+impl Look {
+    /// What is said of it.
+    pub fn line(self) -> Option<Line> {
+        Some(match self {
+            Self::Same | Self::StillBad => return None,
+            Self::New => Line::new(Level::Info, "the data changed"),
+            Self::Bad => {
+                let text = "the data changed and has errors: the last good bundle stays in force";
+                Line::new(Level::Error, text)
+            }
+            Self::GoodAgain => {
+                Line::new(Level::Info, "the data has no errors any more: it is that of the bundle in force")
+            }
+        })
+    }
 }
 
 impl Folder {
@@ -111,14 +131,14 @@ impl Folder {
             }
         };
         let sha = bundle.sha().to_string();
-        {
+        let was_wrong = {
             let mut state = self.lock();
-            state.wrong = None;
             state.files = bundle.datafiles().len() + bundle.resources().len();
-        }
+            state.wrong.take().is_some()
+        };
         let last = self.lock().side.clone();
         if last.as_ref().is_some_and(|last| last.source.sha() == sha) {
-            return Ok(Look::Same);
+            return Ok(if was_wrong { Look::GoodAgain } else { Look::Same });
         }
         let side = Side::of(bundle, repo, &self.layout, last.as_deref())?;
         self.lock().side = Some(Arc::new(side));
@@ -198,7 +218,7 @@ impl Folder {
     }
 
     fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), String>> {
-        let (repo, stamp) = input::directory(&self.repo, self.layout.clone());
+        let (repo, stamp) = input::directory(&self.repo, self.layout.clone())?;
         let outcome = input::make(&repo, stamp, &self.pool, aids)?;
         let report = match check::good(&repo, outcome, right)? {
             Ok(built) => return Ok(Ok((built, repo))),

@@ -161,11 +161,9 @@ fn feed(
     let looked = folder.look(&show)?;
     let (looking, log) = (Arc::clone(&folder), Arc::clone(log));
     std::thread::spawn(move || {
+        // What is new is told by the run that it is for.
         looking.watch(&show, |look| {
-            if look == Look::Bad {
-                let text = "the data changed and has errors: the last good bundle stays in force";
-                log.write(&Line::new(Level::Error, text));
-            }
+            look.line().iter().filter(|_| look != Look::New).for_each(|line| log.write(line));
         });
     });
     Ok((folder, looked))

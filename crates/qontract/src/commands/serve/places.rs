@@ -89,7 +89,7 @@ impl Origin for Repo {
             let other = |error: anyhow::Error| OriginError::Other(format!("{error:#}"));
             match folder.look(&show).map_err(other)? {
                 Look::Bad | Look::StillBad => Err(OriginError::Other("the data has errors".to_owned())),
-                Look::New | Look::Same => content(&folder),
+                Look::New | Look::Same | Look::GoodAgain => content(&folder),
             }
         };
         async {

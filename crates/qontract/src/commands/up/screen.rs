@@ -100,9 +100,35 @@ pub async fn draw(screen: Arc<Screen>, voices: Arc<Voices>) {
     loop {
         let rows: Vec<(String, Status)> =
             voices.all().iter().map(|voice| (voice.integration().to_owned(), voice.status())).collect();
-        screen.show(table(&rows, Instant::now()));
+        screen.show(fitted(&table(&rows, Instant::now()), size()));
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
+}
+
+/// How many lines and columns the terminal has, if that is known.
+fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some((usize::from(size.ws_row), usize::from(size.ws_col)))
+        .filter(|(lines, columns)| *lines > 0 && *columns > 0)
+}
+
+/// As much of a table as a terminal can show: what it has scrolled away or broken into two lines cannot be removed.
+fn fitted(table: &str, size: Option<(usize, usize)>) -> String {
+    let Some((lines, columns)) = size else { return table.to_owned() };
+    // One line is left for the cursor.
+    let (all, room) = (table.lines().count(), lines.saturating_sub(1));
+    let shown = if all > room { room.saturating_sub(1) } else { all };
+    let mut text = String::new();
+    for line in table.lines().take(shown) {
+        text.extend(line.chars().take(columns));
+        text.push('\n');
+    }
+    if all > shown && room > 0 {
+        let more = format!("and {} more lines", all - shown);
+        text.extend(more.chars().take(columns));
+        text.push('\n');
+    }
+    text
 }
 
 /// More shards of one integration than this are not shown.
@@ -167,10 +193,20 @@ fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ShardRow, Status, table};
+    use super::{ShardRow, Status, fitted, table};
     use qontract_runtime::Ended;
     use std::time::Duration;
     use tokio::time::Instant;
+
+    #[test]
+    fn a_table_is_no_larger_than_its_terminal() {
+        let table = "one two\nthree\nfour\n";
+        assert_eq!(fitted(table, None), table);
+        assert_eq!(fitted(table, Some((4, 7))), table);
+        assert_eq!(fitted(table, Some((3, 5))), "one t\nand 2\n");
+        assert_eq!(fitted(table, Some((2, 80))), "and 3 more lines\n");
+        assert_eq!(fitted(table, Some((1, 80))), "");
+    }
 
     fn row(key: &str, changes: (usize, usize), failed: bool) -> ShardRow {
         ShardRow { key: key.to_owned(), changes, failed }
