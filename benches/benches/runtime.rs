@@ -12,7 +12,7 @@ mod measure;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use measure::say;
 use qontract_access::Mode;
@@ -103,6 +103,9 @@ fn source(bundle: Bundle) -> Arc<dyn Source> {
     Arc::new(Loaded::new(Arc::new(Engine::new(Arc::new(bundle)).expect("types"))))
 }
 
+/// After so long a verdict is not asked for again.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// So many dry runs, a hash slot each.
 const RUNS: u32 = 100;
 
@@ -137,7 +140,7 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
     say("| shards | seconds | MB of the bundle | MB besides what it takes loaded, at most |");
     say("|---|---|---|---|");
     say(&format!("| {shards} | {seconds:.1} | {data:.0} | {more:.0} |"));
-    if corpus.size >= 50_000 && more >= data {
+    if corpus.size == 50_000 && more >= data {
         missed.push(format!("{RUNS} dry runs: {more:.0} MB, less than the bundle's {data:.0} promised"));
     }
 }
@@ -186,7 +189,8 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
         for room in &rooms {
             let mut times = Vec::new();
             let mut verdict = "";
-            for _ in 0..5 {
+            let all = Instant::now();
+            while times.len() < 5 && all.elapsed() < LONGEST {
                 let pair = Pair::new(room, Arc::clone(&base), Arc::clone(&head));
                 let begun = Instant::now();
                 verdict = match affected(room, &pair, &Options::default()) {
@@ -198,9 +202,10 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
             }
             times.sort_by(f64::total_cmp);
             let name = &room.about().name;
-            say(&format!("| {what} | `{name}` | {verdict} | {:.1} |", times[2]));
-            if *size == 50_000 && times[2] > 150.0 {
-                missed.push(format!("{what}, {name}: {:.0} ms, 150 ms promised", times[2]));
+            let middle = times[times.len() / 2];
+            say(&format!("| {what} | `{name}` | {verdict} | {middle:.1} |"));
+            if *size == 50_000 && middle > 150.0 {
+                missed.push(format!("{what}, {name}: {middle:.0} ms, 150 ms promised"));
             }
         }
         std::fs::write(file, text).expect("a datafile");

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use qontract_bundle::Document;
+
 use crate::engine::{Engine, Planned, Request};
 use crate::execute::Record;
 use crate::index::FileId;
@@ -49,6 +51,33 @@ impl Engine {
             differing.entry(list.into()).or_default().insert(path.into());
         }
         Some(differing)
+    }
+
+    /// What datafiles have under these keys, as far as it is text: key and text.
+    pub fn texts<'k>(&self, paths: &BTreeSet<Box<str>>, keys: &[&'k str]) -> BTreeSet<(&'k str, String)> {
+        let documents = paths.iter().filter_map(|path| self.bundle().datafile(path));
+        let text =
+            |document: &Document, key: &'k str| Some((key, document.value.get(key)?.as_str()?.to_owned()));
+        documents.flat_map(|document| keys.iter().filter_map(|key| text(document, key))).collect()
+    }
+
+    /// The paths of all datafiles that are of the schema of one of these and have one of these texts under its key.
+    pub fn alike(&self, paths: &BTreeSet<Box<str>>, texts: &BTreeSet<(&str, String)>) -> BTreeSet<Box<str>> {
+        let index = self.index();
+        let documents = paths.iter().filter_map(|path| self.bundle().datafile(path));
+        let schemas: BTreeSet<&str> = documents.filter_map(|document| document.schema()).collect();
+        let keys: BTreeSet<&str> = texts.iter().map(|(key, _)| *key).collect();
+        let mut alike = BTreeSet::new();
+        for file in schemas.into_iter().flat_map(|schema| index.files_of(schema)) {
+            let has = |key: &&str| {
+                let text = index.root(*file).and_then(|map| map.get(key)?.as_str());
+                text.is_some_and(|text| texts.contains(&(*key, text.to_owned())))
+            };
+            if keys.iter().any(has) {
+                alike.insert(index.path(*file).into());
+            }
+        }
+        alike
     }
 
     fn written(&self, query: &str, operation: &str) -> Option<Parted<'_>> {

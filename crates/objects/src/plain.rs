@@ -55,15 +55,12 @@ impl Plain {
 
     /// What such a room says about itself, if its shards are namespaces.
     pub fn of_namespaces<Q: Operation>(name: &str, description: &str) -> About {
-        Self::of::<Q>(name, description).selects("namespace-name", "namespace").one_by_one("namespaces_v1")
+        let about = Self::of_clusters::<Q>(name, description).selects("namespace-name", "namespace");
+        about.one_by_one("namespaces_v1", &["name"])
     }
 
     /// What such a room says about itself, if its shards are clusters.
     pub fn of_clusters<Q: Operation>(name: &str, description: &str) -> About {
-        Self::of::<Q>(name, description).one_by_one("clusters_v1")
-    }
-
-    fn of<Q: Operation>(name: &str, description: &str) -> About {
         About::new(name, description)
             .query::<Q>()
             .selects("cluster-name", "cluster")

@@ -57,9 +57,18 @@ pub struct About {
     pub looks_up: LooksUp,
     /// Whether others build on what it makes: where many run side by side, they begin when it has run once.
     pub is_groundwork: bool,
-    /// The list of its queries that it works through one by one, by its key in the answer: what it declares of an element depends on no other
-    /// element, but that they may be in each other's way if keys or targets of their shards are the same.
-    pub one_by_one: Option<&'static str>,
+    /// The list of its queries that it works through one by one, if there is one.
+    pub one_by_one: Option<OneByOne>,
+}
+
+/// A list that is worked through one by one: what is declared of an element depends on no other element, but that two of them may be in each
+/// other's way.
+#[derive(Clone, Copy, Debug)]
+pub struct OneByOne {
+    /// The key of the list in the answer.
+    pub list: &'static str,
+    /// Two elements are in each other's way only if their datafiles have the same text under one of these keys.
+    pub unlike: &'static [&'static str],
 }
 
 /// Whether an integration looks things up on the way: queries that are not declared, resources by path.
@@ -122,10 +131,10 @@ impl About {
         self
     }
 
-    /// With a list that is worked through [one by one](About::one_by_one).
+    /// With a list that is worked through one by one; see [`OneByOne`].
     #[must_use]
-    pub fn one_by_one(mut self, list: &'static str) -> Self {
-        self.one_by_one = Some(list);
+    pub fn one_by_one(mut self, list: &'static str, unlike: &'static [&'static str]) -> Self {
+        self.one_by_one = Some(OneByOne { list, unlike });
         self
     }
 

@@ -12,11 +12,10 @@ use std::sync::Arc;
 use qontract_graphql::Entities;
 use serde::Serialize;
 
-use crate::about::LooksUp;
+use crate::about::{LooksUp, OneByOne};
 use crate::data::{Data, Source, Terms};
 use crate::declarations::Declaration;
 use crate::fault::Fault;
-use crate::key::ShardKey;
 use crate::listing;
 use crate::options::Options;
 use crate::room::{Form, Room};
@@ -166,25 +165,28 @@ fn differing(room: &Room, pair: &Pair) -> Option<Entities> {
     Some(differing)
 }
 
-/// What differs between what is declared of these elements alone; nothing is said unless the room works through them one by one, or if
-/// another element could have a hand in it.
+/// What differs between what is declared of these elements, and of those that could be in their way; nothing is said unless the room works
+/// through them one by one.
 fn compare_parts(room: &Room, pair: &Pair, options: &Options, differing: Entities) -> Option<Comparison> {
-    let list = room.about().one_by_one?;
+    let OneByOne { list, unlike } = room.about().one_by_one?;
+    let engines = [pair.base.source().engine()?, pair.head.source().engine()?];
     let mut lists = differing.into_iter();
-    let (Some((only, paths)), None) = (lists.next(), lists.next()) else { return None };
+    let (Some((only, mut paths)), None) = (lists.next(), lists.next()) else { return None };
     if *only != *list {
         return None;
     }
+    loop {
+        let known = paths.len();
+        let texts = engines.iter().flat_map(|engine| engine.texts(&paths, unlike)).collect();
+        let alike: Vec<_> = engines.iter().flat_map(|engine| engine.alike(&paths, &texts)).collect();
+        paths.extend(alike);
+        if paths.len() == known {
+            break;
+        }
+    }
     let part = Arc::new((list, paths));
     let declare = |data: &Data| room.declare(&data.of_part(&part), options).ok().flatten();
-    let (base, head) = (declare(&pair.base)?, declare(&pair.head)?);
-    // Others can be in the way of what comes, goes, moves or is wrong: then everything has to be looked at.
-    let stays = |key: &&ShardKey| base.target(key) == head.target(key);
-    let is_alone = base.keys() == head.keys()
-        && base.keys().iter().all(stays)
-        && base.faults().is_empty()
-        && head.faults().is_empty();
-    is_alone.then(|| base.compare(&*head))
+    Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
 }
 
 fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {

@@ -29,7 +29,7 @@ mod run;
 pub mod slot;
 pub mod state;
 
-pub use about::{About, Flag, FlagKind, LooksUp, MOST_ROUNDS, Query};
+pub use about::{About, Flag, FlagKind, LooksUp, MOST_ROUNDS, OneByOne, Query};
 pub use contract::{
     Applied, DeclaredOf, Observed, Read, Rehearsed, Staged, View, Want, Wanted, World, Write,
 };

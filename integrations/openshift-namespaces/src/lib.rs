@@ -30,7 +30,7 @@ pub fn about() -> About {
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")
         .selects("namespace-name", "namespace")
-        .one_by_one("namespaces_v1")
+        .one_by_one("namespaces_v1", &["name"])
         .groundwork()
 }
 
