@@ -67,6 +67,7 @@ fn main() {
     let program = me.parent().and_then(Path::parent).unwrap().join("qontract");
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/app-interface");
     for round in 1..=3 {
+        let first = first_line(&program);
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new(&program)
             .arg("up")
@@ -80,7 +81,6 @@ fn main() {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = first_line(&program);
         // What comes after is read, so that nothing waits for us.
         let reader = std::thread::spawn(move || lines.count());
         std::thread::sleep(Duration::from_secs(10));
