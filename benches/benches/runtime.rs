@@ -166,8 +166,8 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
         Room::staged(openshift_rolebindings::room(kubernetes)),
     ];
     say(&format!("\n## {size} datafiles: does a change affect an integration?\n"));
-    say("| change | integration | verdict | ms |");
-    say("|---|---|---|---|");
+    say("| change | integration | verdict | ms, the first time | ms |");
+    say("|---|---|---|---|---|");
     for (what, schema, from, to) in [
         (
             "a namespace is described otherwise",
@@ -200,10 +200,11 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
                 };
                 times.push(begun.elapsed().as_secs_f64() * 1000.0);
             }
+            let first = times[0];
             times.sort_by(f64::total_cmp);
             let name = &room.about().name;
             let middle = times[times.len() / 2];
-            say(&format!("| {what} | `{name}` | {verdict} | {middle:.1} |"));
+            say(&format!("| {what} | `{name}` | {verdict} | {first:.1} | {middle:.1} |"));
             if *size == 50_000 && middle > 150.0 {
                 missed.push(format!("{what}, {name}: {middle:.0} ms, 150 ms promised"));
             }

@@ -1,8 +1,11 @@
 //! Datafiles that some reference takes for what they are not.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::convert::Infallible;
+use std::rc::Rc;
 
-use qontract_bundle::Value;
+use foldhash::fast::RandomState;
+use qontract_bundle::{Keys, Map, Value};
 
 use crate::index::FileId;
 use crate::schema::{Kind, Resolver, Schema, TypeId};
@@ -27,7 +30,14 @@ impl Strays {
 
     /// Looks at every reference of the data.
     pub(crate) fn find(schema: &Schema, view: View<'_>) -> Self {
-        let mut search = Search { schema, view, visited: HashSet::new(), found: Self::default() };
+        let mut search = Search {
+            schema,
+            view,
+            visited: HashSet::default(),
+            fields: HashMap::default(),
+            expected: vec![None; schema.types().len()],
+            found: Self::default(),
+        };
         for type_ in 0..schema.types().len() {
             for name in schema.schemas_of(type_) {
                 for file in view.index.files_of(&name) {
@@ -39,10 +49,17 @@ impl Strays {
     }
 }
 
+/// Where the fields of a type are in maps of the same keys, and what they are taken for.
+type Placed = Rc<[(usize, TypeId)]>;
+
 struct Search<'a> {
     schema: &'a Schema,
     view: View<'a>,
-    visited: HashSet<(FileId, TypeId)>,
+    visited: HashSet<(FileId, TypeId), RandomState>,
+    /// Per type and set of keys.
+    fields: HashMap<(TypeId, usize), Placed, RandomState>,
+    /// Per type, once it was asked for: which schemas its datafiles have, by their numbers.
+    expected: Vec<Option<Rc<[bool]>>>,
     found: Strays,
 }
 
@@ -56,24 +73,35 @@ impl Search<'_> {
 
     /// A value that is read as `type_`.
     fn value(&mut self, value: &Value, type_: TypeId) {
-        let schema = self.schema;
-        let definition = schema.type_(type_);
-        let types = match definition.kind {
-            Kind::Interface(_) => definition.possible.as_slice(),
-            _ => std::slice::from_ref(&type_),
-        };
-        for field in types.iter().flat_map(|type_| &schema.type_(*type_).fields) {
-            if let (Resolver::Key, Some(held)) = (&field.resolver, value.get(&field.name)) {
-                self.held(held, field.shape.named);
+        let Some(map) = value.as_map() else { return };
+        for (place, named) in self.fields(type_, map.keys()).iter() {
+            if let Some(held) = map.at(*place) {
+                self.held(held, *named);
             }
         }
+    }
+
+    fn fields(&mut self, type_: TypeId, keys: &Keys) -> Placed {
+        let schema = self.schema;
+        let found = self.fields.entry((type_, keys.id())).or_insert_with(|| {
+            let definition = schema.type_(type_);
+            let types = match definition.kind {
+                Kind::Interface(_) => definition.possible.as_slice(),
+                _ => std::slice::from_ref(&type_),
+            };
+            let fields = types.iter().flat_map(|type_| &schema.type_(*type_).fields);
+            let keyed = fields.filter(|field| matches!(field.resolver, Resolver::Key));
+            let placed = keyed.filter_map(|field| Some((keys.place(&field.name)?, field.shape.named)));
+            placed.collect::<BTreeSet<_>>().into_iter().collect()
+        });
+        Rc::clone(found)
     }
 
     fn held(&mut self, held: &Value, type_: TypeId) {
         match held {
             Value::List(items) => items.iter().for_each(|item| self.held(item, type_)),
-            Value::Map(_) => match reference(held) {
-                Some(target) => self.target(target, type_),
+            Value::Map(map) => match reference(held) {
+                Some(target) => self.target(map, target, type_),
                 None if self.schema.type_(type_).is_composite() => self.value(held, type_),
                 None => {}
             },
@@ -81,17 +109,31 @@ impl Search<'_> {
         }
     }
 
-    fn target(&mut self, target: &Value, type_: TypeId) {
-        let Some(file) = target.as_str().and_then(|text| self.view.file(text.split('$').next()?)) else {
-            return;
-        };
-        let name = self.view.index.schema_of(file).map(|id| self.view.index.schema_name(id));
-        let expected = self.schema.schemas_of(type_);
-        if !name.is_some_and(|name| expected.iter().any(|known| **known == *name)) {
-            self.found.paths.insert((*self.view.bundle.datafiles()[file as usize].path).into());
+    fn target(&mut self, map: &Map, target: &Value, type_: TypeId) {
+        let view = self.view;
+        let find =
+            || Ok::<_, Infallible>(target.as_str().and_then(|text| view.file(text.split('$').next()?)));
+        // One with a `$` is an error to who follows it: what is remembered is without.
+        let is_plain = target.as_str().is_some_and(|text| !text.contains('$'));
+        let Ok(file) = if is_plain { view.index.leads().get(map, find) } else { find() };
+        let Some(file) = file else { return };
+        let is_expected = view.index.schema_of(file).is_some_and(|id| self.expected(type_)[id as usize]);
+        if !is_expected {
+            self.found.paths.insert((*view.bundle.datafiles()[file as usize].path).into());
         }
         if self.schema.type_(type_).is_composite() {
             self.file(file, type_);
         }
+    }
+
+    /// Which schemas the datafiles of a type have, by their numbers.
+    fn expected(&mut self, type_: TypeId) -> Rc<[bool]> {
+        let (schema, index) = (self.schema, self.view.index);
+        let known = self.expected[type_].get_or_insert_with(|| {
+            let names = schema.schemas_of(type_);
+            let is_one = |id| names.iter().any(|name| **name == *index.schema_name(id));
+            (0..).take(index.schema_count()).map(is_one).collect()
+        });
+        Rc::clone(known)
     }
 }
