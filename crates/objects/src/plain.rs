@@ -53,7 +53,8 @@ impl Plain {
         Kept::new(Self { about, declare }, kubernetes)
     }
 
-    /// What such a room says about itself, if its shards are namespaces.
+    /// What such a room says about itself, if its shards are namespaces and it works through them one by one: what it declares of one depends on
+    /// no other namespace of its own list.
     pub fn of_namespaces<Q: Operation>(name: &str, description: &str) -> About {
         let about = Self::of_clusters::<Q>(name, description).selects("namespace-name", "namespace");
         about.one_by_one("namespaces_v1", &["name"])
