@@ -23,9 +23,9 @@ use crate::source::View;
 use crate::touched::Touched;
 use crate::variables::Variables;
 
-/// How many bytes of request texts a schema remembers, and what was made of them. One of more than an eighth is not: few clients send it
-/// again.
-const REMEMBERED: usize = 1 << 20;
+/// How many bytes what was made of request texts may take, more or less. What takes more than an eighth of it is not remembered: few clients
+/// send such a text again.
+const REMEMBERED: usize = 8 << 20;
 /// How many bytes of answers about a schema are remembered.
 const REMEMBERED_ANSWERS: usize = 32 << 20;
 
@@ -204,7 +204,8 @@ impl Engine {
             return known;
         }
         let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
-        self.prepared.documents.insert(text.into(), Arc::clone(&document), text.len());
+        // What is made of a text is so much larger, and never small.
+        self.prepared.documents.insert(text.into(), Arc::clone(&document), 16 * (text.len() + 512));
         document
     }
 
