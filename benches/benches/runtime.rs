@@ -1,7 +1,7 @@
 //! Declared states of base and head compared: two of 100 MB, equal but for one value. And what it takes to decide whether a change
 //! affects integrations, with both bundles loaded: the benchmark fails if one takes longer than promised at 50,000 datafiles. And what a
-//! hundred dry runs of one integration, a hash slot each, take of memory besides the data that they share: it fails if that is as much as
-//! the bundle once more.
+//! hundred dry runs of one integration, a hash slot each, take of memory besides the data that they share: it fails if that is more than twice
+//! what one run of all shards takes.
 //!
 //! `QONTRACT_BENCH_SIZES` chooses the sizes.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
@@ -118,30 +118,39 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
     let loaded = measure::memory();
     let room = Room::staged(openshift_limitranges::room(corpus.kubernetes()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    measure::forget_peak();
-    let begun = Instant::now();
-    let outcomes = runtime.block_on(futures_util::future::join_all((0..RUNS).map(|slot| {
-        let today = jiff::civil::date(2025, 1, 1);
-        let mut request = Request::new(format!("run-{slot}"), Mode::DryRun, Arc::clone(&head), today);
-        request.slot = Slot::new(slot, RUNS).expect("a slot");
-        // The example's data says nothing of this integration of the corpus.
-        request.validate_schemas = false;
-        let room = &room;
-        async move { run(room, &request).await }
-    })));
-    let (seconds, peak) = (begun.elapsed().as_secs_f64(), measure::peak());
-    for outcome in &outcomes {
-        assert!(outcome.faults.is_empty(), "{}: {:?}", outcome.run, outcome.faults);
-    }
-    let shards: usize = outcomes.iter().map(|outcome| outcome.shards.len()).sum();
+    let side_by_side = |runs: u32| {
+        measure::forget_peak();
+        let begun = Instant::now();
+        let outcomes = runtime.block_on(futures_util::future::join_all((0..runs).map(|slot| {
+            let today = jiff::civil::date(2025, 1, 1);
+            let mut request = Request::new(format!("run-{slot}"), Mode::DryRun, Arc::clone(&head), today);
+            request.slot = Slot::new(slot, runs).expect("a slot");
+            // The example's data says nothing of this integration of the corpus.
+            request.validate_schemas = false;
+            let room = &room;
+            async move { run(room, &request).await }
+        })));
+        for outcome in &outcomes {
+            assert!(outcome.faults.is_empty(), "{}: {:?}", outcome.run, outcome.faults);
+        }
+        let shards: usize = outcomes.iter().map(|outcome| outcome.shards.len()).sum();
+        (shards, begun.elapsed().as_secs_f64(), (measure::peak() - loaded) / 1e6)
+    };
     let data = std::fs::metadata(&file).expect("a file").len() as f64 / 1e6;
-    let more = (peak - loaded) / 1e6;
-    say(&format!("\n## {} datafiles: {RUNS} dry runs on one copy of the data\n", corpus.size));
-    say("| shards | seconds | MB of the bundle | MB besides what it takes loaded, at most |");
+    say(&format!(
+        "\n## {} datafiles: dry runs on one copy of the data, a bundle of {data:.0} MB\n",
+        corpus.size
+    ));
+    say("| runs | shards | seconds | MB besides what the bundle takes loaded, at most |");
     say("|---|---|---|---|");
-    say(&format!("| {shards} | {seconds:.1} | {data:.0} | {more:.0} |"));
-    if corpus.size == 50_000 && more >= data {
-        missed.push(format!("{RUNS} dry runs: {more:.0} MB, less than the bundle's {data:.0} promised"));
+    // The many first: what the one leaves behind of memory would be theirs.
+    let [many, one] = [RUNS, 1].map(|runs| {
+        let (shards, seconds, more) = side_by_side(runs);
+        say(&format!("| {runs} | {shards} | {seconds:.1} | {more:.0} |"));
+        more
+    });
+    if corpus.size == 50_000 && many > 2.0 * one {
+        missed.push(format!("{RUNS} dry runs: {many:.0} MB, at most twice the {one:.0} MB of one promised"));
     }
 }
 

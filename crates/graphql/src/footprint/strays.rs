@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use qontract_bundle::{Keys, Map, Value};
+use rayon::prelude::*;
 
 use crate::index::FileId;
 use crate::schema::{Kind, Resolver, Schema, TypeId};
@@ -30,31 +31,39 @@ impl Strays {
 
     /// Looks at every reference of the data.
     pub(crate) fn find(schema: &Schema, view: View<'_>) -> Self {
-        let mut search = Search {
-            schema,
-            view,
-            visited: HashSet::default(),
-            fields: HashMap::default(),
-            expected: vec![None; schema.types().len()],
-            found: Self::default(),
-        };
+        let mut parts: Vec<(TypeId, &[FileId])> = Vec::new();
         for type_ in 0..schema.types().len() {
             for name in schema.schemas_of(type_) {
-                for file in view.index.files_of(&name) {
-                    search.file(*file, type_);
-                }
+                parts.extend(view.index.files_of(&name).chunks(TOGETHER).map(|files| (type_, files)));
             }
         }
-        search.found
+        let found = parts.into_par_iter().map_init(
+            || Search::new(schema, view),
+            |search, (type_, files)| {
+                for file in files {
+                    search.file(*file, type_);
+                }
+                std::mem::take(&mut search.found)
+            },
+        );
+        found.reduce(Self::default, |mut all, mut more| {
+            all.paths.append(&mut more.paths);
+            all
+        })
     }
 }
 
 /// Where the fields of a type are in maps of the same keys, and what they are taken for.
 type Placed = Rc<[(usize, TypeId)]>;
 
+/// So many datafiles are looked at in one go.
+const TOGETHER: usize = 1024;
+
+/// Looks through datafiles, each as what it is; through strays also as what they are taken for.
 struct Search<'a> {
     schema: &'a Schema,
     view: View<'a>,
+    /// Strays that were looked through.
     visited: HashSet<(FileId, TypeId), RandomState>,
     /// Per type and set of keys.
     fields: HashMap<(TypeId, usize), Placed, RandomState>,
@@ -63,12 +72,15 @@ struct Search<'a> {
     found: Strays,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(schema: &'a Schema, view: View<'a>) -> Self {
+        let (visited, fields, found) = (HashSet::default(), HashMap::default(), Strays::default());
+        Self { schema, view, visited, fields, expected: vec![None; schema.types().len()], found }
+    }
+
     fn file(&mut self, file: FileId, type_: TypeId) {
-        if self.visited.insert((file, type_)) {
-            let value = &self.view.bundle.datafiles()[file as usize].document.value;
-            self.value(value, type_);
-        }
+        let value = &self.view.bundle.datafiles()[file as usize].document.value;
+        self.value(value, type_);
     }
 
     /// A value that is read as `type_`.
@@ -118,10 +130,12 @@ impl Search<'_> {
         let Ok(file) = if is_plain { view.index.leads().get(map, find) } else { find() };
         let Some(file) = file else { return };
         let is_expected = view.index.schema_of(file).is_some_and(|id| self.expected(type_)[id as usize]);
-        if !is_expected {
-            self.found.paths.insert((*view.bundle.datafiles()[file as usize].path).into());
+        // What is taken for what it is is looked through for itself.
+        if is_expected {
+            return;
         }
-        if self.schema.type_(type_).is_composite() {
+        self.found.paths.insert((*view.bundle.datafiles()[file as usize].path).into());
+        if self.schema.type_(type_).is_composite() && self.visited.insert((file, type_)) {
             self.file(file, type_);
         }
     }
