@@ -163,28 +163,36 @@ impl Judge {
 
     /// Holds what would leave a scope empty, whichever shards it is in.
     fn emptied(&self, proposals: &[Proposal<'_>], whole: &Whole, verdicts: &mut [Vec<Option<Refusal>>]) {
-        for (scope, there) in &whole.counts {
-            let going =
-                proposals.iter().zip(&*verdicts).flat_map(|(one, verdict)| one.steps.iter().zip(verdict));
-            let changes = going.filter(|(_, held)| held.is_none()).flat_map(|(step, _)| step.iter());
-            let (mut removed, mut added) = (0, 0);
-            for change in changes.filter(|change| change.thing.scope == *scope) {
-                match change.kind {
-                    ChangeKind::Remove => removed += 1,
-                    ChangeKind::Add => added += 1,
-                    ChangeKind::Change | ChangeKind::Replace => {}
+        let mut under_way: BTreeMap<&Scope, UnderWay> = BTreeMap::new();
+        for (number, (one, verdict)) in proposals.iter().zip(&*verdicts).enumerate() {
+            for (nth, (step, _)) in
+                one.steps.iter().zip(verdict).enumerate().filter(|(_, step)| step.1.is_none())
+            {
+                for change in *step {
+                    let here = under_way.entry(&change.thing.scope).or_default();
+                    here.count(change, 1);
+                    here.steps.push((number, nth));
                 }
             }
-            if removed == 0 || removed < there + added {
+        }
+        for (scope, there) in &whole.counts {
+            let Some(here) = under_way.get_mut(scope) else { continue };
+            if here.removed == 0 || here.removed < there + here.added {
                 continue;
             }
             let why = format!("it would empty `{scope}`, which needs an approval");
-            for (one, verdict) in proposals.iter().zip(&mut *verdicts) {
-                for (step, held) in one.steps.iter().zip(verdict) {
-                    let here =
-                        |change: &Change| change.thing.scope == *scope && self.counts(&whole.deletes, change);
-                    if held.is_none() && step.iter().any(here) {
-                        *held = Some(Refusal::Unapproved(why.clone()));
+            for (number, nth) in std::mem::take(&mut here.steps) {
+                let (step, held) = (proposals[number].steps[nth], &mut verdicts[number][nth]);
+                let is_here =
+                    |change: &Change| change.thing.scope == *scope && self.counts(&whole.deletes, change);
+                if held.is_some() || !step.iter().any(is_here) {
+                    continue;
+                }
+                *held = Some(Refusal::Unapproved(why.clone()));
+                // What is held neither comes nor goes, in other scopes neither.
+                for change in step {
+                    if let Some(other) = under_way.get_mut(&change.thing.scope) {
+                        other.count(change, -1);
                     }
                 }
             }
@@ -204,6 +212,27 @@ impl Judge {
                 *held = Some(Refusal::Unapproved(why.to_owned()));
             }
         }
+    }
+}
+
+/// What is under way in a scope.
+#[derive(Default)]
+struct UnderWay {
+    removed: usize,
+    added: usize,
+    /// By which steps: of which proposal, and which of its steps.
+    steps: Vec<(usize, usize)>,
+}
+
+impl UnderWay {
+    /// Counts a change, or takes it back.
+    fn count(&mut self, change: &Change, times: isize) {
+        let counted = match change.kind {
+            ChangeKind::Remove => &mut self.removed,
+            ChangeKind::Add => &mut self.added,
+            ChangeKind::Change | ChangeKind::Replace => return,
+        };
+        *counted = counted.saturating_add_signed(times);
     }
 }
 
