@@ -63,10 +63,11 @@ impl Index {
         Self { roots, tables, leads, columns: Columns::default() }
     }
 
-    /// The same, for who has an index of a bundle that this one was made of, with the same schema. What changed is looked at alone.
+    /// The same, for who has an index of another bundle, with the same schema. If they have the same paths, what changed is looked at alone, and the rest
+    /// is shared.
     #[must_use]
     pub fn beside(&self, last: &Bundle, bundle: &Bundle, schema: &Schema) -> Self {
-        if !bundle.has_paths_of(last) {
+        if !bundle.has_paths_of(last) && !have_equal_paths(bundle, last) {
             return Self::new(bundle, schema);
         }
         let mut roots = self.roots.clone();
@@ -77,8 +78,18 @@ impl Index {
             }
             *root = is.document.value.as_map().cloned();
         }
+        // Now, so that no request waits for it.
+        bundle.place("");
         Self::of(roots, Arc::clone(&self.tables))
     }
+}
+
+/// Whether two bundles have the same datafiles and resources, by path.
+fn have_equal_paths(a: &Bundle, b: &Bundle) -> bool {
+    a.datafiles().len() == b.datafiles().len()
+        && a.resources().len() == b.resources().len()
+        && a.datafiles().iter().zip(b.datafiles()).all(|(a, b)| a.path == b.path)
+        && a.resources().iter().zip(b.resources()).all(|(a, b)| a.path == b.path)
 }
 
 /// Whether two datafiles have the same schema, and all back-references take them to point at the same paths.

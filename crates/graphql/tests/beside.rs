@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with};
+use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with, load};
 use qontract_graphql::{Engine, Request};
 use qontract_testkit::{Scratch, example};
 
@@ -45,8 +45,12 @@ fn what_changed_is_seen_beside_what_did_not() {
         scratch.write(file, text.replacen(from, to, 1));
         let bundle = Arc::new(build(&BTreeSet::from([scratch.path().join(file)])));
         assert!(bundle.has_paths_of(engine.bundle()), "it was made of the last one");
+        let loaded = Arc::new(load(&bundle.to_vec(), &Pool::default()).unwrap());
+        assert!(!loaded.has_paths_of(engine.bundle()), "it was made of bytes");
+        let beside = answers(&engine.beside(loaded).unwrap());
         engine = engine.beside(Arc::clone(&bundle)).unwrap();
         let now = answers(&engine);
+        assert_eq!(now, beside, "{to}");
         assert_eq!(now, answers(&Engine::new(bundle).unwrap()), "{to}");
         let changed: Vec<bool> = now.iter().zip(&before).map(|(now, before)| now != before).collect();
         let expected = [[true, false, false, false], [true, true, false, false], [true, true, true, false]];
