@@ -109,13 +109,12 @@ pub struct RunOptions {
 
 /// What is said, and how.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Options")]
 pub struct Talk {
     /// How much is said; by default `$QONTRACT_LOG_LEVEL`, else INFO
-    #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true)]
+    #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true, help_heading = "Log")]
     pub log_level: Option<LogLevel>,
     /// The form of what is told while it runs; by default `$QONTRACT_LOG_FORMAT`, else text
-    #[arg(long, value_name = "FORM", global = true, value_enum)]
+    #[arg(long, value_name = "FORM", global = true, value_enum, help_heading = "Log")]
     pub log_format: Option<LogForm>,
 }
 
