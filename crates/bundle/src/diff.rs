@@ -95,7 +95,10 @@ impl Diff {
             base.resources(),
             head.resources(),
             |resource| &resource.path,
-            |old, new| old.sha256sum == new.sha256sum,
+            |old, new| {
+                let is_said = old.digest == new.digest;
+                is_said || (old.sha256sum == new.sha256sum && old.content == new.content)
+            },
         );
         let (old, new) = (base.graphql(), head.graphql());
         Self {

@@ -9,12 +9,13 @@ use qontract_bundle::{Bundle, Map, Sha256};
 use crate::answer::{Answer, Executed};
 use crate::cache::Cache;
 use crate::document::{Chosen, Document, limit};
-use crate::entities::Only;
+use crate::entities::Entities;
 use crate::execute::{Record, Task, execute};
 use crate::failure::{Code, Failure};
 use crate::footprint::{Footprint, Strays};
 use crate::index::Index;
 use crate::limits::Limits;
+use crate::links::Links;
 use crate::plan::Plan;
 use crate::provenance::Provenance;
 use crate::schema::{Schema, SchemaError};
@@ -44,8 +45,8 @@ pub struct Request<'r> {
     pub provenance: bool,
     /// Whether to record which files were touched.
     pub touched: bool,
-    /// Set if only some datafiles of a list of the first level are to be answered about.
-    pub only: Option<Only<'r>>,
+    /// Set if only these datafiles of some lists of the first level are to be answered about.
+    pub only: Option<&'r Entities>,
 }
 
 /// What bundles with the same GraphQL types share: their schema and what was prepared for it.
@@ -72,7 +73,7 @@ pub struct Engine {
     prepared: Arc<Prepared>,
     index: Index,
     limits: Limits,
-    strays: OnceLock<Strays>,
+    links: OnceLock<Links>,
 }
 
 impl Engine {
@@ -94,7 +95,7 @@ impl Engine {
     }
 
     fn of(bundle: Arc<Bundle>, prepared: Arc<Prepared>, index: Index, limits: Limits) -> Self {
-        Self { bundle, prepared, index, limits, strays: OnceLock::new() }
+        Self { bundle, prepared, index, limits, links: OnceLock::new() }
     }
 
     /// The same engine with other limits, and without memory of what other limits let through.
@@ -166,7 +167,23 @@ impl Engine {
 
     /// Datafiles that some reference takes for something else; looked for when first asked.
     pub fn strays(&self) -> &Strays {
-        self.strays.get_or_init(|| Strays::find(self.schema(), self.view()))
+        self.links().strays()
+    }
+
+    /// Looks through the references of the data now, unless that was done: the quicker, the more documents it has in common with another engine.
+    pub fn link_beside(&self, other: &Self) {
+        self.links.get_or_init(|| {
+            if self.has_types_of(other) {
+                other.links().beside(other.view(), self.schema(), self.view())
+            } else {
+                Links::find(self.schema(), self.view())
+            }
+        });
+    }
+
+    /// Who refers to whom; looked for when first asked.
+    pub(crate) fn links(&self) -> &Links {
+        self.links.get_or_init(|| Links::find(self.schema(), self.view()))
     }
 
     /// Executes a plan into a sink.

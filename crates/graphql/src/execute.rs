@@ -15,7 +15,7 @@ use qontract_bundle::Value;
 
 use crate::arguments::Arguments;
 use crate::columns::Found;
-use crate::entities::{Only, Written as WrittenEntities};
+use crate::entities::{Entities, Written as WrittenEntities};
 use crate::failure::{Code, Failure};
 use crate::limits::Limits;
 use crate::meta;
@@ -49,8 +49,8 @@ pub struct Task<'a> {
     pub limits: &'a Limits,
     /// Whether whoever asked has gone away.
     pub cancelled: Option<&'a dyn Fn() -> bool>,
-    /// The datafiles that a list of the first level is restricted to.
-    pub only: Option<Only<'a>>,
+    /// The datafiles that lists of the first level are restricted to.
+    pub only: Option<&'a Entities>,
 }
 
 /// What is recorded besides the answer.

@@ -221,6 +221,11 @@ impl Index {
         self.tables.schema_of[file as usize]
     }
 
+    /// The number of a schema that has datafiles.
+    pub fn schema_id(&self, name: &str) -> Option<u32> {
+        self.tables.schemas.get(name).copied()
+    }
+
     /// The schema of this number.
     pub fn schema_name(&self, id: u32) -> &str {
         &self.tables.schema_names[id as usize]

@@ -49,6 +49,8 @@ impl Family {
         About::new(self.name(), description)
             .query::<query::Resources>()
             .looks_up_to_declare()
+            .one_by_one("namespaces_v1", &["name"])
+            .asks_on(asks_on)
             .selects("cluster-name", "cluster")
             .excludes("exclude-cluster", "cluster")
             .selects("namespace-name", "namespace")
@@ -60,6 +62,12 @@ impl Family {
     pub fn room(self, about: About, reach: Arc<Reach>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
         Kept::new(Resources { family: self, about, reach }, kubernetes)
     }
+}
+
+/// Whether a template of this text may ask the data: by a query, or for the account of a bucket. The names of what it calls are in its text.
+fn asks_on(text: &str) -> bool {
+    let is_template = text.contains("{{") || text.contains("{%");
+    is_template && ["query", "s3"].iter().any(|name| text.contains(name))
 }
 
 /// A room over the objects that namespaces name.

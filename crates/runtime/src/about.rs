@@ -59,6 +59,8 @@ pub struct About {
     pub is_groundwork: bool,
     /// The list of its queries that it works through one by one, if there is one.
     pub one_by_one: Option<OneByOne>,
+    /// Whether it may look up more for an element of that list because the element names a resource of this text.
+    pub asks_on: fn(&str) -> bool,
 }
 
 /// A list that is worked through one by one: what is declared of an element depends on no other element, but that two of them may be in each
@@ -67,8 +69,12 @@ pub struct About {
 pub struct OneByOne {
     /// The key of the list in the answer.
     pub list: &'static str,
-    /// Two elements are in each other's way only if their datafiles have the same text under one of these keys.
+    /// Two elements are in each other's way only if their datafiles have the same text under one of these keys; upper and lower case, and slashes
+    /// at the end, make no difference.
     pub unlike: &'static [&'static str],
+    /// Other lists of the answer, whose elements concern an element only if what is answered about them is read from its datafile, or from that of
+    /// another element that could be in its way.
+    pub joined: &'static [&'static str],
 }
 
 /// Whether an integration looks things up on the way: queries that are not declared, resources by path.
@@ -76,7 +82,8 @@ pub struct OneByOne {
 pub enum LooksUp {
     /// It does not.
     Never,
-    /// It does while it declares, and later only what it looked up then: all answers are in its declared state.
+    /// It does while it declares, and later only what it looked up then: all answers are in its declared state. If it works through a list one by
+    /// one, it looks up for an element the resources that the element names, and more only if [one of those](About::asks_on) makes it.
     ToDeclare,
     /// Whenever it likes: what is declared does not tell what its outcome depends on.
     Always,
@@ -98,6 +105,7 @@ impl About {
             looks_up: LooksUp::Never,
             is_groundwork: false,
             one_by_one: None,
+            asks_on: |_| true,
         }
     }
 
@@ -134,7 +142,23 @@ impl About {
     /// With a list that is worked through one by one; see [`OneByOne`].
     #[must_use]
     pub fn one_by_one(mut self, list: &'static str, unlike: &'static [&'static str]) -> Self {
-        self.one_by_one = Some(OneByOne { list, unlike });
+        self.one_by_one = Some(OneByOne { list, unlike, joined: &[] });
+        self
+    }
+
+    /// With other lists that concern elements of the one that is worked through one by one; see [`OneByOne`].
+    #[must_use]
+    pub fn joined(mut self, joined: &'static [&'static str]) -> Self {
+        if let Some(one_by_one) = &mut self.one_by_one {
+            one_by_one.joined = joined;
+        }
+        self
+    }
+
+    /// With resources that do not make it look up more: those of whose text this is not true.
+    #[must_use]
+    pub fn asks_on(mut self, asks_on: fn(&str) -> bool) -> Self {
+        self.asks_on = asks_on;
         self
     }
 

@@ -6,13 +6,13 @@
 //! elements is compared.
 
 mod causes;
+mod parts;
 
 use std::sync::Arc;
 
-use qontract_graphql::Entities;
 use serde::Serialize;
 
-use crate::about::{LooksUp, OneByOne};
+use crate::about::LooksUp;
 use crate::data::{Data, Source, Terms};
 use crate::declarations::Declaration;
 use crate::fault::Fault;
@@ -22,6 +22,7 @@ use crate::room::{Form, Room};
 use crate::state::{Comparison, digest};
 
 pub use causes::{Cause, What};
+use parts::{Parts, Sides};
 
 /// What decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -107,21 +108,21 @@ pub fn affected(room: &Room, pair: &Pair, options: &Options) -> Verdict {
 fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault> {
     let about = room.about();
     let own = causes::own(pair, &about.name)?;
-    let found = causes::footprint(pair, about);
-    if own.is_empty() && about.looks_up == LooksUp::Never {
-        if found.as_ref().is_some_and(Vec::is_empty) {
+    let sides = Sides::of(pair);
+    let found = sides.as_ref().and_then(|sides| causes::footprint(sides, about));
+    if own.is_empty() && about.looks_up != LooksUp::Always {
+        let is_out_of_sight = found.as_ref().is_some_and(Vec::is_empty);
+        if is_out_of_sight && about.looks_up == LooksUp::Never {
             return Ok(Verdict::Unaffected(Rule::Footprint));
         }
-        let differing = differing(room, pair);
-        if match &differing {
-            Some(differing) => differing.is_empty(),
-            None => same_answers(room, pair)?,
+        let parts = sides.as_ref().and_then(|sides| Parts::find(about, sides));
+        if match &parts {
+            Some(parts) => parts.is_empty(),
+            None => about.looks_up == LooksUp::Never && same_answers(room, pair)?,
         } {
-            return Ok(Verdict::Unaffected(Rule::Answers));
+            return Ok(Verdict::Unaffected(if is_out_of_sight { Rule::Footprint } else { Rule::Answers }));
         }
-        if let Some(comparison) =
-            differing.and_then(|differing| compare_parts(room, pair, options, differing))
-        {
+        if let Some(comparison) = parts.and_then(|parts| parts.compare(room, pair, options)) {
             if comparison.is_empty() {
                 return Ok(Verdict::Unaffected(Rule::Declared));
             }
@@ -151,42 +152,6 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     };
     let (comparison, states) = (Some(comparison), Some((base, head)));
     Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
-}
-
-/// The elements of lists about which the answers differ, if nothing else does and both bundles are here.
-fn differing(room: &Room, pair: &Pair) -> Option<Entities> {
-    let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
-    let mut differing = Entities::new();
-    for query in &room.about().queries {
-        for (list, mut paths) in base.differing(head, &query.text, &query.name)? {
-            differing.entry(list).or_default().append(&mut paths);
-        }
-    }
-    Some(differing)
-}
-
-/// What differs between what is declared of these elements, and of those that could be in their way; nothing is said unless the room works
-/// through them one by one.
-fn compare_parts(room: &Room, pair: &Pair, options: &Options, differing: Entities) -> Option<Comparison> {
-    let OneByOne { list, unlike } = room.about().one_by_one?;
-    let engines = [pair.base.source().engine()?, pair.head.source().engine()?];
-    let mut lists = differing.into_iter();
-    let (Some((only, mut paths)), None) = (lists.next(), lists.next()) else { return None };
-    if *only != *list {
-        return None;
-    }
-    loop {
-        let known = paths.len();
-        let texts = engines.iter().flat_map(|engine| engine.texts(&paths, unlike)).collect();
-        let alike: Vec<_> = engines.iter().flat_map(|engine| engine.alike(&paths, &texts)).collect();
-        paths.extend(alike);
-        if paths.len() == known {
-            break;
-        }
-    }
-    let part = Arc::new((list, paths));
-    let declare = |data: &Data| room.declare(&data.of_part(&part), options).ok().flatten();
-    Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
 }
 
 fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use qontract_bundle::{Map, Sha256};
-use qontract_graphql::{Engine, Node, Only, Operation};
+use qontract_graphql::{Engine, Entities, Node, Operation};
 use qontract_telemetry::activity;
 
 use crate::about::{About, LooksUp, Query};
@@ -29,8 +29,8 @@ pub struct Ask<'a> {
     pub operation: Option<&'a str>,
     /// Values of its variables.
     pub variables: Option<&'a Map>,
-    /// Set if only some elements of a list are asked for. Only who has an [engine](Source::engine) is asked so.
-    pub only: Option<Only<'a>>,
+    /// Set if only some elements of lists are asked for. Only who has an [engine](Source::engine) is asked so.
+    pub only: Option<&'a Entities>,
 }
 
 /// What a source answers.
@@ -139,11 +139,9 @@ pub struct Data {
     source: Arc<dyn Source>,
     terms: Arc<Terms>,
     asked: Arc<Mutex<Asked>>,
-    part: Option<Arc<Part>>,
+    /// Elements of lists to which declared queries are restricted.
+    part: Option<Arc<Entities>>,
 }
-
-/// Some elements of a list, to which declared queries are restricted: the key of the list, and the paths of its datafiles.
-pub(crate) type Part = (&'static str, BTreeSet<Box<str>>);
 
 /// What an integration may ask.
 #[derive(Clone, Debug, Default)]
@@ -185,12 +183,12 @@ impl Data {
     }
 
     /// The same data on the same terms, of which declared queries see this part only.
-    pub(crate) fn of_part(&self, part: &Arc<Part>) -> Self {
+    pub(crate) fn of_part(&self, part: &Arc<Entities>) -> Self {
         Self { part: Some(Arc::clone(part)), ..self.apart() }
     }
 
     /// The part that declared queries see, if it is not all.
-    pub(crate) fn part(&self) -> Option<&Arc<Part>> {
+    pub(crate) fn part(&self) -> Option<&Arc<Entities>> {
         self.part.as_ref()
     }
 
@@ -227,7 +225,7 @@ impl Data {
         if !self.terms.queries.contains(query) {
             return Err(DataError::Undeclared { query: name });
         }
-        let only = self.part.as_ref().map(|part| Only { list: part.0, paths: &part.1 });
+        let only = self.part.as_deref();
         let ask = Ask { text: &query.text, operation: Some(&query.name), variables: None, only };
         let _doing = activity::begin(format!("query {name}"));
         self.permitted(&name, self.source.answer(ask)?)

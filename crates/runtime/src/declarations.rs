@@ -5,7 +5,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use crate::data::{Asked, Data, Part, Source};
+use qontract_graphql::Entities;
+
+use crate::data::{Asked, Data, Source};
 use crate::erased::AnyDeclared;
 use crate::fault::Fault;
 use crate::options::Options;
@@ -36,7 +38,7 @@ pub struct Declarations(Mutex<Vec<Weak<Cell>>>);
 /// One declared state, and all that it depends on.
 struct Cell {
     source: Arc<dyn Source>,
-    part: Option<Arc<Part>>,
+    part: Option<Arc<Entities>>,
     allowed: Option<BTreeSet<String>>,
     options: Options,
     /// With what was asked on the way, which counts as asked by each who gets it.

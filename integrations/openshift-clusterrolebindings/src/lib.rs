@@ -17,7 +17,12 @@ pub const NAME: &str = "openshift-clusterrolebindings";
 
 /// What it says about itself.
 pub fn about() -> About {
-    Plain::of_clusters::<query::ClusterRoleBindings>(NAME, "Binds people and bots to roles of whole clusters")
+    let about = Plain::of_clusters::<query::ClusterRoleBindings>(
+        NAME,
+        "Binds people and bots to roles of whole clusters",
+    );
+    // Two of one name are one, and so are two of one server.
+    about.one_by_one("clusters_v1", &["name", "serverUrl"]).joined(&["roles_v1"])
 }
 
 /// The integration on these clusters.

@@ -18,6 +18,7 @@ pub const NAME: &str = "openshift-rolebindings";
 /// What it says about itself.
 pub fn about() -> About {
     Plain::of_namespaces::<query::RoleBindings>(NAME, "Binds people and bots to roles in namespaces")
+        .joined(&["roles_v1"])
 }
 
 /// The integration on these clusters.

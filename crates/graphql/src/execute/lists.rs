@@ -46,15 +46,17 @@ impl<'a, S: Sink> Executor<'a, S> {
         schema: &str,
     ) -> Result<Many<'a>, Failure> {
         let many = self.datafiles_of(type_, field, schema)?;
-        let only = self.task.only.filter(|only| self.has_entities(type_) && *only.list == *field.key);
+        let only = self.task.only.filter(|_| self.has_entities(type_)).and_then(|only| only.get(&field.key));
         let Some(only) = only else { return Ok(many) };
         let files = match &many {
             Many::Files(files) => files,
             Many::Chosen(files) => files.as_slice(),
             _ => &[],
         };
-        let wanted = |file: &FileId| only.paths.contains(self.task.view.index.path(*file));
-        Ok(Many::Chosen(files.iter().copied().filter(wanted).collect()))
+        let wanted = only.iter().filter_map(|path| self.task.view.file(path));
+        let mut chosen: Vec<FileId> = wanted.filter(|file| files.binary_search(file).is_ok()).collect();
+        chosen.sort_unstable();
+        Ok(Many::Chosen(chosen))
     }
 
     fn datafiles_of(&mut self, type_: TypeId, field: &FieldPlan, schema: &str) -> Result<Many<'a>, Failure> {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use qontract_bundle::diff::{Diff, fields};
+use qontract_bundle::diff::fields;
 use qontract_graphql::{Engine, Footprint, Request};
 use serde::Serialize;
 
 use super::Pair;
+use super::parts::Sides;
 use crate::about::{About, Query};
 use crate::fault::Fault;
 use crate::listing;
@@ -41,11 +42,10 @@ pub struct Cause {
     pub gone: bool,
 }
 
-/// What differs that the declared queries can touch; `None` if that cannot be said because a bundle is elsewhere or a
-/// query does not fit it.
-pub fn footprint(pair: &Pair, about: &About) -> Option<Vec<Cause>> {
-    let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
-    let diff = Diff::between(base.bundle(), head.bundle());
+/// What differs that the declared queries can touch; `None` if that cannot be said because a query does not fit a bundle.
+pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
+    let Sides { base, head, diff } = sides;
+    head.link_beside(base);
     let mut footprints = Vec::new();
     for query in &about.queries {
         footprints.push(trace(base, query)?);

@@ -1,0 +1,270 @@
+//! Who refers to whom: every reference that some request can follow, and every resource that a datafile names.
+//!
+//! Which answers a change can reach is found by going back along these. To look through a large bundle takes a while, so of a bundle that has most
+//! documents in common with another one only the others are looked through.
+//!
+//! **Invariant:** what is found beside another bundle is what is found alone (`links_beside_another_bundle_are_its_own`).
+
+mod lists;
+mod search;
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::footprint::Strays;
+use crate::index::{FileId, ResourceId};
+use crate::schema::{Schema, TypeId};
+use crate::source::View;
+use lists::Lists;
+use search::{Found, Known, Loose, Search, Trace, trace};
+
+/// Who refers to whom, in one bundle.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Links {
+    /// What was found in each datafile.
+    found: Found,
+    /// Per datafile, those that refer to it as what it is.
+    referrers: Lists,
+    /// Per resource, the datafiles that name it.
+    naming: Lists,
+    /// What comes of references that take a datafile for what it is not.
+    loose: Loose,
+}
+
+/// So many datafiles are looked through in one go.
+const TOGETHER: usize = 1024;
+
+impl Links {
+    /// Looks at every reference of the data.
+    pub(crate) fn find(schema: &Schema, view: View<'_>) -> Self {
+        let types = types_of(schema, view);
+        let files: Vec<FileId> = (0..).take(view.bundle.datafiles().len()).collect();
+        let search = || Search::new(schema, view);
+        let parts = files.par_chunks(TOGETHER).map_init(search, |search, files| {
+            for file in files {
+                search.whole(*file, types_at(&types, view, *file));
+            }
+            search.take()
+        });
+        let mut all = Found::default();
+        for part in parts.collect::<Vec<_>>() {
+            all.append(part);
+        }
+        Self::of(all, schema, view)
+    }
+
+    /// The same, for who has those of another bundle with the same types: documents that both have are not looked through, unless what they
+    /// refer to has come, gone, or become something else.
+    pub(crate) fn beside(&self, last: View<'_>, schema: &Schema, view: View<'_>) -> Self {
+        let moved = Moved::between(last, view);
+        let types = types_of(schema, view);
+        let mut search = Search::new(schema, view);
+        let mut before = (0..).zip(last.bundle.datafiles()).peekable();
+        for (file, datafile) in (0..).zip(view.bundle.datafiles()) {
+            while before.next_if(|(_, was)| was.path < datafile.path).is_some() {}
+            let was = before.next_if(|(_, was)| was.path == datafile.path);
+            let same = was.filter(|(_, was)| Arc::ptr_eq(&was.document, &datafile.document));
+            match same.and_then(|(was, _)| moved.known(&self.found, was)) {
+                Some(known) => search.known(file, known),
+                None => search.whole(file, types_at(&types, view, file)),
+            }
+        }
+        let mut found = search.take();
+        found.inline.extend(&self.found.inline);
+        Self::of(found, schema, view)
+    }
+
+    fn of(found: Found, schema: &Schema, view: View<'_>) -> Self {
+        let referrers = found.targets.reversed(view.bundle.datafiles().len());
+        let naming = found.resources.reversed(view.bundle.resources().len());
+        let loose = Search::new(schema, view).follow(&found.loose);
+        Self { found, referrers, naming, loose }
+    }
+
+    /// Datafiles that some reference takes for something else.
+    pub(crate) fn strays(&self) -> &Strays {
+        &self.loose.strays
+    }
+
+    /// The datafiles that refer to this one as what it is.
+    pub(crate) fn referrers(&self, file: FileId) -> &[FileId] {
+        self.referrers.of(file)
+    }
+
+    /// The datafiles that refer to this one and take something for what it is not.
+    pub(crate) fn loose_referrers(&self, file: FileId) -> impl Iterator<Item = FileId> {
+        self.loose.referrers.get(&file).into_iter().flatten().copied()
+    }
+
+    /// The datafiles that name a resource.
+    pub(crate) fn naming(&self, resource: ResourceId) -> impl Iterator<Item = FileId> {
+        let loosely = self.loose.naming.get(&resource).into_iter().flatten();
+        self.naming.of(resource).iter().chain(loosely).copied()
+    }
+
+    /// Whether objects of a type may stand within datafiles, rather than be datafiles.
+    pub(crate) fn may_be_inline(&self, schema: &Schema, type_: TypeId) -> bool {
+        let interfaces = &schema.type_(type_).interfaces;
+        std::iter::once(&type_)
+            .chain(interfaces)
+            .any(|type_| self.found.inline.contains(type_) || self.loose.inline.contains(type_))
+    }
+}
+
+/// Per schema, by its number, the types that its datafiles are read as.
+fn types_of(schema: &Schema, view: View<'_>) -> Vec<Vec<TypeId>> {
+    let mut types = vec![Vec::new(); view.index.schema_count()];
+    for type_ in 0..schema.types().len() {
+        for name in schema.schemas_of(type_) {
+            if let Some(id) = view.index.schema_id(&name) {
+                types[id as usize].push(type_);
+            }
+        }
+    }
+    types
+}
+
+fn types_at<'t>(types: &'t [Vec<TypeId>], view: View<'_>, file: FileId) -> &'t [TypeId] {
+    view.index.schema_of(file).map_or(&[], |id| &types[id as usize])
+}
+
+/// Where the datafiles and resources of one bundle are in another one. What is gone, or of another schema now, is nowhere: what refers to it may
+/// mean something else.
+struct Moved {
+    files: Vec<Option<FileId>>,
+    resources: Vec<Option<ResourceId>>,
+    /// What has come.
+    new: HashSet<Trace>,
+}
+
+impl Moved {
+    fn between(last: View<'_>, view: View<'_>) -> Self {
+        fn schema(view: View<'_>, file: FileId) -> Option<&str> {
+            view.index.schema_of(file).map(|id| view.index.schema_name(id))
+        }
+        let mut new = HashSet::new();
+        let paths =
+            |view: View<'_>| view.bundle.datafiles().iter().map(|file| Arc::clone(&file.path)).collect();
+        let mut files = places::<Arc<str>>(paths(last), paths(view), &mut new);
+        for (was, is) in (0..).zip(&mut files) {
+            *is = is.filter(|is| schema(last, was) == schema(view, *is));
+        }
+        let paths = |view: View<'_>| view.bundle.resources().iter().map(|one| one.path.clone()).collect();
+        let resources = places::<Box<str>>(paths(last), paths(view), &mut new);
+        Self { files, resources, new }
+    }
+
+    /// What was found in a datafile, as it is now; nothing is said if that may be something else.
+    fn known(&self, found: &Found, file: FileId) -> Option<Known> {
+        fn moved(list: &[u32], to: &[Option<u32>]) -> Option<Vec<u32>> {
+            list.iter().map(|one| to[*one as usize]).collect()
+        }
+        let dangling = found.dangling.get(&file);
+        if !self.new.is_empty() && dangling.into_iter().flatten().any(|trace| self.new.contains(trace)) {
+            return None;
+        }
+        let mut loose = BTreeSet::new();
+        for (target, type_) in found.loose.get(&file).into_iter().flatten() {
+            loose.insert((self.files[*target as usize]?, *type_));
+        }
+        Some(Known {
+            targets: moved(found.targets.of(file), &self.files)?,
+            resources: moved(found.resources.of(file), &self.resources)?,
+            loose,
+            dangling: dangling.cloned().unwrap_or_default(),
+        })
+    }
+}
+
+/// Where each of these paths is among others, and which of those are new; both are in order.
+fn places<T: Ord + Deref<Target = str>>(
+    paths: Vec<T>,
+    others: Vec<T>,
+    new: &mut HashSet<Trace>,
+) -> Vec<Option<u32>> {
+    let mut others = (0..).zip(others).peekable();
+    let place = |path: T| {
+        while let Some((_, other)) = others.next_if(|(_, other)| *other < path) {
+            new.insert(trace(&other));
+        }
+        others.next_if(|(_, other)| *other == path).map(|(place, _)| place)
+    };
+    let places = paths.into_iter().map(place).collect();
+    new.extend(others.map(|(_, other)| trace(&other)));
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use qontract_bundle::{Pool, load};
+    use serde_json::{Value, json};
+
+    fn bundle(data: &Value) -> Value {
+        let list = |name: &str, type_: &str, schema: &str| json!({"name": name, "type": type_, "isList": true, "datafileSchema": schema});
+        let field = |name: &str, type_: &str| json!({"name": name, "type": type_});
+        let resource = json!({"path": "", "content": "c", "sha256sum": "s", "backrefs": []});
+        json!({
+            "git_commit": "", "git_commit_timestamp": "", "schemas": {}, "data": data,
+            "resources": {"/r/a": resource, "/r/b": resource},
+            "graphql": [
+                {"name": "Query", "fields": [list("teams", "Team", "/team.yml"), list("roles", "Role", "/role.yml")]},
+                {"name": "Team", "fields": [field("name", "string"), field("lead", "Role"), {"name": "file", "type": "PathObject_v1", "isResource": true}]},
+                {"name": "Role", "fields": [field("name", "string"), {"name": "grants", "type": "Grant", "isList": true}]},
+                {"name": "Grant", "fields": [field("team", "Team")]},
+                {"name": "PathObject_v1", "fields": [field("path", "string")]},
+            ],
+        })
+    }
+
+    fn check(change: impl FnOnce(&mut Value)) {
+        let mut data = json!({
+            "/roles/dev.yml": {"$schema": "/role.yml", "name": "dev", "grants": [{"team": {"$ref": "/teams/a.yml"}}, {"team": {"$ref": "/teams/b.yml"}}]},
+            "/roles/ops.yml": {"$schema": "/role.yml", "name": "ops", "grants": []},
+            "/teams/a.yml": {"$schema": "/team.yml", "name": "a", "lead": {"$ref": "/roles/dev.yml"}, "file": "/r/a"},
+            "/teams/b.yml": {"$schema": "/team.yml", "name": "b", "file": "/r/b"},
+        });
+        let pool = Pool::default();
+        let engine = |data: &Value| {
+            let bytes = serde_json::to_vec(&bundle(data)).unwrap();
+            Engine::new(Arc::new(load(&bytes, &pool).unwrap())).unwrap()
+        };
+        let last = engine(&data);
+        change(&mut data);
+        let next = engine(&data);
+        let alone = Links::find(next.schema(), next.view());
+        let beside = last.links().beside(last.view(), next.schema(), next.view());
+        assert_eq!(beside, alone, "{data:#}");
+        // And back: now the other one is what is known.
+        let back = alone.beside(next.view(), last.schema(), last.view());
+        assert_eq!(back.found.inline, beside.found.inline);
+        assert_eq!(
+            Links { found: Found { inline: last.links().found.inline.clone(), ..back.found }, ..back },
+            *last.links()
+        );
+    }
+
+    #[test]
+    fn links_beside_another_bundle_are_its_own() {
+        check(|_| {});
+        check(|data| data["/teams/a.yml"]["lead"] = json!({"$ref": "/roles/ops.yml"}));
+        check(|data| data["/roles/ops.yml"]["grants"] = json!([{"team": {"$ref": "/teams/a.yml"}}]));
+        check(|data| data["/teams/b.yml"]["file"] = json!("/r/a"));
+        check(|data| data["/a-first.yml"] = json!({"$schema": "/role.yml", "name": "new"}));
+        check(|data| {
+            data["/z-last.yml"] = json!({"$schema": "/team.yml", "lead": {"$ref": "/roles/ops.yml"}});
+        });
+        check(|data| drop(data.as_object_mut().unwrap().remove("/roles/ops.yml")));
+        check(|data| drop(data.as_object_mut().unwrap().remove("/teams/b.yml")));
+        check(|data| data["/teams/a.yml"]["$schema"] = json!("/role.yml"));
+        check(|data| data["/teams/a.yml"]["lead"] = json!({"$ref": "/teams/b.yml"}));
+        check(|data| data["/teams/a.yml"]["lead"] = json!({"$ref": "/nowhere.yml"}));
+        check(|data| data["/teams/a.yml"]["lead"] = json!({"name": "within"}));
+        check(|data| data["/teams/a.yml"]["name"] = json!({"$ref": "/roles/ops.yml"}));
+        check(|data| data["/teams/b.yml"]["file"] = json!("/r/none"));
+    }
+}

@@ -1,0 +1,76 @@
+//! Many short lists of numbers in one.
+
+/// Lists of numbers, one for each number from zero on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    items: Vec<u32>,
+    /// Where each list ends.
+    ends: Vec<u32>,
+}
+
+impl Lists {
+    /// Adds the next list: each number counts once.
+    pub fn push(&mut self, list: &mut Vec<u32>) {
+        list.sort_unstable();
+        list.dedup();
+        self.items.append(list);
+        self.ends.push(
+            u32::try_from(self.items.len()).expect("a bundle has fewer references than a word can count"),
+        );
+    }
+
+    /// The list of this number; empty if there is none.
+    pub fn of(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        let Some(end) = self.ends.get(number) else { return &[] };
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.items[start as usize..*end as usize]
+    }
+
+    /// Adds all lists of another one behind its own.
+    pub fn append(&mut self, other: &Self) {
+        let before =
+            u32::try_from(self.items.len()).expect("a bundle has fewer references than a word can count");
+        self.items.extend_from_slice(&other.items);
+        self.ends.extend(other.ends.iter().map(|end| before + end));
+    }
+
+    /// For each number below `count`, the lists that it is in.
+    pub fn reversed(&self, count: usize) -> Self {
+        let mut ends = vec![0_u32; count];
+        for item in &self.items {
+            ends[*item as usize] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut ends {
+            // Where the list begins: it grows up to its end below.
+            sum += std::mem::replace(end, sum);
+        }
+        let mut items = vec![0; self.items.len()];
+        for number in (0..).take(self.ends.len()) {
+            for item in self.of(number) {
+                let next = &mut ends[*item as usize];
+                items[*next as usize] = number;
+                *next += 1;
+            }
+        }
+        Self { items, ends }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lists;
+
+    #[test]
+    fn reversed_lists_tell_who_has_a_number() {
+        let mut lists = Lists::default();
+        for list in [vec![2, 0, 2], vec![], vec![2], vec![1, 2]] {
+            lists.push(&mut list.clone());
+        }
+        assert_eq!([0, 1, 2, 3, 4].map(|number| lists.of(number)), [&[0, 2][..], &[], &[2], &[1, 2], &[]]);
+        let reversed = lists.reversed(4);
+        assert_eq!([0, 1, 2, 3].map(|number| reversed.of(number)), [&[0][..], &[3], &[0, 2, 3], &[]]);
+        assert_eq!(reversed.reversed(4), lists);
+    }
+}

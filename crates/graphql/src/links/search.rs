@@ -1,0 +1,268 @@
+//! Looks through datafiles for references and for names of resources.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::hash::BuildHasher as _;
+use std::rc::Rc;
+
+use foldhash::fast::{FixedState, RandomState};
+use qontract_bundle::{Keys, Map, Value};
+
+use super::lists::Lists;
+use crate::footprint::Strays;
+use crate::index::{FileId, ResourceId};
+use crate::schema::{Kind, Resolver, Schema, TypeId};
+use crate::source::{View, reference};
+
+/// What was found in some datafiles, one after the other.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Per datafile, those that it refers to as what they are.
+    pub targets: Lists,
+    /// Per datafile, the resources that it names.
+    pub resources: Lists,
+    /// Per datafile, those that it refers to as what they are not, and as what.
+    pub loose: BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>,
+    /// Per datafile, traces of the paths that it refers to or names and that are not there.
+    pub dangling: BTreeMap<FileId, Vec<Trace>>,
+    /// Types of which an object stands within a datafile; those of another bundle too, if it was looked through beside one.
+    pub inline: BTreeSet<TypeId>,
+}
+
+impl Found {
+    /// Adds what was found in the next datafiles.
+    pub fn append(&mut self, next: Self) {
+        let Self { targets, resources, mut loose, mut dangling, inline } = next;
+        self.targets.append(&targets);
+        self.resources.append(&resources);
+        self.loose.append(&mut loose);
+        self.dangling.append(&mut dangling);
+        self.inline.extend(inline);
+    }
+}
+
+/// What is known of one datafile: what it refers to, what it names, what it takes for what it is not, and what is not there.
+#[derive(Default)]
+pub struct Known {
+    pub targets: Vec<FileId>,
+    pub resources: Vec<ResourceId>,
+    pub loose: BTreeSet<(FileId, TypeId)>,
+    pub dangling: Vec<Trace>,
+}
+
+/// What is left of a path to recognise it by. Two paths may have the same; then one too many is looked through.
+pub type Trace = u64;
+
+/// The trace of a path.
+pub fn trace(path: &str) -> Trace {
+    FixedState::with_seed(0).hash_one(path)
+}
+
+/// What comes of references that take a datafile for what it is not: it is read as that, and what it refers to then.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Loose {
+    /// Per datafile, those that refer to it so, or that refer to it and are themselves taken so.
+    pub referrers: BTreeMap<FileId, BTreeSet<FileId>>,
+    /// Likewise per resource.
+    pub naming: BTreeMap<ResourceId, BTreeSet<FileId>>,
+    /// The datafiles that are taken so.
+    pub strays: Strays,
+    /// Types of which an object stands within one of these.
+    pub inline: BTreeSet<TypeId>,
+}
+
+/// What a field of a datafile holds: something of a type, or the path of a resource.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Holds {
+    Value(TypeId),
+    Resource,
+}
+
+/// Where the fields of a type are in maps of the same keys, and what they hold.
+type Placed = Rc<[(usize, Holds)]>;
+
+/// Looks through datafiles, each as what it is.
+pub struct Search<'a> {
+    schema: &'a Schema,
+    view: View<'a>,
+    /// What the datafile that is looked through refers to and names.
+    here: Known,
+    /// Per type and set of keys.
+    fields: HashMap<(TypeId, usize), Placed, RandomState>,
+    /// Per type, once it was asked for: which schemas its datafiles have, by their numbers.
+    expected: Vec<Option<Rc<[bool]>>>,
+    /// Per type, whether an object of it stands within a datafile.
+    inline: Vec<bool>,
+    found: Found,
+}
+
+impl<'a> Search<'a> {
+    pub fn new(schema: &'a Schema, view: View<'a>) -> Self {
+        Self {
+            schema,
+            view,
+            here: Known::default(),
+            fields: HashMap::default(),
+            expected: vec![None; schema.types().len()],
+            inline: vec![false; schema.types().len()],
+            found: Found::default(),
+        }
+    }
+
+    /// What was found since it was taken last.
+    pub fn take(&mut self) -> Found {
+        let inline = self.take_inline();
+        Found { inline, ..std::mem::take(&mut self.found) }
+    }
+
+    fn take_inline(&mut self) -> BTreeSet<TypeId> {
+        let inline = self.inline.iter_mut().enumerate();
+        inline.filter_map(|(type_, is)| std::mem::take(is).then_some(type_)).collect()
+    }
+
+    /// Counts the next datafile as one of which this is known.
+    pub fn known(&mut self, file: FileId, known: Known) {
+        let Known { mut targets, mut resources, loose, mut dangling } = known;
+        self.found.targets.push(&mut targets);
+        self.found.resources.push(&mut resources);
+        if !loose.is_empty() {
+            self.found.loose.insert(file, loose);
+        }
+        if !dangling.is_empty() {
+            dangling.sort_unstable();
+            dangling.dedup();
+            self.found.dangling.insert(file, dangling);
+        }
+    }
+
+    /// Looks through the next datafile, as each of these types. What is taken for what it is is looked through for itself.
+    pub fn whole(&mut self, file: FileId, types: &[TypeId]) {
+        for type_ in types {
+            self.read(file, *type_);
+        }
+        let here = std::mem::take(&mut self.here);
+        self.known(file, here);
+    }
+
+    /// Looks through what is taken for what it is not, as what it is taken for.
+    pub fn follow(mut self, found: &BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>) -> Loose {
+        let mut loose = Loose::default();
+        let mut visited: BTreeSet<(FileId, TypeId)> = BTreeSet::new();
+        let mut left = Vec::new();
+        for (referrer, taken) in found {
+            for (target, type_) in taken {
+                loose.referrers.entry(*target).or_default().insert(*referrer);
+                left.push((*target, *type_));
+            }
+        }
+        while let Some((file, type_)) = left.pop() {
+            loose.strays.insert(self.view.index.path(file));
+            if !self.schema.type_(type_).is_composite() || !visited.insert((file, type_)) {
+                continue;
+            }
+            self.read(file, type_);
+            let Known { targets, resources, loose: taken, dangling: _ } = std::mem::take(&mut self.here);
+            for target in targets.into_iter().chain(taken.iter().map(|(target, _)| *target)) {
+                loose.referrers.entry(target).or_default().insert(file);
+            }
+            for resource in resources {
+                loose.naming.entry(resource).or_default().insert(file);
+            }
+            left.extend(taken);
+        }
+        loose.inline = self.take_inline();
+        loose
+    }
+
+    /// Looks through a datafile as one of this type.
+    fn read(&mut self, file: FileId, type_: TypeId) {
+        let value = &self.view.bundle.datafiles()[file as usize].document.value;
+        self.value(value, type_);
+    }
+
+    /// A value that is read as `type_`.
+    fn value(&mut self, value: &Value, type_: TypeId) {
+        let Some(map) = value.as_map() else { return };
+        for (place, holds) in self.fields(type_, map.keys()).iter() {
+            match (map.at(*place), holds) {
+                (Some(held), Holds::Value(named)) => self.held(held, *named),
+                (Some(Value::Str(path)), Holds::Resource) => self.resource(path),
+                _ => {}
+            }
+        }
+    }
+
+    fn fields(&mut self, type_: TypeId, keys: &Keys) -> Placed {
+        let schema = self.schema;
+        let found = self.fields.entry((type_, keys.id())).or_insert_with(|| {
+            let definition = schema.type_(type_);
+            let types = match definition.kind {
+                Kind::Interface(_) => definition.possible.as_slice(),
+                _ => std::slice::from_ref(&type_),
+            };
+            let fields = types.iter().flat_map(|type_| &schema.type_(*type_).fields);
+            let placed = fields.filter_map(|field| {
+                let holds = match field.resolver {
+                    Resolver::Key => Holds::Value(field.shape.named),
+                    Resolver::Resource => Holds::Resource,
+                    _ => return None,
+                };
+                Some((keys.place(&field.name)?, holds))
+            });
+            placed.collect::<BTreeSet<_>>().into_iter().collect()
+        });
+        Rc::clone(found)
+    }
+
+    fn held(&mut self, held: &Value, type_: TypeId) {
+        match held {
+            Value::List(items) => items.iter().for_each(|item| self.held(item, type_)),
+            Value::Map(map) => match reference(held) {
+                Some(target) => self.target(map, target, type_),
+                None if self.schema.type_(type_).is_composite() => {
+                    self.inline[type_] = true;
+                    self.value(held, type_);
+                }
+                None => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn resource(&mut self, path: &str) {
+        match self.view.index.resource(path) {
+            Some(resource) => self.here.resources.push(resource),
+            None => self.here.dangling.push(trace(path)),
+        }
+    }
+
+    fn target(&mut self, map: &Map, target: &Value, type_: TypeId) {
+        let view = self.view;
+        let find =
+            || Ok::<_, Infallible>(target.as_str().and_then(|text| view.file(text.split('$').next()?)));
+        // One with a `$` is an error to who follows it: what is remembered is without.
+        let is_plain = target.as_str().is_some_and(|text| !text.contains('$'));
+        let Ok(file) = if is_plain { view.index.leads().get(map, find) } else { find() };
+        let Some(file) = file else {
+            let path = target.as_str().and_then(|text| text.split('$').next());
+            self.here.dangling.extend(path.map(trace));
+            return;
+        };
+        if view.index.schema_of(file).is_some_and(|id| self.expected(type_)[id as usize]) {
+            self.here.targets.push(file);
+        } else {
+            self.here.loose.insert((file, type_));
+        }
+    }
+
+    /// Which schemas the datafiles of a type have, by their numbers.
+    fn expected(&mut self, type_: TypeId) -> Rc<[bool]> {
+        let (schema, index) = (self.schema, self.view.index);
+        let known = self.expected[type_].get_or_insert_with(|| {
+            let names = schema.schemas_of(type_);
+            let is_one = |id| names.iter().any(|name| **name == *index.schema_name(id));
+            (0..).take(index.schema_count()).map(is_one).collect()
+        });
+        Rc::clone(known)
+    }
+}

@@ -1,0 +1,195 @@
+//! Whom a change can reach: the elements of a request's first lists whose answers may be others if some datafiles are.
+//!
+//! It goes back along the plan, from the innermost selection to the first: what is written of an object may be otherwise if its datafile is
+//! among them, or if what is written of something that it leads to may be.
+//!
+//! **Invariant:** whoever is not reached is answered about as before (`who_is_not_reached_is_answered_about_as_before`).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+
+use foldhash::fast::RandomState;
+use qontract_bundle::Resource;
+use qontract_bundle::diff::Diff;
+use rayon::prelude::*;
+
+use crate::engine::{Engine, Planned, Request};
+use crate::entities::Entities;
+use crate::index::{FileId, targets};
+use crate::links::Links;
+use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
+use crate::schema::{Resolver, Schema, TypeId};
+use crate::source::View;
+
+type Files = HashSet<FileId, RandomState>;
+
+impl Engine {
+    /// The elements of the first lists of a request whose answers may be others if these datafiles are: per list, which may have none. Lists that
+    /// cannot be told about are not among them: those that arguments choose from.
+    pub fn reached(&self, query: &str, operation: &str, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
+        let request = Request { query, operation: Some(operation), ..Request::default() };
+        let document = self.document(request.query);
+        let document = document.as_ref().as_ref().ok()?;
+        let Planned::Query { plan, .. } = self.plan(document, request).ok()? else { return None };
+        let files = paths.iter().filter_map(|path| self.view().file(path)).collect();
+        let walk = Walk {
+            schema: self.schema(),
+            view: self.view(),
+            links: self.links(),
+            plan: &plan,
+            files,
+            known: HashMap::new(),
+        };
+        walk.lists()
+    }
+
+    /// The datafiles that name one of these resources.
+    pub fn naming<'p>(&self, resources: impl IntoIterator<Item = &'p str>) -> BTreeSet<Box<str>> {
+        let named = resources.into_iter().filter_map(|path| self.index().resource(path));
+        let files = named.flat_map(|resource| self.links().naming(resource));
+        files.map(|file| self.index().path(file).into()).collect()
+    }
+
+    /// The datafiles that name a resource of which this is true.
+    pub fn naming_such(&self, is_such: impl Fn(&Resource) -> bool + Sync) -> BTreeSet<Box<str>> {
+        let resources = self.bundle().resources();
+        let such = (0..resources.len()).into_par_iter().filter(|place| is_such(&resources[*place]));
+        let such: Vec<&str> = such.map(|place| &*resources[place].path).collect();
+        self.naming(such)
+    }
+
+    /// The datafiles that differ, or that name a resource which does.
+    pub(crate) fn concerned(&self, diff: &Diff) -> BTreeSet<Box<str>> {
+        let mut paths = self.naming(diff.resources.iter().map(|change| &*change.path));
+        paths.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
+        paths
+    }
+}
+
+/// A walk back along a plan.
+struct Walk<'a> {
+    schema: &'a Schema,
+    view: View<'a>,
+    links: &'a Links,
+    plan: &'a Plan,
+    /// The datafiles that are others.
+    files: Files,
+    /// Per selection: the datafiles in which what is written of an object by it may be otherwise.
+    known: HashMap<SelectionId, Rc<Files>>,
+}
+
+impl Walk<'_> {
+    fn lists(mut self) -> Option<Entities> {
+        let mut lists = BTreeMap::new();
+        let plan = self.plan;
+        let root = &plan.selections[plan.root];
+        for field in &root.fields {
+            let What::Field(number) = field.what else { continue };
+            let Resolver::Datafiles(name) = &self.schema.type_(root.type_).fields[number].resolver else {
+                continue;
+            };
+            if field.arguments.is_some() {
+                continue;
+            }
+            let mut paths = BTreeSet::new();
+            for selection in selections(&field.form) {
+                let reached = self.selection(selection)?;
+                let all = self.view.index.files_of(name);
+                // The order of a set does not matter.
+                #[expect(clippy::iter_over_hash_type, reason = "what it goes into is in order")]
+                for file in &*reached {
+                    if all.binary_search(file).is_ok() {
+                        paths.insert(self.view.index.path(*file).into());
+                    }
+                }
+            }
+            lists.insert(field.key.clone(), paths);
+        }
+        Some(lists)
+    }
+
+    /// The datafiles in which what is written of an object by this selection may be otherwise; nothing is said if that cannot be told.
+    fn selection(&mut self, id: SelectionId) -> Option<Rc<Files>> {
+        if let Some(known) = self.known.get(&id) {
+            return Some(Rc::clone(known));
+        }
+        let plan = self.plan;
+        let selection = &plan.selections[id];
+        let mut reached = self.files.clone();
+        // A datafile can stand where a value without fields is expected: all of it is written then.
+        #[expect(clippy::iter_over_hash_type, reason = "what it goes into has no order")]
+        for file in &self.files {
+            reached.extend(self.links.loose_referrers(*file));
+        }
+        for field in &selection.fields {
+            self.field(selection.type_, field, &mut reached)?;
+        }
+        let reached = Rc::new(reached);
+        self.known.insert(id, Rc::clone(&reached));
+        Some(reached)
+    }
+
+    #[expect(clippy::iter_over_hash_type, reason = "what it goes into has no order")]
+    fn field(&mut self, type_: TypeId, field: &FieldPlan, reached: &mut Files) -> Option<()> {
+        let What::Field(number) = field.what else { return Some(()) };
+        let (schema, view, links) = (self.schema, self.view, self.links);
+        let resolver = &schema.type_(type_).fields[number].resolver;
+        match resolver {
+            Resolver::Key | Resolver::BackReferences(_) => {}
+            // A resource is a whole: who names one that is another is among the datafiles. But where it is named is not.
+            Resolver::Resource => return (!self.asks_for_naming(field)).then_some(()),
+            Resolver::SchemaKey | Resolver::Meta => return Some(()),
+            Resolver::Datafiles(_) | Resolver::Resources => return None,
+        }
+        let schemas = schema.schemas_of(field.shape.named);
+        let is_one = |file: FileId| {
+            let name = view.index.schema_of(file).map(|id| view.index.schema_name(id));
+            name.is_some_and(|name| schemas.iter().any(|schema| **schema == *name))
+        };
+        for selection in selections(&field.form) {
+            let below = self.selection(selection)?;
+            if let Resolver::BackReferences(reference) = resolver {
+                // An object within a datafile is pointed at by whatever its key `path` says.
+                if links.may_be_inline(schema, type_) {
+                    return None;
+                }
+                let reference = &schema.back_references()[*reference];
+                for file in &*below {
+                    let value = &view.bundle.datafiles()[*file as usize].document.value;
+                    targets(value, &reference.path, &mut |target| reached.extend(view.file(target)));
+                }
+                continue;
+            }
+            for file in &*below {
+                reached.insert(*file);
+                reached.extend(links.loose_referrers(*file));
+                if is_one(*file) {
+                    reached.extend(links.referrers(*file));
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Whether a field that holds a resource asks where it is named.
+    fn asks_for_naming(&self, field: &FieldPlan) -> bool {
+        selections(&field.form).any(|id| {
+            let selection = &self.plan.selections[id];
+            let fields = &self.schema.type_(selection.type_).fields;
+            selection
+                .fields
+                .iter()
+                .any(|field| matches!(field.what, What::Field(number) if &*fields[number].name == "backrefs"))
+        })
+    }
+}
+
+/// The selections by which a value is written.
+fn selections(form: &Form) -> impl Iterator<Item = SelectionId> {
+    let (one, many) = match form {
+        Form::Scalar(_) | Form::Enum => (None, [].as_slice()),
+        Form::Object(selection) => (Some(*selection), [].as_slice()),
+        Form::Abstract(selections) => (None, selections.as_slice()),
+    };
+    one.into_iter().chain(many.iter().map(|(_, selection)| *selection))
+}

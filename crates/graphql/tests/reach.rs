@@ -1,0 +1,151 @@
+//! Whom a change does not reach is answered about as before.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    pub mod dice;
+    pub mod queries;
+    pub mod world;
+}
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use qontract_bundle::diff::Diff;
+use qontract_bundle::{Pool, load};
+use qontract_graphql::{Engine, Entities, Limits, Request};
+use serde_json::{Value, json};
+use support::dice::Dice;
+use support::queries::Queries;
+use support::world;
+
+const NAME: &str = "Q";
+
+fn engine(bundle: &Value, pool: &Pool) -> Engine {
+    let bytes = serde_json::to_vec(bundle).unwrap();
+    Engine::new(Arc::new(load(&bytes, pool).unwrap())).unwrap().with_limits(Limits::none())
+}
+
+/// The bundle with something changed, gone or added.
+fn changed(before: &Value, dice: &mut Dice) -> Value {
+    let mut after = before.clone();
+    let confs = before["graphql"]["confs"].clone();
+    let data = after["data"].as_object_mut().unwrap();
+    let paths: Vec<String> = data.keys().cloned().collect();
+    for _ in 0..=dice.below(2) {
+        let Some(path) = paths.get(dice.below(paths.len().max(1))) else { break };
+        match dice.below(10) {
+            0 => drop(data.remove(path)),
+            1 => {
+                let copy = data.get(path).cloned().unwrap_or_else(|| json!({}));
+                data.insert(path.replace('.', "-copy."), copy);
+            }
+            _ => {
+                if let Some(file) = data.get_mut(path) {
+                    world::change(dice, &confs, file);
+                }
+            }
+        }
+    }
+    if dice.below(4) == 0 {
+        after["resources"]["/r/a.txt"]["sha256sum"] = json!("another");
+        after["resources"]["/r/a.txt"]["content"] = json!("another");
+    }
+    after
+}
+
+/// The answer about one element of a list, with its errors.
+fn about(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Value, Vec<Value>) {
+    let only = Entities::from([(list.into(), BTreeSet::from([path.into()]))]);
+    let request = Request { query, operation: Some(NAME), only: Some(&only), ..Request::default() };
+    let answer: Value = serde_json::from_slice(&engine.answer(request).body).unwrap();
+    let errors = answer["errors"].as_array().into_iter().flatten();
+    let own = errors.filter(|error| error["path"][0] == *list).cloned().collect();
+    (answer["data"].get(list).cloned().unwrap_or_default(), own)
+}
+
+/// Asks two bundles about every element of every list, and compares those that are not reached; tells how many these are, and how many are reached.
+fn check(base: &Engine, head: &Engine, query: &str) -> (usize, usize) {
+    let diff = Diff::between(base.bundle(), head.bundle());
+    let mut reached = Entities::new();
+    for engine in [base, head] {
+        let mut concerned = engine.naming(diff.resources.iter().map(|change| &*change.path));
+        concerned.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
+        let Some(lists) = engine.reached(query, NAME, &concerned) else { return (0, 0) };
+        for (list, mut paths) in lists {
+            reached.entry(list).or_default().append(&mut paths);
+        }
+    }
+    let files = [base, head].into_iter().flat_map(|engine| engine.bundle().datafiles());
+    let paths: BTreeSet<&str> = files.map(|file| &*file.path).collect();
+    let (mut spared, mut seen) = (0, 0);
+    for (list, hit) in &reached {
+        for path in &paths {
+            if hit.contains(*path) {
+                seen += 1;
+                continue;
+            }
+            spared += 1;
+            let [old, new] = [base, head].map(|engine| about(engine, query, (list, path)));
+            assert_eq!(old, new, "{query}: {list} {path}");
+        }
+    }
+    (spared, seen)
+}
+
+/// A request that has a name and no variables.
+fn named(queries: &mut Queries<'_>) -> Option<String> {
+    let (query, _) = queries.request();
+    query.starts_with('{').then(|| format!("query {NAME} {query}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn who_is_not_reached_is_answered_about_as_before(seed: u64) {
+        let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
+        let pool = Pool::default();
+        let base = engine(&before, &pool);
+        let mut dice = Dice::new(seed.wrapping_add(1));
+        let confs = &before["graphql"]["confs"];
+        let mut queries = Queries::new(confs.as_array().unwrap(), seed, 3);
+        for round in 0..8 {
+            let head = engine(&changed(&before, &mut dice), &pool);
+            if round % 2 == 0 {
+                head.link_beside(&base);
+            }
+            for query in (0..24).filter_map(|_| named(&mut queries)) {
+                check(&base, &head, &query);
+            }
+        }
+    }
+}
+
+/// Requests that go far: forward, back, through interfaces, to resources.
+const FAR: [&str; 5] = [
+    "query Q { others_v1 { name peer { name peer { tags } } } }",
+    "query Q { others_v1 { deep { name other { number } } } }",
+    "query Q { things_v1 { inners { other { name things { name } } } file { content } } }",
+    "query Q { things_v1 { shape { ... on Square_v1 { peer { name } } } any { ... on Thing_v1 { name } } } }",
+    "query Q { shapes_v1 { name ... on Square_v1 { peer { kind } } } others_v1 { things { others { name } } } }",
+];
+
+#[test]
+fn most_are_not_reached() {
+    let (mut spared, mut reached) = (0, 0);
+    for seed in 0..80 {
+        let mut dice = Dice::new(seed);
+        let before: Value = serde_json::from_slice(&world::bundle_of(&mut dice, [12, 6, 6])).unwrap();
+        let pool = Pool::default();
+        let (base, head) = (engine(&before, &pool), engine(&changed(&before, &mut dice), &pool));
+        for query in FAR {
+            let (more_spared, more_reached) = check(&base, &head, query);
+            (spared, reached) = (spared + more_spared, reached + more_reached);
+        }
+    }
+    assert!(
+        reached > 200 && spared > 2 * reached,
+        "{reached} reached, {spared} not: too few to mean something"
+    );
+}
