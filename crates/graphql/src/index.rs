@@ -174,6 +174,11 @@ impl Tables {
 }
 
 impl Index {
+    /// Whether its tables are those of another one, because their bundles have the same paths and schemas.
+    pub fn has_tables_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tables, &other.tables)
+    }
+
     /// The path of a datafile.
     pub fn path(&self, file: FileId) -> &str {
         let file = file as usize;

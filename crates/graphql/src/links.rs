@@ -59,9 +59,29 @@ impl Links {
     /// The same, for who has those of another bundle with the same types: documents that both have are not looked through, unless what they
     /// refer to has come, gone, or become something else.
     pub(crate) fn beside(&self, last: View<'_>, schema: &Schema, view: View<'_>) -> Self {
-        let moved = Moved::between(last, view);
         let types = types_of(schema, view);
         let mut search = Search::new(schema, view);
+        if view.index.has_tables_of(last.index) {
+            // Everything is where it was, and what it was.
+            let files = last.bundle.datafiles().iter().zip(view.bundle.datafiles());
+            for (file, (was, is)) in (0..).zip(files) {
+                if Arc::ptr_eq(&was.document, &is.document) {
+                    search.copy(&self.found, file);
+                } else {
+                    search.whole(file, types_at(&types, view, file));
+                }
+            }
+        } else {
+            self.find_again(&mut search, &types, (last, view));
+        }
+        let mut found = search.take();
+        found.inline.extend(&self.found.inline);
+        Self::of(found, schema, view)
+    }
+
+    /// Looks through what is not as it was.
+    fn find_again(&self, search: &mut Search<'_>, types: &[Vec<TypeId>], (last, view): (View<'_>, View<'_>)) {
+        let moved = Moved::between(last, view);
         let mut before = (0..).zip(last.bundle.datafiles()).peekable();
         for (file, datafile) in (0..).zip(view.bundle.datafiles()) {
             while before.next_if(|(_, was)| was.path < datafile.path).is_some() {}
@@ -69,18 +89,18 @@ impl Links {
             let same = was.filter(|(_, was)| Arc::ptr_eq(&was.document, &datafile.document));
             match same.and_then(|(was, _)| moved.known(&self.found, was)) {
                 Some(known) => search.known(file, known),
-                None => search.whole(file, types_at(&types, view, file)),
+                None => search.whole(file, types_at(types, view, file)),
             }
         }
-        let mut found = search.take();
-        found.inline.extend(&self.found.inline);
-        Self::of(found, schema, view)
     }
 
     fn of(found: Found, schema: &Schema, view: View<'_>) -> Self {
-        let referrers = found.targets.reversed(view.bundle.datafiles().len());
-        let naming = found.resources.reversed(view.bundle.resources().len());
-        let loose = Search::new(schema, view).follow(&found.loose);
+        let reversed = || {
+            let referrers = found.targets.reversed(view.bundle.datafiles().len());
+            (referrers, found.resources.reversed(view.bundle.resources().len()))
+        };
+        let follow = || Search::new(schema, view).follow(&found.loose);
+        let ((referrers, naming), loose) = rayon::join(reversed, follow);
         Self { found, referrers, naming, loose }
     }
 
@@ -236,16 +256,16 @@ mod tests {
         let last = engine(&data);
         change(&mut data);
         let next = engine(&data);
-        let alone = Links::find(next.schema(), next.view());
-        let beside = last.links().beside(last.view(), next.schema(), next.view());
-        assert_eq!(beside, alone, "{data:#}");
-        // And back: now the other one is what is known.
-        let back = alone.beside(next.view(), last.schema(), last.view());
-        assert_eq!(back.found.inline, beside.found.inline);
-        assert_eq!(
-            Links { found: Found { inline: last.links().found.inline.clone(), ..back.found }, ..back },
-            *last.links()
-        );
+        // With tables of its own, and with those of the last one if they are the same.
+        for next in [last.beside(Arc::clone(next.bundle())).unwrap(), next] {
+            let alone = Links::find(next.schema(), next.view());
+            let beside = last.links().beside(last.view(), next.schema(), next.view());
+            assert_eq!(beside, alone, "{data:#}");
+            // And back: now the other one is what is known.
+            let back = alone.beside(next.view(), last.schema(), last.view());
+            let inline = last.links().found.inline.clone();
+            assert_eq!(Links { found: Found { inline, ..back.found }, ..back }, *last.links(), "{data:#}");
+        }
     }
 
     #[test]

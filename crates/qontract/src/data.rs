@@ -30,17 +30,20 @@ pub struct Side {
 }
 
 impl Side {
-    /// Opens what a word means. Documents are shared through the pool.
+    /// Opens what a word means. Documents are shared through the pool, and tables with the side that it will be compared with.
     pub fn open(
         word: &str,
-        repo: &Path,
-        layout: &Layout,
+        (repo, layout): (&Path, &Layout),
         pool: &Pool,
+        beside: Option<&Side>,
         printer: &Printer,
     ) -> anyhow::Result<Self> {
         let input = input::open(word, repo, layout, pool, printer)?;
-        let engine = Arc::new(input.engine(word)?);
-        Ok(Self::asked(input, engine, layout))
+        let engine = match beside.and_then(|other| other.source.engine()) {
+            Some(other) => input.engine_beside(other, word)?,
+            None => input.engine(word)?,
+        };
+        Ok(Self::asked(input, Arc::new(engine), layout))
     }
 
     /// What was opened, to be asked through this engine.

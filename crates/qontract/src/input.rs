@@ -36,8 +36,12 @@ pub struct Input {
 impl Input {
     /// An engine to ask it; `word` is what was opened.
     pub fn engine(&self, word: &str) -> anyhow::Result<Engine> {
-        Engine::new(Arc::new(self.bundle.clone()))
-            .with_context(|| format!("the types of `{word}` cannot be used"))
+        Engine::new(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
+    }
+
+    /// The same, which shares what it can with another one.
+    pub fn engine_beside(&self, other: &Engine, word: &str) -> anyhow::Result<Engine> {
+        other.beside(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
     }
 
     /// The texts of its files.
@@ -47,6 +51,10 @@ impl Input {
             None => &NoSources,
         }
     }
+}
+
+fn unusable(word: &str) -> String {
+    format!("the types of `{word}` cannot be used")
 }
 
 /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision of the repo at `folder`.

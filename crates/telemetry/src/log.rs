@@ -68,12 +68,22 @@ pub struct Line {
     text: String,
     fields: Map<String, Value>,
     details: Map<String, Value>,
+    /// What people see below it.
+    below: String,
 }
 
 impl Line {
     /// A line of this level.
     pub fn new(level: Level, text: impl Into<String>) -> Self {
-        Self { level, text: text.into(), fields: Map::new(), details: Map::new() }
+        let (fields, details) = (Map::new(), Map::new());
+        Self { level, text: text.into(), fields, details, below: String::new() }
+    }
+
+    /// With a text that has lines of its own. People see them below it, each behind a bar, so that none is taken for a line of the log.
+    #[must_use]
+    pub fn below(mut self, text: impl Into<String>) -> Self {
+        self.below = text.into();
+        self
     }
 
     /// With a field.
@@ -90,7 +100,7 @@ impl Line {
         self
     }
 
-    /// As it is written, without the line's end; a line of text stays one line.
+    /// As it is written, without the line's end; a line of text stays one line, but for what is [below](Self::below) it.
     pub fn print(&self, form: Form, at: jiff::Timestamp) -> String {
         let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         match form {
@@ -105,6 +115,9 @@ impl Line {
                 ]);
                 map.extend(self.fields.clone());
                 map.extend(self.details.clone());
+                if !self.below.is_empty() {
+                    map.insert("below".to_owned(), self.below.as_str().into());
+                }
                 Value::Object(map).to_string()
             }
         }
@@ -118,6 +131,9 @@ impl Line {
         for (name, value) in &self.fields {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             line.push_str(&format!(" {name}={}", text.replace('\n', "\\n")));
+        }
+        for below in self.below.lines() {
+            line.push_str(&format!("\n    | {below}"));
         }
         line
     }
@@ -177,6 +193,14 @@ mod tests {
     #[test]
     fn a_line_for_people_is_one_line() {
         check(Form::Text, "1970-01-01T00:00:00.000Z WARNING two\\nlines integration=a steps=3");
+    }
+
+    #[test]
+    fn what_is_below_a_line_cannot_be_taken_for_one() {
+        let line = Line::new(Level::Error, "wrong").with("file", "a").below("one\n[INFO] two\n");
+        let print = |form| line.print(form, jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(print(Form::Levelled), "[ERROR] wrong file=a\n    | one\n    | [INFO] two");
+        assert!(print(Form::Json).contains(r#""below":"one\n[INFO] two\n""#), "{}", print(Form::Json));
     }
 
     #[test]

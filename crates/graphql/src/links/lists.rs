@@ -13,7 +13,13 @@ impl Lists {
     pub fn push(&mut self, list: &mut Vec<u32>) {
         list.sort_unstable();
         list.dedup();
-        self.items.append(list);
+        self.push_ordered(list);
+        list.clear();
+    }
+
+    /// Adds the next list, which is in order and has each number once.
+    pub fn push_ordered(&mut self, list: &[u32]) {
+        self.items.extend_from_slice(list);
         self.ends.push(
             u32::try_from(self.items.len()).expect("a bundle has fewer references than a word can count"),
         );

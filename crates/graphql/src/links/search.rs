@@ -135,6 +135,18 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Counts the next datafile as one of which the same was found before, under the same number.
+    pub fn copy(&mut self, before: &Found, file: FileId) {
+        self.found.targets.push_ordered(before.targets.of(file));
+        self.found.resources.push_ordered(before.resources.of(file));
+        if let Some(loose) = before.loose.get(&file) {
+            self.found.loose.insert(file, loose.clone());
+        }
+        if let Some(dangling) = before.dangling.get(&file) {
+            self.found.dangling.insert(file, dangling.clone());
+        }
+    }
+
     /// Looks through the next datafile, as each of these types. What is taken for what it is is looked through for itself.
     pub fn whole(&mut self, file: FileId, types: &[TypeId]) {
         for type_ in types {

@@ -41,11 +41,12 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, config, repo, output, layout } = arguments;
     let config = Config::read(config.as_deref())?;
     let (layout, pool) = (Layout::from(layout), Pool::default());
-    let open = |word: &str| {
-        Side::open(word, &repo, &layout, &pool, printer)
+    let open = |word: &str, beside: Option<&Side>| {
+        Side::open(word, (&repo, &layout), &pool, beside, printer)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
     };
-    let (base, head) = (open(&base)?, open(&head)?);
+    let base = open(&base, None)?;
+    let head = open(&head, Some(&base))?;
     let rooms = integrations::rooms(&config, &Targets::none(), printer)?;
     if let Some(unknown) =
         integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))

@@ -116,13 +116,15 @@ impl Job<'_> {
             return Err(UsageError(text.to_owned()).into());
         }
         let (layout, pool) = (Layout::default(), Pool::default());
-        let open = |word: &str| Side::open(word, &options.repo, &layout, &pool, printer);
+        let open = |word: &str, beside: Option<&Side>| {
+            Side::open(word, (&options.repo, &layout), &pool, beside, printer)
+        };
         let word = options.data.as_deref().unwrap_or(".");
-        let mut head = open(word)?;
+        let mut head = open(word, None)?;
         if !options.no_validate {
             head.require_valid(word, printer)?;
         }
-        let base = options.base.as_deref().map(open).transpose()?;
+        let base = options.base.as_deref().map(|base| open(base, Some(&head))).transpose()?;
         Ok((Arc::new(head), base))
     }
 

@@ -191,7 +191,10 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
     std::thread::spawn(move || {
         let show = {
             let log = Arc::clone(&log);
-            move |text: &str| log.write(&Line::new(Level::Error, text.trim_end()))
+            move |text: &str| {
+                let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));
+                log.write(&Line::new(Level::Error, first).below(rest));
+            }
         };
         folder.watch(&show, |look| match look {
             Look::New => {

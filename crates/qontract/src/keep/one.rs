@@ -178,7 +178,8 @@ struct Opened {
 impl Feed for Opened {
     fn side(&self) -> anyhow::Result<Arc<Side>> {
         let printer = Printer::default();
-        let mut side = Side::open(&self.word, &self.repo, &Layout::default(), &Pool::default(), &printer)?;
+        let mut side =
+            Side::open(&self.word, (&self.repo, &Layout::default()), &Pool::default(), None, &printer)?;
         side.require_valid(&self.word, &printer)?;
         Ok(Arc::new(side))
     }
