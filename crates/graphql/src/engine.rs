@@ -172,13 +172,12 @@ impl Engine {
 
     /// Looks through the references of the data now, unless that was done: the quicker, the more documents it has in common with another engine.
     pub fn link_beside(&self, other: &Self) {
-        self.links.get_or_init(|| {
-            if self.has_types_of(other) {
-                other.links().beside(other.view(), self.schema(), self.view())
-            } else {
-                Links::find(self.schema(), self.view())
-            }
-        });
+        if self.links.get().is_some() || !self.has_types_of(other) {
+            return;
+        }
+        // First: nobody waits for another one while others wait for him.
+        let theirs = other.links();
+        self.links.get_or_init(|| theirs.beside(other.view(), self.schema(), self.view()));
     }
 
     /// Who refers to whom; looked for when first asked.
@@ -224,6 +223,15 @@ impl Engine {
         // What is made of a text is so much larger, and never small.
         self.prepared.documents.insert(text.into(), Arc::clone(&document), 16 * (text.len() + 512));
         document
+    }
+
+    /// How an operation without variables is executed; nothing is said if it is none that can be.
+    pub(crate) fn planned(&self, request: Request<'_>) -> Option<(Arc<Plan>, Variables)> {
+        let document = self.document(request.query);
+        match self.plan(document.as_ref().as_ref().ok()?, request).ok()? {
+            Planned::Query { plan, variables, .. } => Some((plan, variables)),
+            Planned::Nothing(..) => None,
+        }
     }
 
     /// What a request asks for, ready to be executed.

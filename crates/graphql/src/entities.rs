@@ -10,11 +10,11 @@ use qontract_bundle::diff::Diff;
 use rayon::prelude::*;
 
 use crate::answer::Executed;
-use crate::engine::{Engine, Planned, Request};
+use crate::engine::{Engine, Request};
 use crate::execute::Record;
 use crate::index::FileId;
 use crate::plan::What;
-use crate::schema::Resolver;
+use crate::schema::{Resolver, TypeId};
 use crate::sink::Bytes;
 use crate::touched::Touched;
 
@@ -38,7 +38,7 @@ impl Engine {
         }
         let mut only = Entities::new();
         for engine in [self, other] {
-            for (list, mut paths) in engine.reached(query, operation, &engine.concerned(diff))? {
+            for (list, mut paths) in engine.reached(query, operation, &engine.changed(diff))? {
                 only.entry(list).or_default().append(&mut paths);
             }
         }
@@ -76,23 +76,27 @@ impl Engine {
         list: &str,
         among: BTreeSet<Box<str>>,
     ) -> BTreeSet<Box<str>> {
-        let files = self.list(query, operation, list).unwrap_or_default();
+        let files = self.list(query, operation, list).map_or(&[][..], |(files, _)| files);
         let is_one =
             |path: &str| self.view().file(path).is_some_and(|file| files.binary_search(&file).is_ok());
         among.into_iter().filter(|path| is_one(path)).collect()
     }
 
-    /// The datafiles of the schema of a list of the first level.
-    fn list(&self, query: &str, operation: &str, list: &str) -> Option<&[FileId]> {
-        let document = self.document(query);
-        let document = document.as_ref().as_ref().ok()?;
+    /// Whether what is an element of a list of the first level, named by its key in the answer, is never written down within another datafile.
+    pub fn are_apart(&self, query: &str, operation: &str, list: &str) -> bool {
+        let list = self.list(query, operation, list);
+        list.is_none_or(|(_, type_)| !self.links().may_be_inline(self.schema(), type_))
+    }
+
+    /// The datafiles of the schema of a list of the first level, and their type.
+    fn list(&self, query: &str, operation: &str, list: &str) -> Option<(&[FileId], TypeId)> {
         let request = Request { query, operation: Some(operation), ..Request::default() };
-        let Planned::Query { plan, .. } = self.plan(document, request).ok()? else { return None };
+        let (plan, _) = self.planned(request)?;
         let root = &plan.selections[plan.root];
         let field = root.fields.iter().find(|field| *field.key == *list)?;
         let What::Field(number) = field.what else { return None };
         match &self.schema().type_(root.type_).fields[number].resolver {
-            Resolver::Datafiles(name) => Some(self.index().files_of(name)),
+            Resolver::Datafiles(name) => Some((self.index().files_of(name), field.shape.named)),
             _ => None,
         }
     }
@@ -140,9 +144,7 @@ impl Engine {
         record: Record,
     ) -> Option<Executed<Bytes>> {
         let request = Request { query, operation: Some(operation), only: Some(only), ..Request::default() };
-        let document = self.document(request.query);
-        let document = document.as_ref().as_ref().ok()?;
-        let Planned::Query { plan, variables, .. } = self.plan(document, request).ok()? else { return None };
+        let (plan, variables) = self.planned(request)?;
         Some(self.execute_with(&plan, &variables, request, (Bytes::default(), record)))
     }
 }

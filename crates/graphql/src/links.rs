@@ -3,20 +3,20 @@
 //! Which answers a change can reach is found by going back along these. To look through a large bundle takes a while, so of a bundle that has most
 //! documents in common with another one only the others are looked through.
 //!
-//! **Invariant:** what is found beside another bundle is what is found alone (`links_beside_another_bundle_are_its_own`).
+//! **Invariant:** what is found beside another bundle is what is found alone (`links_beside_another_bundle_are_its_own`), but that more types may be
+//! said to stand within datafiles.
 
 mod lists;
 mod search;
 
 use std::collections::{BTreeSet, HashSet};
-use std::ops::Deref;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::footprint::Strays;
 use crate::index::{FileId, ResourceId};
-use crate::schema::{Schema, TypeId};
+use crate::schema::{Dispatch, Kind, Resolver, Schema, TypeId};
 use crate::source::View;
 use lists::Lists;
 use search::{Found, Known, Loose, Search, Trace, trace};
@@ -80,7 +80,12 @@ impl Links {
     }
 
     /// Looks through what is not as it was.
-    fn find_again(&self, search: &mut Search<'_>, types: &[Vec<TypeId>], (last, view): (View<'_>, View<'_>)) {
+    fn find_again(
+        &self,
+        search: &mut Search<'_>,
+        types: &[BTreeSet<TypeId>],
+        (last, view): (View<'_>, View<'_>),
+    ) {
         let moved = Moved::between(last, view);
         let mut before = (0..).zip(last.bundle.datafiles()).peekable();
         for (file, datafile) in (0..).zip(view.bundle.datafiles()) {
@@ -135,20 +140,29 @@ impl Links {
 }
 
 /// Per schema, by its number, the types that its datafiles are read as.
-fn types_of(schema: &Schema, view: View<'_>) -> Vec<Vec<TypeId>> {
-    let mut types = vec![Vec::new(); view.index.schema_count()];
-    for type_ in 0..schema.types().len() {
-        for name in schema.schemas_of(type_) {
-            if let Some(id) = view.index.schema_id(&name) {
-                types[id as usize].push(type_);
+fn types_of(schema: &Schema, view: View<'_>) -> Vec<BTreeSet<TypeId>> {
+    let mut types = vec![BTreeSet::new(); view.index.schema_count()];
+    let mut add = |name: &str, type_: TypeId| {
+        if let Some(id) = view.index.schema_id(name) {
+            types[id as usize].insert(type_);
+        }
+    };
+    for (type_, definition) in schema.types().iter().enumerate() {
+        // Where the schema tells which type is meant, that type is among them for itself.
+        if !matches!(definition.kind, Kind::Interface(Dispatch::Schema)) {
+            schema.schemas_of(type_).iter().for_each(|name| add(name, type_));
+        }
+        for field in &definition.fields {
+            if let Resolver::BackReferences(reference) = field.resolver {
+                add(&schema.back_references()[reference].schema, field.shape.named);
             }
         }
     }
     types
 }
 
-fn types_at<'t>(types: &'t [Vec<TypeId>], view: View<'_>, file: FileId) -> &'t [TypeId] {
-    view.index.schema_of(file).map_or(&[], |id| &types[id as usize])
+fn types_at<'t>(types: &'t [BTreeSet<TypeId>], view: View<'_>, file: FileId) -> Option<&'t BTreeSet<TypeId>> {
+    view.index.schema_of(file).map(|id| &types[id as usize])
 }
 
 /// Where the datafiles and resources of one bundle are in another one. What is gone, or of another schema now, is nowhere: what refers to it may
@@ -165,16 +179,19 @@ impl Moved {
         fn schema(view: View<'_>, file: FileId) -> Option<&str> {
             view.index.schema_of(file).map(|id| view.index.schema_name(id))
         }
+        fn files(view: View<'_>) -> impl Iterator<Item = &str> {
+            view.bundle.datafiles().iter().map(|file| &*file.path)
+        }
+        fn resources(view: View<'_>) -> impl Iterator<Item = &str> {
+            view.bundle.resources().iter().map(|resource| &*resource.path)
+        }
         let mut new = HashSet::new();
-        let paths =
-            |view: View<'_>| view.bundle.datafiles().iter().map(|file| Arc::clone(&file.path)).collect();
-        let mut files = places::<Arc<str>>(paths(last), paths(view), &mut new);
-        for (was, is) in (0..).zip(&mut files) {
+        let mut moved = places(files(last), files(view), &mut new);
+        for (was, is) in (0..).zip(&mut moved) {
             *is = is.filter(|is| schema(last, was) == schema(view, *is));
         }
-        let paths = |view: View<'_>| view.bundle.resources().iter().map(|one| one.path.clone()).collect();
-        let resources = places::<Box<str>>(paths(last), paths(view), &mut new);
-        Self { files, resources, new }
+        let resources = places(resources(last), resources(view), &mut new);
+        Self { files: moved, resources, new }
     }
 
     /// What was found in a datafile, as it is now; nothing is said if that may be something else.
@@ -200,20 +217,20 @@ impl Moved {
 }
 
 /// Where each of these paths is among others, and which of those are new; both are in order.
-fn places<T: Ord + Deref<Target = str>>(
-    paths: Vec<T>,
-    others: Vec<T>,
+fn places<'p>(
+    paths: impl Iterator<Item = &'p str>,
+    others: impl Iterator<Item = &'p str>,
     new: &mut HashSet<Trace>,
 ) -> Vec<Option<u32>> {
     let mut others = (0..).zip(others).peekable();
-    let place = |path: T| {
+    let place = |path| {
         while let Some((_, other)) = others.next_if(|(_, other)| *other < path) {
-            new.insert(trace(&other));
+            new.insert(trace(other));
         }
         others.next_if(|(_, other)| *other == path).map(|(place, _)| place)
     };
-    let places = paths.into_iter().map(place).collect();
-    new.extend(others.map(|(_, other)| trace(&other)));
+    let places = paths.map(place).collect();
+    new.extend(others.map(|(_, other)| trace(other)));
     places
 }
 

@@ -13,9 +13,9 @@ use qontract_bundle::Resource;
 use qontract_bundle::diff::Diff;
 use rayon::prelude::*;
 
-use crate::engine::{Engine, Planned, Request};
+use crate::engine::{Engine, Request};
 use crate::entities::Entities;
-use crate::index::{FileId, targets};
+use crate::index::{FileId, ResourceId, targets};
 use crate::links::Links;
 use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
 use crate::schema::{Resolver, Schema, TypeId};
@@ -25,22 +25,14 @@ type Files = HashSet<FileId, RandomState>;
 
 impl Engine {
     /// The elements of the first lists of a request whose answers may be others if these datafiles are: per list, which may have none. Lists that
-    /// cannot be told about are not among them: those that arguments choose from.
+    /// arguments choose from are not among them. Nothing is said of a request that cannot be executed, or that asks for what leads anywhere: where
+    /// resources are named, or what points at an object that is no datafile.
     pub fn reached(&self, query: &str, operation: &str, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
         let request = Request { query, operation: Some(operation), ..Request::default() };
-        let document = self.document(request.query);
-        let document = document.as_ref().as_ref().ok()?;
-        let Planned::Query { plan, .. } = self.plan(document, request).ok()? else { return None };
-        let files = paths.iter().filter_map(|path| self.view().file(path)).collect();
-        let walk = Walk {
-            schema: self.schema(),
-            view: self.view(),
-            links: self.links(),
-            plan: &plan,
-            files,
-            known: HashMap::new(),
-        };
-        walk.lists()
+        let (plan, _) = self.planned(request)?;
+        let (schema, view, links) = (self.schema(), self.view(), self.links());
+        let files = paths.iter().filter_map(|path| view.file(path)).collect();
+        Walk { schema, view, links, plan: &plan, files, known: HashMap::new() }.lists()
     }
 
     /// The datafiles that name one of these resources.
@@ -53,13 +45,17 @@ impl Engine {
     /// The datafiles that name a resource of which this is true.
     pub fn naming_such(&self, is_such: impl Fn(&Resource) -> bool + Sync) -> BTreeSet<Box<str>> {
         let resources = self.bundle().resources();
-        let such = (0..resources.len()).into_par_iter().filter(|place| is_such(&resources[*place]));
+        let is_named = |place: usize| {
+            ResourceId::try_from(place).is_ok_and(|id| self.links().naming(id).next().is_some())
+        };
+        let such = (0..resources.len()).into_par_iter();
+        let such = such.filter(|place| is_named(*place) && is_such(&resources[*place]));
         let such: Vec<&str> = such.map(|place| &*resources[place].path).collect();
         self.naming(such)
     }
 
     /// The datafiles that differ, or that name a resource which does.
-    pub(crate) fn concerned(&self, diff: &Diff) -> BTreeSet<Box<str>> {
+    pub(crate) fn changed(&self, diff: &Diff) -> BTreeSet<Box<str>> {
         let mut paths = self.naming(diff.resources.iter().map(|change| &*change.path));
         paths.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
         paths
@@ -88,14 +84,14 @@ impl Walk<'_> {
             let Resolver::Datafiles(name) = &self.schema.type_(root.type_).fields[number].resolver else {
                 continue;
             };
-            if field.arguments.is_some() {
+            // What is chosen depends on others; of what has no fields, everything is written.
+            if field.arguments.is_some() || selections(&field.form).next().is_none() {
                 continue;
             }
             let mut paths = BTreeSet::new();
             for selection in selections(&field.form) {
                 let reached = self.selection(selection)?;
                 let all = self.view.index.files_of(name);
-                // The order of a set does not matter.
                 #[expect(clippy::iter_over_hash_type, reason = "what it goes into is in order")]
                 for file in &*reached {
                     if all.binary_search(file).is_ok() {
@@ -136,23 +132,20 @@ impl Walk<'_> {
         let resolver = &schema.type_(type_).fields[number].resolver;
         match resolver {
             Resolver::Key | Resolver::BackReferences(_) => {}
-            // A resource is a whole: who names one that is another is among the datafiles. But where it is named is not.
-            Resolver::Resource => return (!self.asks_for_naming(field)).then_some(()),
+            // A resource is a whole: who names one that is another is among the datafiles.
+            Resolver::Resource => return self.is_whole(type_, field).then_some(()),
             Resolver::SchemaKey | Resolver::Meta => return Some(()),
             Resolver::Datafiles(_) | Resolver::Resources => return None,
         }
-        let schemas = schema.schemas_of(field.shape.named);
-        let is_one = |file: FileId| {
-            let name = view.index.schema_of(file).map(|id| view.index.schema_name(id));
-            name.is_some_and(|name| schemas.iter().any(|schema| **schema == *name))
-        };
+        if let Resolver::BackReferences(_) = resolver {
+            // An object within a datafile is pointed at by whatever its key `path` says.
+            if links.may_be_inline(schema, type_) || selections(&field.form).next().is_none() {
+                return None;
+            }
+        }
         for selection in selections(&field.form) {
             let below = self.selection(selection)?;
             if let Resolver::BackReferences(reference) = resolver {
-                // An object within a datafile is pointed at by whatever its key `path` says.
-                if links.may_be_inline(schema, type_) {
-                    return None;
-                }
                 let reference = &schema.back_references()[*reference];
                 for file in &*below {
                     let value = &view.bundle.datafiles()[*file as usize].document.value;
@@ -160,6 +153,11 @@ impl Walk<'_> {
                 }
                 continue;
             }
+            let schemas = schema.schemas_of(field.shape.named);
+            let is_one = |file: FileId| {
+                let name = view.index.schema_of(file).map(|id| view.index.schema_name(id));
+                name.is_some_and(|name| schemas.iter().any(|schema| **schema == *name))
+            };
             for file in &*below {
                 reached.insert(*file);
                 reached.extend(links.loose_referrers(*file));
@@ -171,16 +169,27 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Whether a field that holds a resource asks where it is named.
-    fn asks_for_naming(&self, field: &FieldPlan) -> bool {
-        selections(&field.form).any(|id| {
-            let selection = &self.plan.selections[id];
-            let fields = &self.schema.type_(selection.type_).fields;
-            selection
-                .fields
-                .iter()
-                .any(|field| matches!(field.what, What::Field(number) if &*fields[number].name == "backrefs"))
-        })
+    /// Whether a field that holds a resource asks for nothing but what is in the resource, and the resource is the one that its key names.
+    fn is_whole(&self, type_: TypeId, field: &FieldPlan) -> bool {
+        let (schema, plan) = (self.schema, self.plan);
+        let is_own_path = |number: usize| {
+            // The key `path` of a datafile is where it is.
+            &*schema.type_(type_).fields[number].name == "path" && !schema.schemas_of(type_).is_empty()
+        };
+        let is_within = |selection: SelectionId| {
+            let selection = &plan.selections[selection];
+            let fields = &schema.type_(selection.type_).fields;
+            selection.fields.iter().all(|field| match field.what {
+                What::Field(number) => match fields[number].resolver {
+                    Resolver::Key => &*fields[number].name != "backrefs",
+                    Resolver::SchemaKey => true,
+                    _ => false,
+                },
+                What::TypeName | What::Schema | What::Type => true,
+            })
+        };
+        !matches!(field.what, What::Field(number) if is_own_path(number))
+            && selections(&field.form).all(is_within)
     }
 }
 

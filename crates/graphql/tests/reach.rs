@@ -149,3 +149,29 @@ fn most_are_not_reached() {
         "{reached} reached, {spared} not: too few to mean something"
     );
 }
+
+/// Nothing but a back-reference reads a thing as one that has `extra`.
+#[test]
+fn what_is_read_so_by_back_references_alone_is_reached() {
+    let field = |name: &str, type_: &str| json!({"name": name, "type": type_});
+    let back = json!({"schema": "/thing.yml", "subAttr": "other"});
+    let bundle = |name: &str| {
+        json!({
+            "git_commit": "", "git_commit_timestamp": "", "schemas": {}, "resources": {},
+            "graphql": [
+                {"name": "Query", "fields": [{"name": "others", "type": "Other", "isList": true, "datafileSchema": "/other.yml"}]},
+                {"name": "Other", "fields": [field("name", "string"), {"name": "things", "type": "Lite", "isList": true, "synthetic": back}]},
+                {"name": "Lite", "fields": [field("extra", "Other")]},
+            ],
+            "data": {
+                "/o/far.yml": {"$schema": "/other.yml", "name": name},
+                "/o/near.yml": {"$schema": "/other.yml", "name": "near"},
+                "/t/one.yml": {"$schema": "/thing.yml", "other": {"$ref": "/o/near.yml"}, "extra": {"$ref": "/o/far.yml"}},
+            },
+        })
+    };
+    let pool = Pool::default();
+    let (base, head) = (engine(&bundle("far"), &pool), engine(&bundle("farther"), &pool));
+    let query = "query Q { others { things { extra { name } } } }";
+    assert_eq!(check(&base, &head, query), (1, 2), "the thing is no other, the rest is reached");
+}

@@ -8,7 +8,7 @@ use qontract_runtime::{About, Data, Fault, Options, Read, Want};
 
 use crate::item::Named;
 use crate::reach::Reach;
-use crate::{declare, query, resolve};
+use crate::{asking, declare, query, resolve};
 
 /// A room over the objects that namespaces name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Family {
             .query::<query::Resources>()
             .looks_up_to_declare()
             .one_by_one("namespaces_v1", &["name"])
-            .asks_on(asks_on)
+            .asks_on(self.asks_on())
             .selects("cluster-name", "cluster")
             .excludes("exclude-cluster", "cluster")
             .selects("namespace-name", "namespace")
@@ -58,16 +58,19 @@ impl Family {
             .rounds(3)
     }
 
+    /// Of which resources it may ask the data.
+    fn asks_on(self) -> fn(&str) -> bool {
+        match self {
+            Family::Files | Family::Rules => asking::may_ask,
+            // They render nothing.
+            Family::Secrets | Family::Routes => |_| false,
+        }
+    }
+
     /// The integration, which looks up here what lies outside, and writes there.
     pub fn room(self, about: About, reach: Arc<Reach>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
         Kept::new(Resources { family: self, about, reach }, kubernetes)
     }
-}
-
-/// Whether a template of this text may ask the data: by a query, or for the account of a bucket. The names of what it calls are in its text.
-fn asks_on(text: &str) -> bool {
-    let is_template = text.contains("{{") || text.contains("{%");
-    is_template && ["query", "s3"].iter().any(|name| text.contains(name))
 }
 
 /// A room over the objects that namespaces name.

@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** an object whose text cannot be told is never taken for unwanted: nothing is removed where it might be.
 
+mod asking;
 mod declare;
 mod dialect;
 mod family;

@@ -73,7 +73,7 @@ pub struct OneByOne {
     /// at the end, make no difference.
     pub unlike: &'static [&'static str],
     /// Other lists of the answer, whose elements concern an element only if what is answered about them is read from its datafile, or from that of
-    /// another element that could be in its way.
+    /// another element that could be in its way. They lead there by references.
     pub joined: &'static [&'static str],
 }
 

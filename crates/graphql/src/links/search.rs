@@ -148,8 +148,8 @@ impl<'a> Search<'a> {
     }
 
     /// Looks through the next datafile, as each of these types. What is taken for what it is is looked through for itself.
-    pub fn whole(&mut self, file: FileId, types: &[TypeId]) {
-        for type_ in types {
+    pub fn whole(&mut self, file: FileId, types: Option<&BTreeSet<TypeId>>) {
+        for type_ in types.into_iter().flatten() {
             self.read(file, *type_);
         }
         let here = std::mem::take(&mut self.here);

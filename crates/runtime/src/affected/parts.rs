@@ -54,7 +54,7 @@ impl<'p> Parts<'p> {
         }
         match about.looks_up {
             LooksUp::Never => {}
-            LooksUp::ToDeclare => parts.looking = parts.looking(about.one_by_one?)?,
+            LooksUp::ToDeclare => parts.looking = parts.find_looking(about.one_by_one?)?,
             LooksUp::Always => return None,
         }
         Some(parts)
@@ -66,7 +66,7 @@ impl<'p> Parts<'p> {
     }
 
     /// Elements that name a resource which is another one now, or which makes the room look up more: what that is, is not known.
-    fn looking(&self, OneByOne { list, .. }: OneByOne) -> Option<BTreeSet<Box<str>>> {
+    fn find_looking(&self, OneByOne { list, .. }: OneByOne) -> Option<BTreeSet<Box<str>>> {
         let mut looking = BTreeSet::new();
         let changed = || self.sides.diff.resources.iter().map(|change| &*change.path);
         for engine in self.sides.engines() {
@@ -94,6 +94,9 @@ impl<'p> Parts<'p> {
         if !self.differing.keys().all(|other| joined.contains(&&**other)) {
             return None;
         }
+        if !joined.is_empty() && !self.are_apart(list) {
+            return None;
+        }
         paths.append(&mut self.looking);
         paths.append(&mut self.concerned(list, joined)?);
         self.close(&mut paths, unlike);
@@ -109,7 +112,16 @@ impl<'p> Parts<'p> {
         Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
     }
 
-    /// The elements of the list that differing elements of joined lists concern.
+    /// Whether elements of joined lists lead to elements of the list by references alone, as far as the data shows.
+    fn are_apart(&self, list: &str) -> bool {
+        let mut queries = self.about.queries.iter();
+        queries.all(|query| {
+            self.sides.engines().iter().all(|engine| engine.are_apart(&query.text, &query.name, list))
+        })
+    }
+
+    /// The elements of the list that differing elements of joined lists concern; nothing is said if one of these reads something that is taken for
+    /// what it is not.
     fn concerned(&self, list: &str, joined: &[&str]) -> Option<BTreeSet<Box<str>>> {
         let mut concerned = BTreeSet::new();
         if self.differing.is_empty() {
@@ -122,6 +134,9 @@ impl<'p> Parts<'p> {
             for query in &self.about.queries {
                 let (text, name) = (query.text.as_str(), query.name.as_str());
                 let touched = engine.touched(text, name, &only)?;
+                if touched.iter().any(|path| engine.strays().contains(path)) {
+                    return None;
+                }
                 concerned.extend(engine.elements((text, name), list, touched));
             }
         }
