@@ -130,6 +130,17 @@ impl Bundle {
         Arc::ptr_eq(&self.places, &other.places)
     }
 
+    /// The same bundle, which shares with another one the paths that both have.
+    #[must_use]
+    pub fn along(mut self, other: &Self) -> Self {
+        let is_same = share_paths(&mut self.datafiles, &other.datafiles);
+        share_paths(&mut self.schemas, &other.schemas);
+        if is_same {
+            self.places = Arc::clone(&other.places);
+        }
+        self
+    }
+
     /// The description of the GraphQL types.
     pub fn graphql(&self) -> &Arc<Document> {
         &self.graphql
@@ -154,6 +165,20 @@ impl Bundle {
     pub fn schema(&self, path: &str) -> Option<&Arc<Document>> {
         find(&self.schemas, path, |schema| &schema.path).map(|schema| &schema.document)
     }
+}
+
+/// Lets files that are in both lists have the same path in memory; whether all of them are in both.
+fn share_paths(files: &mut [Datafile], others: &[Datafile]) -> bool {
+    let (mut shared, count) = (0, files.len());
+    let mut others_left = others.iter().peekable();
+    for file in files {
+        while others_left.next_if(|other| other.path < file.path).is_some() {}
+        if let Some(other) = others_left.next_if(|other| other.path == file.path) {
+            file.path = Arc::clone(&other.path);
+            shared += 1;
+        }
+    }
+    shared == count && count == others.len()
 }
 
 fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Option<&'a T> {
@@ -246,4 +271,37 @@ fn shared<T, E>(
 /// The tables hold plain data that is whole at any time, so a panic elsewhere does not spoil them.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load;
+
+    fn bundle(paths: &[&str], pool: &Pool) -> Bundle {
+        let files: Vec<String> =
+            paths.iter().map(|path| format!("{path:?}:{{\"$schema\":\"/a.yml\"}}")).collect();
+        let text = format!(
+            "{{\"data\":{{{}}},\"graphql\":[],\"resources\":{{}},\"schemas\":{{}},\"git_commit\":\"\",\"git_commit_timestamp\":\"\"}}",
+            files.join(",")
+        );
+        load(text.as_bytes(), pool).expect("a bundle")
+    }
+
+    #[test]
+    fn bundles_share_the_paths_that_both_have() {
+        let pool = Pool::default();
+        let first = bundle(&["/a.yml", "/c.yml"], &pool);
+        let same = bundle(&["/a.yml", "/c.yml"], &pool).along(&first);
+        assert!(same.has_paths_of(&first));
+        let more = bundle(&["/a.yml", "/b.yml", "/c.yml"], &pool).along(&first);
+        assert!(!more.has_paths_of(&first));
+        let shared =
+            |file: &Datafile| first.datafiles().iter().any(|other| Arc::ptr_eq(&other.path, &file.path));
+        assert_eq!(more.datafiles().iter().map(shared).collect::<Vec<_>>(), [true, false, true]);
+        assert_eq!(
+            [more.place("/a.yml"), more.place("/b.yml"), more.place("/d.yml")],
+            [Some(0), Some(1), None]
+        );
+    }
 }

@@ -166,7 +166,10 @@ impl Bundles {
         in_background(move || {
             let bundle = content.load(&pool)?;
             let engine = match beside {
-                Some(latest) => latest.beside(bundle)?,
+                Some(latest) => {
+                    let bundle = Arc::unwrap_or_clone(bundle).along(latest.bundle());
+                    latest.beside(Arc::new(bundle))?
+                }
                 None => Engine::new(bundle)?,
             };
             Ok(Arc::new(engine))
