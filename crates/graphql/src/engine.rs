@@ -170,7 +170,8 @@ impl Engine {
         self.links().strays()
     }
 
-    /// Looks through the references of the data now, unless that was done: the quicker, the more documents it has in common with another engine.
+    /// Looks through the references of the data now, unless that was done or its types are others: the quicker, the more documents it has in common
+    /// with another engine.
     pub fn link_beside(&self, other: &Self) {
         if self.links.get().is_some() || !self.has_types_of(other) {
             return;
