@@ -129,6 +129,18 @@ impl DatafileChange {
     }
 }
 
+/// The resources that both bundles have and that other places name, by path: what [`Diff`] leaves out.
+pub fn named_otherwise<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<Item = &'b str> {
+    let is_same = |old: &Arc<Resource>, new: &Arc<Resource>| {
+        Arc::ptr_eq(old, new) || old.digest == new.digest || old.backrefs == new.backrefs
+    };
+    let found = changes(base.resources(), head.resources(), |resource| &resource.path, is_same);
+    found.into_iter().filter_map(|change| match change {
+        Change::Changed(_, new) => Some(&*new.path),
+        Change::Added(_) | Change::Removed(_) => None,
+    })
+}
+
 /// Whether two documents say the same, looking at their values only if nothing quicker tells.
 fn same(old: &Arc<Document>, new: &Arc<Document>) -> bool {
     Arc::ptr_eq(old, new) || old.digest == new.digest || old.value == new.value

@@ -10,7 +10,7 @@ pub(crate) use cut::{Batch, Cutter, Part, Piece};
 
 use crate::digest::Sha256;
 use crate::json::{Fault, Reader};
-use crate::model::{Backref, Bundle, Datafile, Document, Places, Pool, Resource, Stamp};
+use crate::model::{Backref, Bundle, ByPath, Datafile, Document, Pool, Resource, Stamp};
 use crate::value::{Map, Value};
 
 /// Why bytes are no bundle.
@@ -217,7 +217,7 @@ impl Parts {
                 &resource.path
             }),
             schemas: sorted(self.schemas.ok_or_else(|| part(Part::Schemas))?, |schema| &schema.path),
-            places: Places::default(),
+            places: ByPath::default(),
         })
     }
 }

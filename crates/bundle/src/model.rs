@@ -92,11 +92,12 @@ pub struct Bundle {
     pub(crate) graphql: Arc<Document>,
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) schemas: Vec<Datafile>,
-    pub(crate) places: Places,
+    pub(crate) places: ByPath,
 }
 
-/// Where datafiles are, by path; made when it is asked for the first time. Only bundles that have all paths in common share it.
-pub(crate) type Places = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
+/// Where datafiles are, by path; made when it is asked for the first time. Only bundles that have all paths of datafiles and of resources in common
+/// share it.
+pub(crate) type ByPath = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
 
 impl Bundle {
     /// The name of the bundle: the SHA-256 of its bytes.
@@ -125,17 +126,18 @@ impl Bundle {
         self.places.get_or_init(|| paths().collect()).get(path).copied()
     }
 
-    /// Whether it surely has the same paths, because one was made of the other.
+    /// Whether it surely has the same datafiles and resources, by path, because one was made [of](crate::build) or [along](Self::along) the other.
     pub fn has_paths_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.places, &other.places)
     }
 
-    /// The same bundle, which shares with another one the paths that both have.
+    /// The same bundle, which shares with another one the paths of files that both have.
     #[must_use]
     pub fn along(mut self, other: &Self) -> Self {
-        let is_same = share_paths(&mut self.datafiles, &other.datafiles);
         share_paths(&mut self.schemas, &other.schemas);
-        if is_same {
+        let has_its_datafiles = share_paths(&mut self.datafiles, &other.datafiles);
+        let resources = self.resources.iter().map(|resource| &resource.path);
+        if has_its_datafiles && resources.eq(other.resources.iter().map(|resource| &resource.path)) {
             self.places = Arc::clone(&other.places);
         }
         self
@@ -278,12 +280,14 @@ mod tests {
     use super::*;
     use crate::load::load;
 
-    fn bundle(paths: &[&str], pool: &Pool) -> Bundle {
-        let files: Vec<String> =
-            paths.iter().map(|path| format!("{path:?}:{{\"$schema\":\"/a.yml\"}}")).collect();
+    fn bundle(paths: &[&str], resources: &[&str], pool: &Pool) -> Bundle {
+        let each = |paths: &[&str], what: &str| {
+            paths.iter().map(|path| format!("{path:?}:{what}")).collect::<Vec<_>>().join(",")
+        };
         let text = format!(
-            "{{\"data\":{{{}}},\"graphql\":[],\"resources\":{{}},\"schemas\":{{}},\"git_commit\":\"\",\"git_commit_timestamp\":\"\"}}",
-            files.join(",")
+            "{{\"data\":{{{}}},\"resources\":{{{}}},\"graphql\":[],\"schemas\":{{}},\"git_commit\":\"\",\"git_commit_timestamp\":\"\"}}",
+            each(paths, "{\"$schema\":\"/a.yml\"}"),
+            each(resources, "{\"content\":\"\",\"sha256sum\":\"\"}"),
         );
         load(text.as_bytes(), pool).expect("a bundle")
     }
@@ -291,10 +295,14 @@ mod tests {
     #[test]
     fn bundles_share_the_paths_that_both_have() {
         let pool = Pool::default();
-        let first = bundle(&["/a.yml", "/c.yml"], &pool);
-        let same = bundle(&["/a.yml", "/c.yml"], &pool).along(&first);
+        let first = bundle(&["/a.yml", "/c.yml"], &["/r"], &pool);
+        let same = bundle(&["/a.yml", "/c.yml"], &["/r"], &pool).along(&first);
         assert!(same.has_paths_of(&first));
-        let more = bundle(&["/a.yml", "/b.yml", "/c.yml"], &pool).along(&first);
+        for resources in [&["/q", "/r"][..], &["/s"], &[]] {
+            let other = bundle(&["/a.yml", "/c.yml"], resources, &pool).along(&first);
+            assert!(!other.has_paths_of(&first), "{resources:?}");
+        }
+        let more = bundle(&["/a.yml", "/b.yml", "/c.yml"], &["/r"], &pool).along(&first);
         assert!(!more.has_paths_of(&first));
         let shared =
             |file: &Datafile| first.datafiles().iter().any(|other| Arc::ptr_eq(&other.path, &file.path));

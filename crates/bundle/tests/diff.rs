@@ -47,3 +47,19 @@ fn a_bundle_does_not_differ_from_itself() {
     let (one, other) = (bundle("bundle.json"), bundle("bundle.json"));
     assert!(Diff::between(&one, &other).is_empty());
 }
+
+#[test]
+fn equal_digests_mean_equal_values_and_not_the_other_way_round() {
+    let bytes = fs::read(vectors().join("bundle.json")).expect("a vector");
+    let (pool, value) = (Pool::default(), serde_json::from_slice::<serde_json::Value>(&bytes).expect("JSON"));
+    let mine = load(&bytes, &pool).expect("a bundle");
+    let otherwise = serde_json::to_vec_pretty(&value).expect("JSON");
+    let other = load(&otherwise, &pool).expect("a bundle");
+    let files = mine.datafiles().iter().zip(other.datafiles());
+    assert!(files.clone().all(|(a, b)| a.path == b.path && a.document.value == b.document.value));
+    assert!(files.clone().all(|(a, b)| a.document.digest != b.document.digest));
+    assert!(Diff::between(&mine, &other).is_empty());
+    let again = load(&bytes, &pool).expect("a bundle");
+    let mut files = mine.datafiles().iter().zip(again.datafiles());
+    assert!(files.all(|(a, b)| a.document.digest == b.document.digest && a.document == b.document));
+}

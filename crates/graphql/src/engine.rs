@@ -139,12 +139,7 @@ impl Engine {
 
     /// Understands a request without executing it, or tells at once what its answer is.
     pub fn ready<'e>(&'e self, request: Request<'e>) -> Result<Ready<'e>, Answer> {
-        let document = self.document(request.query);
-        let document = match &*document {
-            Ok(document) => document,
-            Err(failures) => return Err(Answer::refused(failures)),
-        };
-        match self.plan(document, request) {
+        match self.understood(request) {
             Ok(Planned::Query { plan, variables, cost }) => {
                 Ok(Ready { engine: self, request, plan, variables, cost })
             }
@@ -155,9 +150,7 @@ impl Engine {
 
     /// What a request can touch, without executing it. Provenance, limits on answers and cancellation do not matter.
     pub fn footprint(&self, request: Request<'_>) -> Result<Footprint, Vec<Failure>> {
-        let document = self.document(request.query);
-        let document = document.as_ref().as_ref().map_err(Clone::clone)?;
-        match self.plan(document, request)? {
+        match self.understood(request)? {
             Planned::Query { plan, variables, .. } => {
                 Ok(crate::footprint::trace(self.schema(), &plan, &variables))
             }
@@ -228,14 +221,21 @@ impl Engine {
 
     /// How an operation without variables is executed; nothing is said if it is none that can be.
     pub(crate) fn planned(&self, request: Request<'_>) -> Option<(Arc<Plan>, Variables)> {
-        let document = self.document(request.query);
-        match self.plan(document.as_ref().as_ref().ok()?, request).ok()? {
+        match self.understood(request).ok()? {
             Planned::Query { plan, variables, .. } => Some((plan, variables)),
             Planned::Nothing(..) => None,
         }
     }
 
     /// What a request asks for, ready to be executed.
+    fn understood(&self, request: Request<'_>) -> Result<Planned, Vec<Failure>> {
+        match &*self.document(request.query) {
+            Ok(document) => self.plan(document, request),
+            Err(failures) => Err(failures.clone()),
+        }
+    }
+
+    /// The same, of a text that is checked.
     pub(crate) fn plan(&self, document: &Document, request: Request<'_>) -> Result<Planned, Vec<Failure>> {
         let one = |failure| vec![failure];
         let operation = match document.choose(request.operation).map_err(one)? {

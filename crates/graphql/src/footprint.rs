@@ -19,6 +19,7 @@ pub(crate) use trace::trace;
 pub struct Footprint {
     datafiles: BTreeMap<Box<str>, Keys>,
     resources: bool,
+    naming: bool,
     fields: BTreeSet<(Box<str>, Box<str>)>,
     /// Per schema the first field, as type and field, that leads to its datafiles.
     ways: BTreeMap<Box<str>, (Box<str>, Box<str>)>,
@@ -109,6 +110,11 @@ impl Footprint {
         self.resources
     }
 
+    /// Whether it is asked where resources are named.
+    pub fn naming(&self) -> bool {
+        self.naming
+    }
+
     /// Whether the schema itself is asked for.
     pub fn schema(&self) -> bool {
         self.schema
@@ -116,7 +122,8 @@ impl Footprint {
 
     /// Whether a change of one datafile, which may also come or go, can change the answer.
     ///
-    /// Strays, before or after, count whatever changes in them: the caller asks [`Strays`] first.
+    /// Strays, before or after, count whatever changes in them: the caller asks [`Strays`] first. Where resources are named counts only if
+    /// [that is asked](Self::naming).
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
         let schema =
             |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));
@@ -137,8 +144,13 @@ impl Footprint {
         self.fields.insert((type_.into(), field.into()));
     }
 
-    pub(crate) fn any_resource(&mut self) {
+    /// Any resource can be touched, and these keys of it.
+    pub(crate) fn any_resource(&mut self, keys: &Keys) {
         self.resources = true;
+        self.naming |= match keys {
+            Keys::All => true,
+            Keys::Some(keys) => keys.contains_key("backrefs"),
+        };
     }
 
     pub(crate) fn whole_schema(&mut self) {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::columns::Columns;
 use crate::leads::Leads;
-use crate::schema::{BackReference, Schema};
+use crate::schema::{BackReference, Schema, TypeId};
 
 /// Paths are looked up again and again, and they are our own: the hash is a fast one.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
@@ -239,6 +239,13 @@ impl Index {
     /// How many schemas there are.
     pub fn schema_count(&self) -> usize {
         self.tables.schema_names.len()
+    }
+
+    /// Whether the datafiles of a schema are what a reference to this type leads to, by the number of the schema.
+    pub(crate) fn expected(&self, schema: &Schema, type_: TypeId) -> Vec<bool> {
+        let names = schema.schemas_of(type_);
+        let is_one = |id| names.iter().any(|name| **name == *self.schema_name(id));
+        (0..).take(self.schema_count()).map(is_one).collect()
     }
 
     /// The datafiles that point at `path` by a back-reference of the schema.

@@ -25,6 +25,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod alike;
 mod answer;
 mod arguments;
 mod cache;
@@ -56,10 +57,11 @@ mod tree;
 mod typed;
 mod variables;
 
+pub use alike::loosely;
 pub use answer::Answer;
 pub use cache::Cache;
 pub use engine::{Engine, Ready, Request};
-pub use entities::Entities;
+pub use entities::{Entities, Named};
 pub use failure::{Code, Failure, Step};
 pub use footprint::{Footprint, Keys, Strays};
 pub use index::Index;

@@ -13,8 +13,8 @@ use qontract_bundle::Resource;
 use qontract_bundle::diff::Diff;
 use rayon::prelude::*;
 
-use crate::engine::{Engine, Request};
-use crate::entities::Entities;
+use crate::engine::Engine;
+use crate::entities::{Entities, Named};
 use crate::index::{FileId, ResourceId, targets};
 use crate::links::Links;
 use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
@@ -27,9 +27,8 @@ impl Engine {
     /// The elements of the first lists of a request whose answers may be others if these datafiles are: per list, which may have none. Lists that
     /// arguments choose from are not among them. Nothing is said of a request that cannot be executed, or that asks for what leads anywhere: where
     /// resources are named, or what points at an object that is no datafile.
-    pub fn reached(&self, query: &str, operation: &str, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
-        let request = Request { query, operation: Some(operation), ..Request::default() };
-        let (plan, _) = self.planned(request)?;
+    pub fn reached(&self, asked: Named<'_>, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
+        let (plan, _) = self.planned(asked.into())?;
         let (schema, view, links) = (self.schema(), self.view(), self.links());
         let files = paths.iter().filter_map(|path| view.file(path)).collect();
         Walk { schema, view, links, plan: &plan, files, known: HashMap::new() }.lists()
@@ -44,10 +43,10 @@ impl Engine {
 
     /// The datafiles that name a resource of which this is true.
     pub fn naming_such(&self, is_such: impl Fn(&Resource) -> bool + Sync) -> BTreeSet<Box<str>> {
-        let resources = self.bundle().resources();
-        let is_named = |place: usize| {
-            ResourceId::try_from(place).is_ok_and(|id| self.links().naming(id).next().is_some())
-        };
+        // Links first: who waits for them must not be one of those who look for them.
+        let (resources, links) = (self.bundle().resources(), self.links());
+        let is_named =
+            |place: usize| ResourceId::try_from(place).is_ok_and(|id| links.naming(id).next().is_some());
         let such = (0..resources.len()).into_par_iter();
         let such = such.filter(|place| is_named(*place) && is_such(&resources[*place]));
         let such: Vec<&str> = such.map(|place| &*resources[place].path).collect();
@@ -153,15 +152,11 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            let schemas = schema.schemas_of(field.shape.named);
-            let is_one = |file: FileId| {
-                let name = view.index.schema_of(file).map(|id| view.index.schema_name(id));
-                name.is_some_and(|name| schemas.iter().any(|schema| **schema == *name))
-            };
+            let expected = view.index.expected(schema, field.shape.named);
             for file in &*below {
                 reached.insert(*file);
                 reached.extend(links.loose_referrers(*file));
-                if is_one(*file) {
+                if view.index.schema_of(*file).is_some_and(|id| expected[id as usize]) {
                     reached.extend(links.referrers(*file));
                 }
             }

@@ -4,16 +4,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with, load};
+use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build, build_with, load};
 use qontract_graphql::{Engine, Request};
 use qontract_testkit::{Scratch, example};
 
 /// Fields of their own, references, and who points at somebody.
-const QUERIES: [&str; 4] = [
+const QUERIES: [&str; 5] = [
     "{ namespaces_v1 { path name description cluster { name } app { name } } }",
     "{ apps_v1 { path name namespaces { path name } } }",
     "{ clusters_v1 { path name namespaces { path name } } }",
     "{ users_v1 { path name roles { path name } } roles_v1 { path users { path } } }",
+    "{ resources_v1(path: \"/platform/qontract-settings.configmap.yaml\") { path content } }",
 ];
 
 fn answers(engine: &Engine) -> Vec<String> {
@@ -53,8 +54,33 @@ fn what_changed_is_seen_beside_what_did_not() {
         assert_eq!(now, beside, "{to}");
         assert_eq!(now, answers(&Engine::new(bundle).unwrap()), "{to}");
         let changed: Vec<bool> = now.iter().zip(&before).map(|(now, before)| now != before).collect();
-        let expected = [[true, false, false, false], [true, true, false, false], [true, true, true, false]];
+        let expected = [
+            [true, false, false, false, false],
+            [true, true, false, false, false],
+            [true, true, true, false, false],
+        ];
         assert_eq!(changed, expected[number], "{to}");
         before = now;
+    }
+}
+
+#[test]
+fn resources_that_come_and_go_are_seen_beside_what_did_not() {
+    let scratch = Scratch::copy_of(&example());
+    let repo = Repo::directory(scratch.path(), Layout::default());
+    let pool = Pool::default();
+    let build = || build(&repo, Stamp::default(), &pool).unwrap().built.unwrap();
+    let mut engine = Engine::new(Arc::new(build())).unwrap();
+    let before = answers(&engine);
+    let first = scratch.path().join("resources/0-first.txt");
+    for is_there in [true, false] {
+        match is_there {
+            true => drop(scratch.write("resources/0-first.txt", "nobody names it")),
+            false => std::fs::remove_file(&first).unwrap(),
+        }
+        let bundle = build().along(engine.bundle());
+        assert!(!bundle.has_paths_of(engine.bundle()), "resources have other numbers now");
+        engine = engine.beside(Arc::new(bundle)).unwrap();
+        assert_eq!(answers(&engine), before, "{is_there}");
     }
 }

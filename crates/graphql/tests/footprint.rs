@@ -10,6 +10,7 @@ mod support {
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use qontract_bundle::diff::{Diff, named_otherwise};
 use qontract_bundle::json::Reader;
 use qontract_bundle::{Bundle, Map, Pool, load};
 use qontract_graphql::{Engine, Footprint, Limits, Request};
@@ -52,9 +53,12 @@ fn change(dice: &mut Dice, value: &mut Value) {
     }
 }
 
-/// The bundle with one datafile changed, or gone.
+/// The bundle with one datafile or resource changed, or gone.
 fn changed(before: &Value, dice: &mut Dice) -> Bundle {
     let mut after = before.clone();
+    if dice.below(4) == 0 {
+        world::change_resources(dice, after["resources"].as_object_mut().unwrap());
+    }
     let confs = before["graphql"]["confs"].clone();
     let data = after["data"].as_object_mut().unwrap();
     let paths: Vec<String> = data.keys().cloned().collect();
@@ -82,6 +86,12 @@ fn sees(footprint: &Footprint, base: &Engine, head: &Engine) -> bool {
     let paths = |engine: &Engine| {
         engine.bundle().datafiles().iter().map(|file| file.path.clone()).collect::<Vec<_>>()
     };
+    let resources = Diff::between(base.bundle(), head.bundle()).resources;
+    if footprint.resources() && !resources.is_empty()
+        || footprint.naming() && named_otherwise(base.bundle(), head.bundle()).next().is_some()
+    {
+        return true;
+    }
     let mut all = [paths(base), paths(head)].concat();
     all.sort();
     all.dedup();

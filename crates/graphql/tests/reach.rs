@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use qontract_bundle::diff::Diff;
-use qontract_bundle::{Pool, load};
-use qontract_graphql::{Engine, Entities, Limits, Request};
+use qontract_bundle::{Bundle, Pool, load};
+use qontract_graphql::{Engine, Entities, Limits, Named, Request};
 use serde_json::{Value, json};
 use support::dice::Dice;
 use support::queries::Queries;
@@ -21,9 +21,17 @@ use support::world;
 
 const NAME: &str = "Q";
 
+fn loaded(bundle: &Value, pool: &Pool) -> Bundle {
+    load(&serde_json::to_vec(bundle).unwrap(), pool).unwrap()
+}
+
 fn engine(bundle: &Value, pool: &Pool) -> Engine {
-    let bytes = serde_json::to_vec(bundle).unwrap();
-    Engine::new(Arc::new(load(&bytes, pool).unwrap())).unwrap().with_limits(Limits::none())
+    Engine::new(Arc::new(loaded(bundle, pool))).unwrap().with_limits(Limits::none())
+}
+
+/// The same beside another one, as a server has it.
+fn beside(base: &Engine, bundle: &Value, pool: &Pool) -> Engine {
+    base.beside(Arc::new(loaded(bundle, pool).along(base.bundle()))).unwrap()
 }
 
 /// The bundle with something changed, gone or added.
@@ -48,8 +56,7 @@ fn changed(before: &Value, dice: &mut Dice) -> Value {
         }
     }
     if dice.below(4) == 0 {
-        after["resources"]["/r/a.txt"]["sha256sum"] = json!("another");
-        after["resources"]["/r/a.txt"]["content"] = json!("another");
+        world::change_resources(dice, after["resources"].as_object_mut().unwrap());
     }
     after
 }
@@ -71,7 +78,7 @@ fn check(base: &Engine, head: &Engine, query: &str) -> (usize, usize) {
     for engine in [base, head] {
         let mut concerned = engine.naming(diff.resources.iter().map(|change| &*change.path));
         concerned.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
-        let Some(lists) = engine.reached(query, NAME, &concerned) else { return (0, 0) };
+        let Some(lists) = engine.reached(Named { query, operation: NAME }, &concerned) else { return (0, 0) };
         for (list, mut paths) in lists {
             reached.entry(list).or_default().append(&mut paths);
         }
@@ -111,7 +118,11 @@ proptest! {
         let confs = &before["graphql"]["confs"];
         let mut queries = Queries::new(confs.as_array().unwrap(), seed, 3);
         for round in 0..8 {
-            let head = engine(&changed(&before, &mut dice), &pool);
+            let after = changed(&before, &mut dice);
+            let head = match round % 3 {
+                0 => engine(&after, &pool),
+                _ => beside(&base, &after, &pool),
+            };
             if round % 2 == 0 {
                 head.link_beside(&base);
             }

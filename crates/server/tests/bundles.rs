@@ -265,3 +265,49 @@ fn a_text_that_was_asked_before_can_be_named_by_its_digest() {
     assert_eq!(names(&named(json!(NAMES))), "a");
     assert_eq!(names(&named(Value::Null)), "a");
 }
+
+/// A bundle with one app, which names a resource, and these resources.
+fn bundle_of_resources(commit: &str, names: &[&str]) -> Vec<u8> {
+    let resources: serde_json::Map<String, Value> = names
+        .iter()
+        .map(|name| {
+            let content = format!("this is {name}");
+            (format!("/{name}"), json!({ "path": format!("/{name}"), "content": content, "sha256sum": "" }))
+        })
+        .collect();
+    json!({
+        "git_commit": commit, "git_commit_timestamp": "1", "schemas": {}, "resources": resources,
+        "data": { "/a.yml": { "$schema": "/app.yml", "file": "/m" } },
+        "graphql": [
+            { "name": "Query", "fields": [
+                { "name": "apps", "type": "App", "isList": true, "datafileSchema": "/app.yml" },
+                { "name": "resources", "type": "Resource_v1", "isList": true, "isResource": true },
+            ] },
+            { "name": "App", "fields": [{ "name": "file", "type": "string", "isResource": true, "resolveResource": true }] },
+            { "name": "Resource_v1", "fields": [{ "name": "path", "type": "string" }, { "name": "content", "type": "string" }] },
+        ],
+    })
+    .to_string()
+    .into_bytes()
+}
+
+#[test]
+fn resources_that_come_and_go_do_not_put_others_in_their_place() {
+    let first = bundle_of_resources("first", &["m", "z"]);
+    let server = Running::start(Setup::default(), &[&first]);
+    for (number, names) in [&["a", "m", "z"][..], &["m"], &["b", "m"], &["m", "z"]].iter().enumerate() {
+        server.source.set(&bundle_of_resources(&number.to_string(), names));
+        assert_eq!(server.post("/reload", "").status, 200);
+        let ask = |query: &str| -> Value {
+            let answer: Value = serde_json::from_slice(&server.query("/graphql", query).body).unwrap();
+            answer["data"].clone()
+        };
+        let named = ask("{ apps { file { content } } }");
+        assert_eq!(named, json!({ "apps": [{ "file": { "content": "this is m" } }] }), "{names:?}");
+        for name in *names {
+            let found = ask(&format!("{{ resources(path: \"/{name}\") {{ path content }} }}"));
+            let expected = json!([{ "path": format!("/{name}"), "content": format!("this is {name}") }]);
+            assert_eq!(found["resources"], expected, "{names:?}");
+        }
+    }
+}

@@ -20,7 +20,7 @@ use crate::digest::Sha256;
 use crate::json::Reader;
 use crate::later::{Later, Text};
 use crate::load::{BATCH, Cutter, Part, Piece, read_resource};
-use crate::model::{Bundle, Datafile, Document, Places, Pool, Resource, Stamp};
+use crate::model::{Bundle, ByPath, Datafile, Document, Pool, Resource, Stamp};
 use crate::packed::{Packer, Unpacker};
 use crate::repo::{Folders, Sight};
 
@@ -162,7 +162,7 @@ impl Memory {
         }
         let Restored { datafiles, resources, schemas, graphql, known } = all;
         let saved = datafiles.len() + resources.len();
-        let (graphql, places) = (graphql?, Places::default());
+        let (graphql, places) = (graphql?, ByPath::default());
         let last = Some(Bundle { sha, stamp, datafiles, graphql, resources, schemas, places });
         let (datafiles, resources) = (Known::new(known.0), Known::new(known.1));
         Some(Self {

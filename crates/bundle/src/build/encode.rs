@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::resources::{RawResource, RawText};
 use crate::digest::{Hasher, Sha256};
 use crate::json::{write_python, write_python_str};
-use crate::model::{Backref, Bundle, Datafile, Document, Places, Pool, Resource, Stamp};
+use crate::model::{Backref, Bundle, ByPath, Datafile, Document, Pool, Resource, Stamp};
 use crate::store::Draft;
 use crate::value::Value;
 
@@ -88,7 +88,7 @@ pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bund
     if let Some((_, whole)) = draft {
         *whole = true;
     }
-    let (sha, places) = (hasher.finish(), Places::default());
+    let (sha, places) = (hasher.finish(), ByPath::default());
     (Bundle { sha, stamp, datafiles, graphql, resources, schemas, places }, marks)
 }
 

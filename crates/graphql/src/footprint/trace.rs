@@ -86,9 +86,9 @@ impl Trace<'_> {
             }
             Resolver::Resource => {
                 keys.key(&definition.name, &Keys::All);
-                self.footprint.any_resource();
+                self.footprint.any_resource(&inner);
             }
-            Resolver::Resources => self.footprint.any_resource(),
+            Resolver::Resources => self.footprint.any_resource(&inner),
         }
     }
 

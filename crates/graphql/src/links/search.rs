@@ -270,11 +270,6 @@ impl<'a> Search<'a> {
     /// Which schemas the datafiles of a type have, by their numbers.
     fn expected(&mut self, type_: TypeId) -> Rc<[bool]> {
         let (schema, index) = (self.schema, self.view.index);
-        let known = self.expected[type_].get_or_insert_with(|| {
-            let names = schema.schemas_of(type_);
-            let is_one = |id| names.iter().any(|name| **name == *index.schema_name(id));
-            (0..).take(index.schema_count()).map(is_one).collect()
-        });
-        Rc::clone(known)
+        Rc::clone(self.expected[type_].get_or_insert_with(|| index.expected(schema, type_).into()))
     }
 }

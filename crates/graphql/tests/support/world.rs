@@ -41,8 +41,23 @@ pub fn bundle_of(dice: &mut Dice, [things, others, shapes]: [usize; 3]) -> Vec<u
     serde_json::to_vec(&bundle).unwrap()
 }
 
+/// Changes one resource: what is in it, who names it, or whether it is there; or another one comes.
+#[allow(dead_code, reason = "only what sees changes is tested with it")]
+pub fn change_resources(dice: &mut Dice, resources: &mut Map<String, Value>) {
+    let path = dice.word(&["/r/a.txt", "/r/b.yml"]);
+    match dice.below(4) {
+        0 => resources[path]["content"] = json!("other\n"),
+        1 => resources[path]["backrefs"] = json!([]),
+        2 => drop(resources.remove(path)),
+        _ => {
+            let resource = resources[path].clone();
+            resources.insert("/r/a-new.txt".to_owned(), resource);
+        }
+    }
+}
+
 /// Changes one key of a datafile: another value that fits, one that does not, or none.
-#[allow(dead_code, reason = "only footprints are tested with it")]
+#[allow(dead_code, reason = "only what sees changes is tested with it")]
 pub fn change(dice: &mut Dice, confs: &Value, file: &mut Value) {
     let type_ = match file["$schema"].as_str() {
         Some("/w/thing-1.yml") => "Thing_v1",

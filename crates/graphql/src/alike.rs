@@ -1,0 +1,44 @@
+//! Datafiles that are looked for by texts that others have, too.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use qontract_bundle::Document;
+use rayon::prelude::*;
+
+use crate::engine::Engine;
+use crate::index::FileId;
+
+impl Engine {
+    /// What datafiles have under these keys, as far as it is text: key and text. Upper and lower case, and slashes at the end, make no difference.
+    pub fn texts<'k>(&self, paths: &BTreeSet<Box<str>>, keys: &[&'k str]) -> BTreeSet<(&'k str, String)> {
+        let documents = paths.iter().filter_map(|path| self.bundle().datafile(path));
+        let text =
+            |document: &Document, key: &'k str| Some((key, loosely(document.value.get(key)?.as_str()?)));
+        documents.flat_map(|document| keys.iter().filter_map(|key| text(document, key))).collect()
+    }
+
+    /// The paths of all datafiles that are of the schema of one of these and have one of these [texts](Self::texts) under its key.
+    pub fn alike(&self, paths: &BTreeSet<Box<str>>, texts: &BTreeSet<(&str, String)>) -> BTreeSet<Box<str>> {
+        let index = self.index();
+        let documents = paths.iter().filter_map(|path| self.bundle().datafile(path));
+        let schemas: BTreeSet<&str> = documents.filter_map(|document| document.schema()).collect();
+        let mut wanted: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
+        for (key, text) in texts {
+            wanted.entry(*key).or_default().insert(text);
+        }
+        let files: Vec<&FileId> = schemas.into_iter().flat_map(|schema| index.files_of(schema)).collect();
+        let is_alike = |file: FileId| {
+            wanted.iter().any(|(key, texts)| {
+                let text = index.root(file).and_then(|map| map.get(key)?.as_str());
+                text.is_some_and(|text| texts.contains(&*loosely(text)))
+            })
+        };
+        let alike = files.into_par_iter().filter(|file| is_alike(**file));
+        alike.map(|file| Box::from(index.path(*file))).collect()
+    }
+}
+
+/// A text without what makes no difference where things are told apart: upper and lower case, and slashes at its end.
+pub fn loosely(text: &str) -> String {
+    text.trim_end_matches('/').to_lowercase()
+}
