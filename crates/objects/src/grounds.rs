@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use qontract_client_kubernetes::Cluster;
 use qontract_runtime::state::{Declared, Disabled, Shard};
-use qontract_runtime::{Fault, Place, Places, ShardKey};
+use qontract_runtime::{Fault, OneByOne, Place, Places, ShardKey};
 
 use crate::reach::Reached;
 
@@ -97,7 +97,7 @@ impl<S> Grounds<S> {
         what: &str,
         place: Option<&Place>,
     ) -> bool {
-        let server = reached.cluster.server.trim_end_matches('/').to_lowercase();
+        let server = OneByOne::loosely(&reached.cluster.server);
         let Some(other) = self.servers.insert((server, namespace.to_owned()), key.clone()) else {
             return false;
         };

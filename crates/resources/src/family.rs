@@ -50,7 +50,7 @@ impl Family {
             .query::<query::Resources>()
             .looks_up_to_declare()
             .one_by_one("namespaces_v1", &["name"])
-            .asks_on(self.asks_on())
+            .looks_up_more_for(self.looks_up_more_for())
             .selects("cluster-name", "cluster")
             .excludes("exclude-cluster", "cluster")
             .selects("namespace-name", "namespace")
@@ -59,7 +59,7 @@ impl Family {
     }
 
     /// Of which resources it may ask the data.
-    fn asks_on(self) -> fn(&str) -> bool {
+    fn looks_up_more_for(self) -> fn(&str) -> bool {
         match self {
             Family::Files | Family::Rules => asking::may_ask,
             // They render nothing.

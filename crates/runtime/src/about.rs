@@ -1,6 +1,6 @@
 //! What an integration says about itself.
 
-use qontract_graphql::Operation;
+use qontract_graphql::{Named, Operation};
 
 /// A request that is part of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,11 @@ impl Query {
     /// The request that `cargo xtask generate` made `Q` of.
     pub fn of<Q: Operation>() -> Self {
         Self { name: Q::NAME.to_owned(), text: Q::TEXT.to_owned() }
+    }
+
+    /// As an engine is asked.
+    pub(crate) fn named(&self) -> Named<'_> {
+        Named { query: &self.text, operation: &self.name }
     }
 }
 
@@ -60,7 +65,7 @@ pub struct About {
     /// The list of its queries that it works through one by one, if there is one.
     pub one_by_one: Option<OneByOne>,
     /// Whether it may look up more for an element of that list because the element names a resource of this text.
-    pub asks_on: fn(&str) -> bool,
+    pub looks_up_more_for: fn(&str) -> bool,
 }
 
 /// A list that is worked through one by one: what is declared of an element depends on no other element, but that two of them may be in each
@@ -77,13 +82,20 @@ pub struct OneByOne {
     pub joined: &'static [&'static str],
 }
 
+impl OneByOne {
+    /// A text without what makes no difference to whether two elements are in each other's way. Rooms that find that out compare by it.
+    pub fn loosely(text: &str) -> String {
+        qontract_graphql::loosely(text)
+    }
+}
+
 /// Whether an integration looks things up on the way: queries that are not declared, resources by path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LooksUp {
     /// It does not.
     Never,
     /// It does while it declares, and later only what it looked up then: all answers are in its declared state. If it works through a list one by
-    /// one, it looks up for an element the resources that the element names, and more only if [one of those](About::asks_on) makes it.
+    /// one, it looks up for an element the resources that the element names, and more only if [one of those](About::looks_up_more_for) makes it.
     ToDeclare,
     /// Whenever it likes: what is declared does not tell what its outcome depends on.
     Always,
@@ -105,7 +117,7 @@ impl About {
             looks_up: LooksUp::Never,
             is_groundwork: false,
             one_by_one: None,
-            asks_on: |_| true,
+            looks_up_more_for: |_| true,
         }
     }
 
@@ -146,19 +158,18 @@ impl About {
         self
     }
 
-    /// With other lists that concern elements of the one that is worked through one by one; see [`OneByOne`].
+    /// With other lists that concern elements of the one that is [worked through one by one](Self::one_by_one), which is said before.
     #[must_use]
     pub fn joined(mut self, joined: &'static [&'static str]) -> Self {
-        if let Some(one_by_one) = &mut self.one_by_one {
-            one_by_one.joined = joined;
-        }
+        let one_by_one = self.one_by_one.as_mut().expect("a list that is worked through one by one");
+        one_by_one.joined = joined;
         self
     }
 
     /// With resources that do not make it look up more: those of whose text this is not true.
     #[must_use]
-    pub fn asks_on(mut self, asks_on: fn(&str) -> bool) -> Self {
-        self.asks_on = asks_on;
+    pub fn looks_up_more_for(mut self, looks_up_more_for: fn(&str) -> bool) -> Self {
+        self.looks_up_more_for = looks_up_more_for;
         self
     }
 

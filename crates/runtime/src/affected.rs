@@ -127,12 +127,15 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
                 return Ok(Verdict::Unaffected(Rule::Declared));
             }
             let (all, comparison) = (comparison.common, Some(comparison));
-            let causes = found.unwrap_or_default();
+            let causes = causes(found, sides.as_ref());
             let part = Affected { rule: Rule::Declared, causes, comparison, all, states: None };
             return Ok(Verdict::Affected(Box::new(part)));
         }
     }
-    let causes: Vec<Cause> = own.iter().cloned().chain(found.unwrap_or_default()).collect();
+    let causes = match own.as_slice() {
+        [] => causes(found, sides.as_ref()),
+        own => own.iter().cloned().chain(found.unwrap_or_default()).collect(),
+    };
     let (base, head) = (room.declare(&pair.base, options)?, room.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
         let whole = Affected { rule: Rule::NoState, causes, comparison: None, all: true, states: None };
@@ -152,6 +155,15 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     };
     let (comparison, states) = (Some(comparison), Some((base, head)));
     Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
+}
+
+/// What brought a difference about: what the declared queries can touch, or else whatever was looked up.
+fn causes(found: Option<Vec<Cause>>, sides: Option<&Sides<'_>>) -> Vec<Cause> {
+    let found = found.unwrap_or_default();
+    match sides {
+        Some(sides) if found.is_empty() => causes::all(&sides.diff),
+        _ => found,
+    }
 }
 
 fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {

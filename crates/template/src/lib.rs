@@ -6,6 +6,7 @@
 
 mod address;
 mod braces;
+mod calls;
 mod checks;
 mod constant;
 mod data;
@@ -31,6 +32,7 @@ mod wrap;
 mod yaml;
 
 pub use address::{Address, Answer, Declared, Lookups};
+pub use calls::is_only_called_plainly;
 pub use data::Data;
 pub use fault::{Fault, Kind};
 pub use limits::Limits;

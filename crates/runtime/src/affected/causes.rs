@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use qontract_bundle::diff::fields;
-use qontract_graphql::{Engine, Footprint, Request};
+use qontract_bundle::diff::{DatafileChange, Diff, ResourceChange, fields, named_otherwise};
+use qontract_graphql::{Engine, Footprint};
 use serde::Serialize;
 
 use super::Pair;
@@ -45,7 +45,6 @@ pub struct Cause {
 /// What differs that the declared queries can touch; `None` if that cannot be said because a query does not fit a bundle.
 pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
     let Sides { base, head, diff } = sides;
-    head.link_beside(base);
     let mut footprints = Vec::new();
     for query in &about.queries {
         footprints.push(trace(base, query)?);
@@ -60,29 +59,42 @@ pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
         let (old, new) = (change.change.before(), change.change.after());
         let sees = |footprint: &Footprint| footprint.sees(old.map(AsRef::as_ref), new.map(AsRef::as_ref));
         if stray || footprints.iter().any(sees) {
-            let pointer = match (old, new) {
-                (Some(old), Some(new)) => fields(&old.value, &new.value)
-                    .first()
-                    .map(|field| field.pointer.clone())
-                    .unwrap_or_default(),
-                _ => String::new(),
-            };
-            let place = Some(Place::datafile(&change.path, &pointer));
-            causes.insert(Cause { what: What::Datafile, place, gone: new.is_none() });
+            causes.insert(datafile(change));
         }
     }
     if footprints.iter().any(Footprint::resources) {
-        for change in &diff.resources {
-            let place = Some(Place::resource(&change.path));
-            causes.insert(Cause { what: What::Resource, place, gone: change.change.after().is_none() });
-        }
+        causes.extend(diff.resources.iter().map(resource));
+    }
+    if footprints.iter().any(Footprint::naming) {
+        let places = named_otherwise(base.bundle(), head.bundle()).map(Place::resource);
+        causes.extend(places.map(|place| Cause { what: What::Resource, place: Some(place), gone: false }));
     }
     Some(causes.into_iter().collect())
 }
 
+/// All files that differ: any of them may be what something was looked up in.
+pub fn all(diff: &Diff) -> Vec<Cause> {
+    diff.datafiles.iter().map(datafile).chain(diff.resources.iter().map(resource)).collect()
+}
+
+/// A datafile, at the first place at which it differs.
+fn datafile(DatafileChange { path, change }: &DatafileChange) -> Cause {
+    let pointer = match (change.before(), change.after()) {
+        (Some(old), Some(new)) => {
+            fields(&old.value, &new.value).first().map(|field| field.pointer.clone()).unwrap_or_default()
+        }
+        _ => String::new(),
+    };
+    let place = Some(Place::datafile(path, &pointer));
+    Cause { what: What::Datafile, place, gone: change.after().is_none() }
+}
+
+fn resource(ResourceChange { path, change }: &ResourceChange) -> Cause {
+    Cause { what: What::Resource, place: Some(Place::resource(path)), gone: change.after().is_none() }
+}
+
 fn trace(engine: &Engine, query: &Query) -> Option<Footprint> {
-    let Query { name, text } = query;
-    engine.footprint(Request { query: text, operation: Some(name), ..Request::default() }).ok()
+    engine.footprint(query.named().into()).ok()
 }
 
 /// What differs in what the integration may do: its own file, and its approvals.

@@ -26,6 +26,8 @@ impl<'p> Sides<'p> {
     pub fn of(pair: &'p Pair) -> Option<Self> {
         let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
         let diff = Diff::between(base.bundle(), head.bundle());
+        // Whatever is asked about them needs their links, and those of head are found quicker beside those of base.
+        head.link_beside(base);
         Some(Self { base, head, diff })
     }
 
@@ -49,7 +51,7 @@ impl<'p> Parts<'p> {
     pub fn find(about: &'p About, sides: &'p Sides<'p>) -> Option<Self> {
         let mut parts = Self { sides, about, differing: Entities::new(), looking: BTreeSet::new() };
         for query in &about.queries {
-            let differing = sides.base.differing(sides.head, &sides.diff, (&query.text, &query.name))?;
+            let differing = sides.base.differing(sides.head, &sides.diff, query.named())?;
             add(&mut parts.differing, differing);
         }
         match about.looks_up {
@@ -70,7 +72,7 @@ impl<'p> Parts<'p> {
         let mut looking = BTreeSet::new();
         let changed = || self.sides.diff.resources.iter().map(|change| &*change.path);
         for engine in self.sides.engines() {
-            let mut named = engine.naming_such(|resource| (self.about.asks_on)(&resource.content));
+            let mut named = engine.naming_such(|resource| (self.about.looks_up_more_for)(&resource.content));
             named.append(&mut engine.naming(changed()));
             looking.append(&mut self.reached(engine, &named)?.remove(list)?);
         }
@@ -81,7 +83,7 @@ impl<'p> Parts<'p> {
     fn reached(&self, engine: &Engine, paths: &BTreeSet<Box<str>>) -> Option<Entities> {
         let mut reached = Entities::new();
         for query in &self.about.queries {
-            add(&mut reached, engine.reached(&query.text, &query.name, paths)?);
+            add(&mut reached, engine.reached(query.named(), paths)?);
         }
         Some(reached)
     }
@@ -94,7 +96,7 @@ impl<'p> Parts<'p> {
         if !self.differing.keys().all(|other| joined.contains(&&**other)) {
             return None;
         }
-        if !joined.is_empty() && !self.are_apart(list) {
+        if !joined.is_empty() && !(self.are_apart(list) && self.are_what_they_seem()) {
             return None;
         }
         paths.append(&mut self.looking);
@@ -115,13 +117,16 @@ impl<'p> Parts<'p> {
     /// Whether elements of joined lists lead to elements of the list by references alone, as far as the data shows.
     fn are_apart(&self, list: &str) -> bool {
         let mut queries = self.about.queries.iter();
-        queries.all(|query| {
-            self.sides.engines().iter().all(|engine| engine.are_apart(&query.text, &query.name, list))
-        })
+        queries.all(|query| self.sides.engines().iter().all(|engine| engine.are_apart(query.named(), list)))
     }
 
-    /// The elements of the list that differing elements of joined lists concern; nothing is said if one of these reads something that is taken for
+    /// Whether every reference leads to something of the kind that is expected there: else an element of a joined list may concern one of the list by
     /// what it is not.
+    fn are_what_they_seem(&self) -> bool {
+        self.sides.engines().iter().all(|engine| engine.strays().is_empty())
+    }
+
+    /// The elements of the list that differing elements of joined lists concern.
     fn concerned(&self, list: &str, joined: &[&str]) -> Option<BTreeSet<Box<str>>> {
         let mut concerned = BTreeSet::new();
         if self.differing.is_empty() {
@@ -132,12 +137,8 @@ impl<'p> Parts<'p> {
         add(&mut only, self.differing.clone());
         for engine in self.sides.engines() {
             for query in &self.about.queries {
-                let (text, name) = (query.text.as_str(), query.name.as_str());
-                let touched = engine.touched(text, name, &only)?;
-                if touched.iter().any(|path| engine.strays().contains(path)) {
-                    return None;
-                }
-                concerned.extend(engine.elements((text, name), list, touched));
+                let touched = engine.touched(query.named(), &only)?;
+                concerned.extend(engine.elements(query.named(), list, touched));
             }
         }
         Some(concerned)

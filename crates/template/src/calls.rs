@@ -1,0 +1,39 @@
+//! What a template does with a name, told from its tokens alone.
+
+use crate::lexer::{Token, tokens};
+use crate::source::{Dialect, Whitespace};
+
+/// Whether a template, read in either dialect, does nothing with something of this name but call it with plain values: texts without braces, numbers,
+/// `true`, `false` and `none`, named or not. What cannot be read does nothing, as it is not rendered.
+pub fn is_only_called_plainly(text: &str, name: &str) -> bool {
+    [Dialect::Jinja2, Dialect::ExtraCurly].into_iter().all(|dialect| {
+        let Ok(placed) = tokens(text, dialect, Whitespace::default()) else { return true };
+        let tokens: Vec<Token> = placed.into_iter().map(|placed| placed.token).collect();
+        let mut uses = (0..tokens.len()).filter(|place| is_name(&tokens[*place], name));
+        uses.all(|place| is_plain_call(&tokens[place + 1..]))
+    })
+}
+
+fn is_name(token: &Token, name: &str) -> bool {
+    matches!(token, Token::Name(found) if found == name)
+}
+
+/// Whether these tokens begin with arguments in brackets, all of them plain.
+fn is_plain_call(tokens: &[Token]) -> bool {
+    let [Token::Operator("("), arguments @ ..] = tokens else { return false };
+    let mut left = arguments;
+    loop {
+        left = match left {
+            [Token::Operator(")"), ..] => return true,
+            [Token::Operator(","), rest @ ..] | [Token::Name(_), Token::Operator("="), rest @ ..] => rest,
+            [Token::Text(text), rest @ ..] if !text.contains('{') => rest,
+            [Token::Int(_), rest @ ..] => rest,
+            [Token::Name(word), rest @ ..]
+                if matches!(word.as_str(), "true" | "false" | "True" | "False" | "none" | "None") =>
+            {
+                rest
+            }
+            _ => return false,
+        }
+    }
+}
