@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask bench server` prints Markdown tables, and ends with an error if something costs more than promised. Both
 //! servers are processes that listen on the loopback interface; our answer cache is off. `QONTRACT_BENCH_SIZES` chooses the
-//! sizes.
+//! sizes; beyond 50,000 datafiles, how it grows is asked of us alone.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 #[path = "measure.rs"]
@@ -47,7 +47,7 @@ fn main() {
         measure::say(&format!("\n## {size} datafiles\n"));
         answers(&bundles, size == PROMISED, &mut missed);
         holding(&bundles, size == PROMISED, &mut missed);
-        if size < 50_000 {
+        if size < PROMISED {
             reloads(&bundles, folder.path(), &mut missed);
         }
     }
@@ -62,6 +62,8 @@ struct Bundles {
     bytes: u64,
     /// One namespace.
     namespace: String,
+    /// Whether the peer is asked too.
+    has_peer: bool,
 }
 
 fn bundles(size: usize, folder: &Path) -> Bundles {
@@ -90,7 +92,8 @@ fn bundles(size: usize, folder: &Path) -> Bundles {
     }
     let (other, _) = make(&second);
     let bytes = fs::metadata(&first).expect("a file").len();
-    Bundles { first, second, shas: [sha, other], bytes, namespace: namespaces[0].clone() }
+    let has_peer = size <= PROMISED;
+    Bundles { first, second, shas: [sha, other], bytes, namespace: namespaces[0].clone(), has_peer }
 }
 
 /// Apollo Server on Express, over these bundles.
@@ -137,14 +140,20 @@ fn answers(bundles: &Bundles, is_promised: bool, missed: &mut Vec<String>) {
         bundles.namespace
     );
     let first = bundles.first.display().to_string();
-    let (ours, theirs) = (Server::ours(&["--bundle", &first]), theirs(&[&bundles.first]));
+    let ours = Server::ours(&["--bundle", &first]);
+    let theirs = bundles.has_peer.then(|| theirs(&[&bundles.first]));
     measure::say("| request | answer bytes | CPU ms | peer's CPU ms | times | p50 ms | peer's p50 ms |");
     measure::say("|---|---|---|---|---|---|---|");
     for (name, query, least) in [("Q1", Q1, 20.0), ("Q2", q2.as_str(), 10.0), ("Q3", Q3, 20.0)] {
-        let (answer, expected) = (ours.connect().ask(query), theirs.connect().ask(query));
+        let answer = ours.connect().ask(query);
+        let (cpu, p50) = cost(&ours, query);
+        let Some(theirs) = &theirs else {
+            measure::say(&format!("| {name} | {} | {cpu:.3} | – | – | {p50:.2} | – |", answer.len()));
+            continue;
+        };
         let read = |body: &[u8]| serde_json::from_slice::<Value>(body).expect("JSON");
-        assert_eq!(read(&answer), read(&expected), "{name}");
-        let ((cpu, p50), (peer, peer_p50)) = (cost(&ours, query), cost(&theirs, query));
+        assert_eq!(read(&answer), read(&theirs.connect().ask(query)), "{name}");
+        let (peer, peer_p50) = cost(theirs, query);
         let times = peer / cpu;
         measure::say(&format!(
             "| {name} | {} | {cpu:.3} | {peer:.3} | {times:.0} | {p50:.2} | {peer_p50:.2} |",

@@ -1,5 +1,6 @@
 //! The binary: command line in, exit code out. Nothing is decided here.
 
+mod allocator;
 mod check;
 mod cli;
 mod commands;

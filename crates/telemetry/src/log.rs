@@ -79,6 +79,13 @@ impl Line {
         Self { level, text: text.into(), fields, details, below: String::new() }
     }
 
+    /// A text of several lines: the first, and the others [below](Self::below) it.
+    pub fn of_lines(level: Level, text: &str) -> Self {
+        let text = text.trim_end();
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        Self::new(level, first).below(rest)
+    }
+
     /// With a text that has lines of its own. People see them below it, each behind a bar, so that none is taken for a line of the log.
     #[must_use]
     pub fn below(mut self, text: impl Into<String>) -> Self {

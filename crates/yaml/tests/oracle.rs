@@ -22,6 +22,7 @@ fn cases(default: usize) -> usize {
 fn ours(text: &str) -> Option<Json> {
     let parsed = parse(text.as_bytes(), &Limits::default());
     if parsed.findings.iter().any(qontract_diagnostics::Diagnostic::is_error) {
+        assert!(parsed.document.is_none(), "a document with an error: {text:?}");
         return None;
     }
     Some(parsed.document.map_or_else(|| json!(["null"]), |document| reader::typed(document.root())))

@@ -16,6 +16,7 @@ use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
 
+use crate::allocator;
 use crate::cli::Serve;
 use crate::exit::{Exit, UsageError};
 use crate::keep::feed::{Folder, Look};
@@ -43,6 +44,8 @@ struct Plan {
 
 /// Serves until it is asked to end.
 pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
+    // First: what is read from a pipe is read once.
+    allocator::give_back_soon();
     let talk = arguments.talk.with_environment()?;
     let log = Arc::new(Log::new(talk.level().into()).to(talk.form(), std::io::stderr()));
     let settings = Settings {
@@ -191,10 +194,7 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
     std::thread::spawn(move || {
         let show = {
             let log = Arc::clone(&log);
-            move |text: &str| {
-                let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));
-                log.write(&Line::new(Level::Error, first).below(rest));
-            }
+            move |text: &str| log.write(&Line::of_lines(Level::Error, text))
         };
         folder.watch(&show, |look| match look {
             Look::New => {

@@ -120,12 +120,8 @@ impl Folder {
         })?;
         let (bundle, repo) = match built {
             Ok(made) => made,
+            Err(wrong) if self.was_told(woken, &wrong) => return Ok(Look::StillBad),
             Err(wrong) => {
-                // What was told when it changed is not told again a while later.
-                let before = self.lock().wrong.replace(wrong.clone());
-                if *woken == Woken::ByItself && before.as_ref() == Some(&wrong) {
-                    return Ok(Look::StillBad);
-                }
                 show(&wrong);
                 return Ok(Look::Bad);
             }
@@ -145,6 +141,12 @@ impl Folder {
         self.pool.sweep();
         self.news.send_modify(|generation| *generation += 1);
         Ok(Look::New)
+    }
+
+    /// Whether this was wrong the last time, too: what was told when it changed is not told again a while later.
+    fn was_told(&self, woken: &Woken, wrong: &str) -> bool {
+        let before = self.lock().wrong.replace(wrong.to_owned());
+        *woken == Woken::ByItself && before.as_deref() == Some(wrong)
     }
 
     /// Looks whenever a file changes, for ever.
@@ -169,8 +171,11 @@ impl Folder {
                 Ok(Ok(Look::Same | Look::StillBad)) => took = begun.elapsed(),
                 Ok(Ok(look)) => told(look),
                 Ok(Err(error)) => {
-                    show(&format!("error: {error:#}\n"));
-                    told(Look::Bad);
+                    let wrong = format!("error: {error:#}\n");
+                    if !self.was_told(&woken, &wrong) {
+                        show(&wrong);
+                        told(Look::Bad);
+                    }
                 }
                 Err(_) => told(Look::Bad),
             }

@@ -157,7 +157,7 @@ fn feed(
     }
     let folder = Arc::new(Folder::new(word.into(), Layout::default()));
     let shown = Arc::clone(log);
-    let show = move |text: &str| shown.write(&Line::new(Level::Error, text.trim_end()));
+    let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
     let looked = folder.look(&show)?;
     let (looking, log) = (Arc::clone(&folder), Arc::clone(log));
     std::thread::spawn(move || {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use qontract_server::{File, Origin, Settings};
 use qontract_telemetry::log::{Form, Level, Log};
 
+use crate::allocator;
 use crate::cli::{PeerServer, variable};
 use crate::commands::serve::{Plan, places, serve, start, token};
 use crate::exit::{Exit, UsageError};
@@ -16,6 +17,7 @@ const TTL: u64 = 1_200_000;
 
 /// Serves until it is asked to end.
 pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
+    allocator::give_back_soon();
     let log = Arc::new(Log::new(Level::Info).to(Form::Text, std::io::stdout()));
     let settings = Settings { token: token(None)?, ..Settings::default() };
     start(async {

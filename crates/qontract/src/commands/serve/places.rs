@@ -85,7 +85,7 @@ impl Origin for Repo {
     fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
         let (folder, log) = (Arc::clone(&self.folder), Arc::clone(&self.log));
         let look = move || {
-            let show = |text: &str| log.write(&Line::new(Level::Error, text.trim_end()));
+            let show = |text: &str| log.write(&Line::of_lines(Level::Error, text));
             let other = |error: anyhow::Error| OriginError::Other(format!("{error:#}"));
             match folder.look(&show).map_err(other)? {
                 Look::Bad | Look::StillBad => Err(OriginError::Other("the data has errors".to_owned())),
