@@ -84,10 +84,14 @@ impl Engine {
         among.into_iter().filter(|path| is_one(path)).collect()
     }
 
-    /// Whether what is an element of a list of the first level, named by its key in the answer, is never written down within another datafile.
+    /// Whether what is an element of a list of the first level, named by its key in the answer, is never written down within another datafile, and
+    /// nothing else is taken for one.
     pub fn are_apart(&self, asked: Named<'_>, list: &str) -> bool {
         let list = self.list(asked, list);
-        list.is_none_or(|(_, type_)| !self.links().may_be_inline(self.schema(), type_))
+        let (links, schema) = (self.links(), self.schema());
+        list.is_none_or(|(_, type_)| {
+            !links.may_be_inline(schema, type_) && !links.is_taken_for(schema, type_)
+        })
     }
 
     /// The datafiles of the schema of a list of the first level, and their type.

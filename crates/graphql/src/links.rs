@@ -132,11 +132,20 @@ impl Links {
 
     /// Whether objects of a type may stand within datafiles, rather than be datafiles.
     pub(crate) fn may_be_inline(&self, schema: &Schema, type_: TypeId) -> bool {
-        let interfaces = &schema.type_(type_).interfaces;
-        std::iter::once(&type_)
-            .chain(interfaces)
-            .any(|type_| self.found.inline.contains(type_) || self.loose.inline.contains(type_))
+        kin(schema, type_)
+            .any(|type_| self.found.inline.contains(&type_) || self.loose.inline.contains(&type_))
     }
+
+    /// Whether some reference takes a datafile of another schema for one of this type.
+    pub(crate) fn is_taken_for(&self, schema: &Schema, type_: TypeId) -> bool {
+        kin(schema, type_).any(|type_| self.loose.taken_for.contains(&type_))
+    }
+}
+
+/// A type, the interfaces that it has, and the types that have it, if it is one.
+fn kin(schema: &Schema, type_: TypeId) -> impl Iterator<Item = TypeId> {
+    let definition = schema.type_(type_);
+    std::iter::once(type_).chain(definition.interfaces.iter().chain(&definition.possible).copied())
 }
 
 /// Per schema, by its number, the types that its datafiles are read as.
@@ -282,6 +291,24 @@ mod tests {
             let back = alone.beside(next.view(), last.schema(), last.view());
             let inline = last.links().found.inline.clone();
             assert_eq!(Links { found: Found { inline, ..back.found }, ..back }, *last.links(), "{data:#}");
+        }
+    }
+
+    #[test]
+    fn what_is_taken_for_a_type_is_known() {
+        let (own, other) = (json!({"$ref": "/teams/a.yml"}), json!({"$ref": "/roles/dev.yml"}));
+        for (team, taken_for) in [(own, [false, false]), (other, [true, false])] {
+            let data = json!({
+                "/roles/dev.yml": {"$schema": "/role.yml", "grants": [{"team": team}]},
+                "/teams/a.yml": {"$schema": "/team.yml", "lead": {"$ref": "/roles/dev.yml"}},
+            });
+            let bytes = serde_json::to_vec(&bundle(&data)).unwrap();
+            let engine = Engine::new(Arc::new(load(&bytes, &Pool::default()).unwrap())).unwrap();
+            let found = ["Team", "Role"].map(|name| {
+                let type_ = engine.schema().type_id(name).unwrap();
+                engine.links().is_taken_for(engine.schema(), type_)
+            });
+            assert_eq!(found, taken_for, "{data:#}");
         }
     }
 

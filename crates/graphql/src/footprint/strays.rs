@@ -14,11 +14,6 @@ impl Strays {
         self.paths.contains(path)
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
-    }
-
     /// Their paths, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(|path| &**path)

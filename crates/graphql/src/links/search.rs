@@ -67,6 +67,8 @@ pub struct Loose {
     pub naming: BTreeMap<ResourceId, BTreeSet<FileId>>,
     /// The datafiles that are taken so.
     pub strays: Strays,
+    /// The types that they are taken for.
+    pub taken_for: BTreeSet<TypeId>,
     /// Types of which an object stands within one of these.
     pub inline: BTreeSet<TypeId>,
 }
@@ -169,6 +171,7 @@ impl<'a> Search<'a> {
         }
         while let Some((file, type_)) = left.pop() {
             loose.strays.insert(self.view.index.path(file));
+            loose.taken_for.insert(type_);
             if !self.schema.type_(type_).is_composite() || !visited.insert((file, type_)) {
                 continue;
             }

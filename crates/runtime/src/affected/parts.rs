@@ -96,7 +96,7 @@ impl<'p> Parts<'p> {
         if !self.differing.keys().all(|other| joined.contains(&&**other)) {
             return None;
         }
-        if !joined.is_empty() && !(self.are_apart(list) && self.are_what_they_seem()) {
+        if !joined.is_empty() && !self.are_apart(list) {
             return None;
         }
         paths.append(&mut self.looking);
@@ -118,12 +118,6 @@ impl<'p> Parts<'p> {
     fn are_apart(&self, list: &str) -> bool {
         let mut queries = self.about.queries.iter();
         queries.all(|query| self.sides.engines().iter().all(|engine| engine.are_apart(query.named(), list)))
-    }
-
-    /// Whether every reference leads to something of the kind that is expected there: else an element of a joined list may concern one of the list by
-    /// what it is not.
-    fn are_what_they_seem(&self) -> bool {
-        self.sides.engines().iter().all(|engine| engine.strays().is_empty())
     }
 
     /// The elements of the list that differing elements of joined lists concern.
