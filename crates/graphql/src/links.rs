@@ -142,10 +142,10 @@ impl Links {
     }
 }
 
-/// A type, the interfaces that it has, and the types that have it, if it is one.
+/// A type, the types that have it if it is an interface, and the interfaces of all these.
 fn kin(schema: &Schema, type_: TypeId) -> impl Iterator<Item = TypeId> {
-    let definition = schema.type_(type_);
-    std::iter::once(type_).chain(definition.interfaces.iter().chain(&definition.possible).copied())
+    let types = std::iter::once(type_).chain(schema.type_(type_).possible.iter().copied());
+    types.flat_map(|type_| schema.type_(type_).interfaces.iter().copied().chain([type_]))
 }
 
 /// Per schema, by its number, the types that its datafiles are read as.

@@ -142,6 +142,7 @@ impl Walk<'_> {
                 return None;
             }
         }
+        let expected = view.index.expected(schema, field.shape.named);
         for selection in selections(&field.form) {
             let below = self.selection(selection)?;
             if let Resolver::BackReferences(reference) = resolver {
@@ -152,7 +153,6 @@ impl Walk<'_> {
                 }
                 continue;
             }
-            let expected = view.index.expected(schema, field.shape.named);
             for file in &*below {
                 reached.insert(*file);
                 reached.extend(links.loose_referrers(*file));

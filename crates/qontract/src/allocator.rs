@@ -1,19 +1,20 @@
 //! How soon the allocator gives back memory that is free.
 
 use std::env;
+use std::path::PathBuf;
 
 /// What tells the allocator, in milliseconds. It looks before anything of the program runs, so it cannot be told later.
 const DELAY: &str = "MIMALLOC_PURGE_DELAY";
 
 /// Begins the program anew in the same process, with an allocator that gives memory back after a tenth of a second, and not a second, unless somebody has said
 /// when. Whoever replaces bundles again and again has a quarter less memory by it, and the same at the end as at the beginning; answers take
-/// no longer. Where that cannot be done, it goes on as it was.
+/// no longer. Where that cannot be done, it goes on as it is; but writing to who has gone may be a signal then, which has to be listened to.
 pub fn give_back_soon() {
     if env::var_os(DELAY).is_some() {
         return;
     }
-    #[cfg(target_os = "linux")]
-    if let Ok(program) = env::current_exe() {
+    #[cfg(unix)]
+    if let Some(program) = this_program() {
         use std::os::unix::process::CommandExt as _;
         let mut words = env::args_os();
         let mut again = std::process::Command::new(&program);
@@ -21,4 +22,14 @@ pub fn give_back_soon() {
         again.arg0(words.next().unwrap_or_else(|| program.into_os_string()));
         let _ = again.args(words).env(DELAY, "100").exec();
     }
+}
+
+/// The file of this program, by the name that it was started with; nothing if that is another one, such as a loader that was given the program.
+fn this_program() -> Option<PathBuf> {
+    let (name, program) = (PathBuf::from(env::args_os().next()?), env::current_exe().ok()?);
+    let is_it = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == program);
+    if name.components().count() > 1 {
+        return Some(name).filter(is_it);
+    }
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(&name)).find(is_it)
 }

@@ -126,6 +126,33 @@ fn the_established_server_is_set_up_by_its_environment() {
     }
 }
 
+#[test]
+fn it_begins_anew_by_the_name_that_it_was_started_with() {
+    let scratch = Scratch::new();
+    scratch.link("qontract-server", BINARY);
+    let mut command = Command::new(scratch.path().join("qontract-server"));
+    command
+        .args(["--listen", "127.0.0.1:0"])
+        .env("LOAD_METHOD", "fs")
+        .env("DATAFILES_FILE", vector("bundle.json"));
+    let mut server = Running::telling_on_stdout(&mut command);
+    server.until("Running at http://");
+    let about = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", server.child.id())).unwrap();
+    assert_eq!(about("comm").trim(), "qontract-server");
+    assert!(about("environ").split('\0').any(|variable| variable == "MIMALLOC_PURGE_DELAY=100"));
+}
+
+#[test]
+fn a_token_may_come_from_a_pipe() {
+    let mut command = Command::new(BINARY);
+    command.args(["serve", "--bundle", &vector("bundle.json"), "--listen", "127.0.0.1:0"]);
+    let mut server = Running::of(command.args(["--token-file", "/dev/stdin"]).stdin(Stdio::piped()));
+    server.child.stdin.take().unwrap().write_all(b"secret").unwrap();
+    let line = server.until("Running at http://");
+    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    assert_eq!(get(address, "/sha256").0, 401);
+}
+
 fn python(script: &str, arguments: &[&str]) -> Output {
     let mut child = Command::new(tool("QONTRACT_PYTHON"))
         .arg("-")

@@ -119,6 +119,7 @@ impl Known {
         let stands = (options.formats, &options.unread) == (before.formats, &before.unread)
             && bundle.has_paths_of(last)
             && Arc::ptr_eq(bundle.graphql(), last.graphql())
+            && bundle.schemas().len() == last.schemas().len()
             && bundle.schemas().iter().zip(last.schemas()).all(|files| is_same(&files));
         let files = bundle.datafiles().iter().zip(last.datafiles());
         let changed = files

@@ -113,14 +113,20 @@ fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
     }
 }
 
+/// More of what brought something about is not shown to people.
+const MOST_CAUSES: usize = 10;
+
 fn text(row: &Row) -> String {
     let Row { integration, affected, rule, causes, shards } = row;
     if !affected {
         return format!("{integration}: not affected ({rule})\n");
     }
     let mut text = format!("{integration}: affected ({})\n", shown(rule));
-    for cause in causes {
+    for cause in causes.iter().take(MOST_CAUSES) {
         text.push_str(&format!("    because of {}\n", shown(cause)));
+    }
+    if causes.len() > MOST_CAUSES {
+        text.push_str(&format!("    and of {} more\n", causes.len() - MOST_CAUSES));
     }
     match shards {
         None => text.push_str("    all shards\n"),

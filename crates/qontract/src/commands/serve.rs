@@ -44,7 +44,7 @@ struct Plan {
 
 /// Serves until it is asked to end.
 pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
-    // First: what is read from a pipe is read once.
+    // Before the token is read, perhaps from a pipe.
     allocator::give_back_soon();
     let talk = arguments.talk.with_environment()?;
     let log = Arc::new(Log::new(talk.level().into()).to(talk.form(), std::io::stderr()));
@@ -107,6 +107,12 @@ fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
 fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    #[cfg(unix)]
+    let _heard = {
+        let _in_runtime = runtime.enter();
+        // Whoever could not begin anew would be ended by it.
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::pipe()).context("cannot hear signals")?
+    };
     let exit = runtime.block_on(serving);
     // What somebody waited for, and does not any more, is not finished.
     runtime.shutdown_background();

@@ -120,11 +120,7 @@ impl Folder {
         })?;
         let (bundle, repo) = match built {
             Ok(made) => made,
-            Err(wrong) if self.was_told(woken, &wrong) => return Ok(Look::StillBad),
-            Err(wrong) => {
-                show(&wrong);
-                return Ok(Look::Bad);
-            }
+            Err(wrong) => return Ok(self.show_wrong(woken, &wrong, show)),
         };
         let sha = bundle.sha().to_string();
         let was_wrong = {
@@ -143,10 +139,14 @@ impl Folder {
         Ok(Look::New)
     }
 
-    /// Whether this was wrong the last time, too: what was told when it changed is not told again a while later.
-    fn was_told(&self, woken: &Woken, wrong: &str) -> bool {
+    /// Shows what is wrong and remembers it: what was told when it changed is not told again a while later.
+    fn show_wrong(&self, woken: &Woken, wrong: &str, show: &(dyn Fn(&str) + Sync)) -> Look {
         let before = self.lock().wrong.replace(wrong.to_owned());
-        *woken == Woken::ByItself && before.as_deref() == Some(wrong)
+        if *woken == Woken::ByItself && before.as_deref() == Some(wrong) {
+            return Look::StillBad;
+        }
+        show(wrong);
+        Look::Bad
     }
 
     /// Looks whenever a file changes, for ever.
@@ -171,11 +171,9 @@ impl Folder {
                 Ok(Ok(Look::Same | Look::StillBad)) => took = begun.elapsed(),
                 Ok(Ok(look)) => told(look),
                 Ok(Err(error)) => {
-                    let wrong = format!("error: {error:#}\n");
-                    if !self.was_told(&woken, &wrong) {
-                        show(&wrong);
-                        told(Look::Bad);
-                    }
+                    // It may look as it did when it can be read again, and is to be read then.
+                    self.lock().seen = None;
+                    told(self.show_wrong(&woken, &format!("error: {error:#}\n"), show));
                 }
                 Err(_) => told(Look::Bad),
             }
