@@ -74,9 +74,10 @@ fn resources_that_come_and_go_are_seen_beside_what_did_not() {
     let before = answers(&engine);
     let first = scratch.path().join("resources/0-first.txt");
     for is_there in [true, false] {
-        match is_there {
-            true => drop(scratch.write("resources/0-first.txt", "nobody names it")),
-            false => std::fs::remove_file(&first).unwrap(),
+        if is_there {
+            scratch.write("resources/0-first.txt", "nobody names it");
+        } else {
+            std::fs::remove_file(&first).unwrap();
         }
         let bundle = build().along(engine.bundle());
         assert!(!bundle.has_paths_of(engine.bundle()), "resources have other numbers now");

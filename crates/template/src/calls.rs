@@ -25,9 +25,9 @@ fn is_plain_call(tokens: &[Token]) -> bool {
     loop {
         left = match left {
             [Token::Operator(")"), ..] => return true,
-            [Token::Operator(","), rest @ ..] | [Token::Name(_), Token::Operator("="), rest @ ..] => rest,
+            [Token::Operator(",") | Token::Int(_), rest @ ..]
+            | [Token::Name(_), Token::Operator("="), rest @ ..] => rest,
             [Token::Text(text), rest @ ..] if !text.contains('{') => rest,
-            [Token::Int(_), rest @ ..] => rest,
             [Token::Name(word), rest @ ..]
                 if matches!(word.as_str(), "true" | "false" | "True" | "False" | "none" | "None") =>
             {
