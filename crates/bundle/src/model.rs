@@ -126,7 +126,7 @@ impl Bundle {
         self.places.get_or_init(|| paths().collect()).get(path).copied()
     }
 
-    /// Whether it surely has the same datafiles and resources, by path, because one was made [of](crate::build) or [along](Self::along) the other.
+    /// Whether it surely has the same datafiles and resources, by path, because one was made of the other, or [along](Self::along) it.
     pub fn has_paths_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.places, &other.places)
     }
