@@ -346,16 +346,21 @@ impl<'t> Composer<'t> {
     fn close_map(&mut self, base: usize) -> (Slot, Weight, Option<Span>) {
         let raw = &self.entries[base..];
         let last = raw.last().map(|entry| self.document.spans[entry.value.0 as usize].max(entry.key_span));
-        let entries = merge::entries(raw, &self.document, &mut self.findings);
+        let start = self.document.entries.len();
+        if merge::is_simple(raw, &self.document) {
+            self.document.entries.extend(raw.iter().filter_map(RawEntry::own));
+        } else {
+            let entries = merge::entries(raw, &self.document, &mut self.findings);
+            self.document.entries.extend(entries);
+        }
         let mut weight = Weight { values: 1, text: 0, depth: 1 };
-        for entry in &entries {
+        for entry in &self.document.entries[start..] {
             weight = weight.with(self.weights[entry.value.0 as usize]);
             weight.text += u64::from(entry.key.end - entry.key.start);
         }
-        let start = narrow(self.document.entries.len());
-        self.document.entries.extend(entries);
         self.entries.truncate(base);
-        (Slot::Map(Stretch { start, end: narrow(self.document.entries.len()) }), weight, last)
+        let stretch = Stretch { start: narrow(start), end: narrow(self.document.entries.len()) };
+        (Slot::Map(stretch), weight, last)
     }
 
     fn check_weight(&self, weight: Weight, span: Span) -> Result<(), Fatal> {

@@ -28,6 +28,27 @@ pub struct RawEntry {
     pub value: NodeId,
 }
 
+impl RawEntry {
+    /// The entry, if its key is a string.
+    pub fn own(&self) -> Option<EntrySlot> {
+        let Key::Str(key) = self.key else { return None };
+        Some(EntrySlot { key, key_span: self.key_span, value: self.value })
+    }
+}
+
+/// Whether a map has just the entries that it was met with: nothing is merged, and no key is there twice. Of large maps this is not said.
+pub fn is_simple(raw: &[RawEntry], document: &Document) -> bool {
+    let text = document.text.as_bytes();
+    let key = |entry: &RawEntry| match entry.key {
+        Key::Str(key) => Some(&text[key.range()]),
+        Key::Merge | Key::Refused => None,
+    };
+    let is_new = |(place, entry): (usize, &RawEntry)| {
+        key(entry).is_some_and(|own| raw[..place].iter().all(|before| key(before) != Some(own)))
+    };
+    raw.len() <= FEW && raw.iter().enumerate().all(is_new)
+}
+
 /// The entries of one map under construction, each key once, at its first place, with its last value.
 struct Gathered<'d> {
     document: &'d Document,
@@ -90,9 +111,9 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
     let own = gathered.entries.len();
     let mut seen_own = vec![false; own];
     for entry in raw {
-        let Key::Str(key) = entry.key else { continue };
-        let slot = EntrySlot { key, key_span: entry.key_span, value: entry.value };
-        let Some((place, replaced)) = gathered.put(slot) else { continue };
+        let Some(own_entry) = entry.own() else { continue };
+        let key = own_entry.key;
+        let Some((place, replaced)) = gathered.put(own_entry) else { continue };
         // A merged key that the map gives itself: the first time this is what merging is for.
         if place < own && !seen_own[place] {
             seen_own[place] = true;
