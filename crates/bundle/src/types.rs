@@ -12,8 +12,7 @@ pub struct Types {
     /// Sorted by name.
     all: Vec<Type>,
     by_name: HashMap<Box<str>, usize, RandomState>,
-    /// Names of types by the schema of their datafiles.
-    by_schema: BTreeMap<Box<str>, Box<str>>,
+    by_schema: HashMap<Box<str>, usize, RandomState>,
 }
 
 /// An object or interface type.
@@ -62,6 +61,8 @@ pub struct Field {
     pub name: Box<str>,
     /// Name of its type.
     pub type_name: Box<str>,
+    /// Where its type is among all, if it is described.
+    type_place: Option<usize>,
     /// A list of that type.
     pub is_list: bool,
     /// Never null.
@@ -99,7 +100,7 @@ impl Types {
     /// What does not have the form of a type or field is passed over: [`mod@crate::build`] reports it.
     pub fn read(graphql: &Value) -> Self {
         let mut types: BTreeMap<Box<str>, Type> = BTreeMap::new();
-        let mut by_schema = BTreeMap::new();
+        let mut by_schema: BTreeMap<Box<str>, Box<str>> = BTreeMap::new();
         // In the order of the file: of two types for one schema the last one counts.
         for conf in confs(graphql).unwrap_or_default() {
             let Some(type_) = conf.as_map().and_then(Type::read) else { continue };
@@ -115,9 +116,15 @@ impl Types {
                 }
             }
         }
-        let all: Vec<Type> = types.into_values().collect();
-        let by_name = all.iter().enumerate().map(|(place, type_)| (type_.name.clone(), place)).collect();
-        Self { all, by_name, by_schema }
+        let mut all: Vec<Type> = types.into_values().collect();
+        let by_name: HashMap<Box<str>, usize, RandomState> =
+            all.iter().enumerate().map(|(place, type_)| (type_.name.clone(), place)).collect();
+        for field in all.iter_mut().flat_map(|type_| &mut type_.fields) {
+            field.type_place = by_name.get(&field.type_name).copied();
+        }
+        let by_schema =
+            by_schema.into_iter().filter_map(|(schema, name)| Some((schema, *by_name.get(&name)?)));
+        Self { by_schema: by_schema.collect(), all, by_name }
     }
 
     /// The type of this name.
@@ -127,7 +134,12 @@ impl Types {
 
     /// The type of datafiles of this schema.
     pub fn by_schema(&self, schema: &str) -> Option<&Type> {
-        self.get(self.by_schema.get(schema)?)
+        Some(&self.all[*self.by_schema.get(schema)?])
+    }
+
+    /// The type of a field of one of these types.
+    pub fn of_field(&self, field: &Field) -> Option<&Type> {
+        self.all.get(field.type_place?)
     }
 
     /// All types, by name.
@@ -207,6 +219,7 @@ impl Field {
         Some(Self {
             name: text(map, "name")?,
             type_name: text(map, "type")?,
+            type_place: None,
             is_list: flag(map, "isList"),
             is_required: flag(map, "isRequired"),
             is_interface: flag(map, "isInterface"),

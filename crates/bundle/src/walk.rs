@@ -267,7 +267,7 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
             (None, _) => (None, None),
             (Some(type_), field) if key == "$ref" => (Some(type_), field),
             (Some(type_), None) => (Some(type_), type_.field(key)),
-            (Some(_), Some(field)) => match self.types.get(&field.type_name) {
+            (Some(_), Some(field)) => match self.types.of_field(field) {
                 Some(type_) => (Some(type_), type_.field(key)),
                 None => (None, None),
             },
@@ -280,7 +280,7 @@ impl<'s, 'd, V> Walk<'_, 's, 'd, V> {
 
     /// The place of `value`, its interface and its schema resolved.
     fn arrive<S: Copy, D: Tree<'d>>(&self, at: At<'s, S>, value: D) -> At<'s, S> {
-        let field_type = at.field.and_then(|field| self.types.get(&field.type_name));
+        let field_type = at.field.and_then(|field| self.types.of_field(field));
         let discriminator = field_type.and_then(Type::field_map).and_then(|(field, types)| {
             let told = value.get(field)?.shape();
             told.is_truthy().then_some((field, told, types))

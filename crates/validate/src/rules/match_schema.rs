@@ -105,7 +105,7 @@ impl<'a> Matching<'a> {
             if SCALARS.contains(&&*field.type_name) {
                 continue;
             }
-            if let Some(inner) = self.cx.types.get(&field.type_name) {
+            if let Some(inner) = self.cx.types.of_field(field) {
                 let items = property.get("items").filter(|_| field.is_list);
                 self.type_(inner, path, items.unwrap_or(property));
             }
