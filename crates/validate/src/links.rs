@@ -2,7 +2,7 @@
 
 use qontract_bundle::types::{Type, Types};
 use qontract_bundle::walk::{self, At, Guide, Step, Tree as _, Visited, Visitor};
-use qontract_bundle::{Bundle, Datafile, Value, json};
+use qontract_bundle::{Bundle, Datafile, Document, Value, json};
 
 use crate::keywords;
 
@@ -20,13 +20,8 @@ pub struct Link<'b> {
 /// What a link is.
 #[derive(Debug)]
 pub enum What<'b> {
-    /// The value of a `$ref`.
-    Reference {
-        /// The value.
-        to: &'b Value,
-        /// What the schema says about the target, if it does.
-        expects: Option<&'b Value>,
-    },
+    /// A `$ref`.
+    Reference(Reference<'b>),
     /// The path of a resource.
     Resource(&'b str),
     /// A value that must be the only one.
@@ -40,6 +35,17 @@ pub enum What<'b> {
     },
     /// An item of a list, and what tells it from the others.
     Item(Item<'b>),
+}
+
+/// A `$ref`.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference<'b> {
+    /// Its value.
+    pub to: &'b Value,
+    /// The datafile that it leads to, if there is one.
+    pub target: Option<&'b Document>,
+    /// What the schema says about the target, if it does.
+    pub expects: Option<&'b Value>,
 }
 
 /// An item of a list.
@@ -60,8 +66,8 @@ pub struct Item<'b> {
 /// What a leaf says about other files, or about itself among them, before anything is written down.
 #[derive(Clone, Copy)]
 pub enum Said<'b> {
-    /// The value of a `$ref`, and what the schema says about the target.
-    Reference { to: &'b Value, expects: Option<&'b Value> },
+    /// A `$ref`.
+    Reference(Reference<'b>),
     /// The path of a resource.
     Resource(&'b str),
     /// A value that must be the only one of a field of a type.
@@ -118,7 +124,7 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Links<'b> {
             found.push(Link { pointer: pointer(path), what, schema_path: at.schema_path });
         };
         self.reader.leaf(&leaf, parent, &mut |said| match said {
-            Said::Reference { to, expects } => push(path, What::Reference { to, expects }),
+            Said::Reference(reference) => push(path, What::Reference(reference)),
             Said::Resource(resource) => push(path, What::Resource(resource)),
             Said::Unique { type_name, field, value } => {
                 push(path, What::Unique { type_name, field, value: text(value) });
@@ -146,17 +152,25 @@ impl<'b> Reader<'b> {
         if let Some(resource) = value.text().filter(|_| at.names_resource()) {
             found(Said::Resource(resource));
         }
+        let mut target = None;
         if let Some(Step::Key("$ref")) = path.last() {
+            target = value.text().and_then(|path| self.bundle.datafile(path)).map(AsRef::as_ref);
             let expects = at.schema.and_then(|schema| schema.tree().get("$schemaRef"));
-            found(Said::Reference { to: value, expects });
+            found(Said::Reference(Reference { to: value, target, expects }));
         }
         if let (Some(type_), Some(field)) = (at.type_, at.field.filter(|field| field.is_unique)) {
             let type_name = self.unique_in(type_, &field.name);
             found(Said::Unique { type_name, field: &field.name, value });
         }
-        if let [.., Step::Index(_), Step::Key(key)] = path
-            && let Some((identifier, type_, seen_by_peer)) = self.item_of(key, value, at, parent)
-        {
+        let item = match path {
+            [.., Step::Index(_), Step::Key("__identifier")] => {
+                let seen_by_peer = parent.is_some_and(|parent| parent.field.is_some());
+                value.text().zip(at.type_).map(|(identifier, type_)| (identifier, type_, seen_by_peer))
+            }
+            [.., Step::Index(_), Step::Key("$ref")] => target.and_then(|target| self.listed(target)),
+            _ => None,
+        };
+        if let Some((identifier, type_, seen_by_peer)) = item {
             found(Said::Item { identifier, type_, seen_by_peer });
         }
     }
@@ -168,27 +182,10 @@ impl<'b> Reader<'b> {
         interface.filter(marks).map_or(&type_.name, |interface| &interface.name)
     }
 
-    /// The identifier of a list item that this leaf of it tells, its own or that of the file it refers to.
-    fn item_of(
-        self,
-        key: &str,
-        value: &'b Value,
-        at: At<'b, &'b Value>,
-        parent: Option<At<'b, &'b Value>>,
-    ) -> Option<(&'b str, &'b Type, bool)> {
-        match key {
-            "__identifier" => {
-                let seen_by_peer = parent.is_some_and(|parent| parent.field.is_some());
-                Some((value.text()?, at.type_?, seen_by_peer))
-            }
-            "$ref" => {
-                let target = &self.bundle.datafile(value.text()?)?.value;
-                let identifier = target.get("__identifier")?.as_str()?;
-                let type_ = self.types.by_schema(target.get("$schema")?.as_str()?)?;
-                Some((identifier, type_, true))
-            }
-            _ => None,
-        }
+    /// What tells a datafile that stands in a list from the others there, and its type.
+    fn listed(self, target: &'b Document) -> Option<(&'b str, &'b Type, bool)> {
+        let identifier = target.value.get("__identifier")?.as_str()?;
+        Some((identifier, self.types.by_schema(target.schema()?)?, true))
     }
 }
 

@@ -206,9 +206,10 @@ fn references(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Record> {
                     let reason = "RESOURCE_FILE_NOT_FOUND";
                     records.push(Record::error(Kind::Reference, path, reason, text, Some(schema)));
                 }
-                What::Reference { to, expects } => {
+                What::Reference(reference) => {
+                    let to = reference.to;
                     let shown = to.as_str().map_or_else(|| crate::tree::plain(to).to_string(), str::to_owned);
-                    records.push(match references::broken(cx, to, *expects, schema) {
+                    records.push(match references::broken(cx, *reference, schema) {
                         None => {
                             let mut record = Record::ok(Kind::Reference, path, Some(schema));
                             record.result.summary = format!("OK: {path} ({shown}) ({schema})");

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::Context;
 use crate::known::{Linked, Unique};
-use crate::links::{self, Leaf, Reader, Said};
+use crate::links::{self, Leaf, Reader, Reference, Said};
 use crate::rules::references;
 
 /// The same seed in all processes: what one finds out, the next one knows.
@@ -88,8 +88,9 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
         let within = leaf.at.schema_path.unwrap_or_default();
         self.reader.leaf(&leaf, parent, &mut |said| match said {
             Said::Resource(resource) => self.wrong |= self.cx.bundle.resource(resource).is_none(),
-            Said::Reference { to, expects } => {
-                self.wrong |= references::broken(self.cx, to, expects, within).is_some();
+            Said::Reference(reference) => {
+                self.wrong |= references::broken(self.cx, reference, within).is_some();
+                let Reference { to, expects, .. } = reference;
                 // What the target must look like depends on all that it says.
                 if expects.is_some_and(|expects| expects.as_str().is_none()) {
                     self.wanted.push(to.as_str().unwrap_or_default().into());

@@ -4,7 +4,7 @@ use qontract_bundle::Value;
 use qontract_diagnostics::{Diagnostic, code};
 
 use crate::explain::Subject;
-use crate::links::{Link, What};
+use crate::links::{Link, Reference, What};
 use crate::suggest::{self, Patience};
 use crate::words::show;
 use crate::{Context, FileLinks};
@@ -25,15 +25,9 @@ pub enum Broken<'a> {
 }
 
 /// Checks one reference.
-pub fn broken<'b>(
-    cx: &Context<'b>,
-    to: &Value,
-    expects: Option<&'b Value>,
-    within: &str,
-) -> Option<Broken<'b>> {
-    let Some(target) = to.as_str().and_then(|path| cx.bundle.datafile(path)) else {
-        return Some(Broken::NotFound);
-    };
+pub fn broken<'b>(cx: &Context<'b>, reference: Reference<'b>, within: &str) -> Option<Broken<'b>> {
+    let Reference { target, expects, .. } = reference;
+    let Some(target) = target else { return Some(Broken::NotFound) };
     let schema = target.schema().filter(|schema| !schema.is_empty())?;
     match expects? {
         Value::Str(expected) if **expected == *schema => None,
@@ -66,7 +60,7 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
         let file = cx.layout.datafile(path);
         for link in links {
             let finding = match &link.what {
-                What::Reference { to, expects } => reference(cx, link, (to, *expects), &patience),
+                What::Reference(to) => reference(cx, link, *to, &patience),
                 What::Resource(resource) => missing_resource(cx, resource, &patience),
                 What::Unique { .. } | What::Item(_) => None,
             };
@@ -79,12 +73,12 @@ pub fn check(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Diagnostic> {
 fn reference<'b>(
     cx: &Context<'b>,
     link: &Link<'b>,
-    (to, expects): (&Value, Option<&'b Value>),
+    reference: Reference<'b>,
     patience: &Patience,
 ) -> Option<Diagnostic> {
     let within = link.schema_path.unwrap_or_default();
-    match broken(cx, to, expects, within)? {
-        Broken::NotFound => dangling(cx, to, patience),
+    match broken(cx, reference, within)? {
+        Broken::NotFound => dangling(cx, reference.to, patience),
         Broken::OtherSchema(found, expected) => {
             // A target whose own schema is unknown is told there.
             cx.bundle.schema(found)?;
@@ -92,7 +86,7 @@ fn reference<'b>(
             let finding = Diagnostic::new(code::OTHER_SCHEMA, message);
             let of_kind =
                 cx.bundle.datafiles().iter().filter(|file| file.document.schema() == Some(expected));
-            let written = to.as_str().unwrap_or_default();
+            let written = reference.to.as_str().unwrap_or_default();
             let paths = of_kind.map(|file| &*file.path);
             match patience.lasts(cx.bundle.datafiles().len(), || suggest::nearest_path(written, paths)) {
                 Some(meant) => Some(finding.hint(format!("did you mean `{meant}`?"))),
