@@ -8,6 +8,7 @@ pub mod compile;
 pub mod equality;
 pub mod form;
 pub mod loops;
+mod memo;
 mod numbers;
 mod own;
 mod parts;
@@ -15,6 +16,7 @@ pub mod reference;
 mod rule;
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
 use qontract_bundle::{Bundle, Value};
 
@@ -22,6 +24,7 @@ use crate::failure::{Failure, Wrong};
 use crate::pattern::BadPattern;
 use compile::Compiled;
 use loops::Loop;
+use memo::Memo;
 use reference::Place;
 
 /// What is asked of values besides the draft's own rules.
@@ -64,9 +67,12 @@ impl<'b> Checker<'b> {
 
     /// What is wrong with `value` by the schema at `path`, or `None` if there is no such schema.
     pub fn check(&self, path: &str, value: &Value) -> Option<Vec<Failure>> {
-        let (file, schema) = reference::document(self.bundle, path)?;
-        let node = self.compiled.node(file, schema)?;
-        Some(check::failures(&self.compiled, node, value))
+        self.series().check(path, value)
+    }
+
+    /// Checks of many values.
+    pub fn series<'v>(&self) -> Series<'_, 'b, 'v> {
+        Series { checker: self, memo: Memo::default(), values: PhantomData }
     }
 
     /// What is wrong with `value` by a `$schemaRef` of the schema at `path`.
@@ -77,9 +83,27 @@ impl<'b> Checker<'b> {
         }
         let document = reference::document(self.bundle, path);
         match document.and_then(|(file, _)| self.compiled.node(file, schema)) {
-            Some(node) => check::failures(&self.compiled, node, value),
+            Some(node) => check::failures(&self.compiled, node, value, &mut Memo::default()),
             // What cannot be checked does not fit.
             None => vec![Failure { pointer: String::new(), keyword: None, wrong: Wrong::Forbidden }],
         }
+    }
+}
+
+/// Checks of many values, which find out once what the same keys tell. All values are there until the last one is checked.
+#[derive(Debug)]
+pub struct Series<'c, 'b, 'v> {
+    checker: &'c Checker<'b>,
+    memo: Memo,
+    values: PhantomData<&'v Value>,
+}
+
+impl<'v> Series<'_, '_, 'v> {
+    /// What is wrong with `value` by the schema at `path`, or `None` if there is no such schema.
+    pub fn check(&mut self, path: &str, value: &'v Value) -> Option<Vec<Failure>> {
+        let Checker { bundle, compiled } = self.checker;
+        let (file, schema) = reference::document(bundle, path)?;
+        let node = compiled.node(file, schema)?;
+        Some(check::failures(compiled, node, value, &mut self.memo))
     }
 }

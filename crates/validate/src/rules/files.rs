@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::Context;
 use crate::explain::Subject;
+use crate::schema::Series;
 use crate::suggest;
 use crate::words::show;
 
@@ -45,22 +46,25 @@ pub fn named<'a>(cx: &Context<'_>, document: &'a Value) -> Named<'a> {
 
 /// Checks all datafiles; also returns the digests of those that keep their schemas.
 pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
-    let chunks = cx.bundle.datafiles().par_chunks(CHUNK).map(|files| {
-        let (mut findings, mut right) = (Vec::new(), Vec::with_capacity(files.len()));
-        for file in files {
-            let digest = file.document.digest;
-            let found = if cx.known.fits(digest) {
-                Vec::new()
-            } else {
-                document(cx, &cx.layout.datafile(&file.path), &file.document.value)
-            };
-            if found.is_empty() {
-                right.push(digest);
+    let chunks = cx.bundle.datafiles().par_chunks(CHUNK).map_init(
+        || cx.checker.series(),
+        |series, files| {
+            let (mut findings, mut right) = (Vec::new(), Vec::with_capacity(files.len()));
+            for file in files {
+                let digest = file.document.digest;
+                let found = if cx.known.fits(digest) {
+                    Vec::new()
+                } else {
+                    document(cx, series, &cx.layout.datafile(&file.path), &file.document.value)
+                };
+                if found.is_empty() {
+                    right.push(digest);
+                }
+                findings.extend(found);
             }
-            findings.extend(found);
-        }
-        (findings, right)
-    });
+            (findings, right)
+        },
+    );
     together(chunks)
 }
 
@@ -76,7 +80,12 @@ pub fn together(
 }
 
 /// Checks one document against the schema that it names.
-pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
+pub fn document<'v>(
+    cx: &Context<'_>,
+    series: &mut Series<'_, '_, 'v>,
+    file: &str,
+    root: &'v Value,
+) -> Vec<Diagnostic> {
     let about = |code, message: String| Diagnostic::new(code, message).in_file(file);
     match named(cx, root) {
         Named::Missing => {
@@ -100,7 +109,7 @@ pub fn document(cx: &Context<'_>, file: &str, root: &Value) -> Vec<Diagnostic> {
         Named::Unknown(path) if cx.unread.contains(&cx.layout.schema(&path)) => Vec::new(),
         Named::Unknown(path) => vec![unknown(cx, file, &path)],
         Named::Schema(path) => {
-            let mut failures = cx.checker.check(&path, root).unwrap_or_default();
+            let mut failures = series.check(&path, root).unwrap_or_default();
             let mut findings = Vec::new();
             if root.get("$schema").and_then(Value::as_str) != Some(&*path) {
                 let finding = about(code::SCHEMA_WITHOUT_SLASH, "`$schema` has no leading slash".to_owned());

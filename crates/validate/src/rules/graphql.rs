@@ -96,7 +96,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let mut checks = Checks { cx, file: cx.layout.graphql.clone(), findings: Vec::new() };
     // What bundling has against its form is told already.
     if graphql.as_map().is_some() && !cx.unread.contains(&checks.file) {
-        checks.findings = files::document(cx, &checks.file, graphql);
+        checks.findings = files::document(cx, &mut cx.checker.series(), &checks.file, graphql);
     }
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     each_type(graphql, &mut |type_, pointer| {

@@ -30,7 +30,7 @@ pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
 fn one(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
     let file = cx.layout.resource(&resource.path);
     if let Some(value) = document(resource) {
-        return files::document(cx, &file, &value);
+        return files::document(cx, &mut cx.checker.series(), &file, &value);
     }
     let message = "the resource names a schema, but is not plain YAML, and is not checked";
     let finding = Diagnostic::new(code::RESOURCE_NOT_CHECKED, message).in_file(file);

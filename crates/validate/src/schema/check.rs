@@ -6,6 +6,7 @@
 use qontract_bundle::{Map, Value};
 
 use super::compile::Compiled;
+use super::memo::Memo;
 use super::own;
 use super::parts::{self, Step, each};
 use super::rule::{Keyword, Node, NodeId, Own, Rule};
@@ -23,8 +24,8 @@ const DEEPEST: usize = 500;
 const FAILURES: usize = 1_000_000;
 
 /// Everything that `node` has against `value`.
-pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value) -> Vec<Failure> {
-    let mut run = Run { compiled, left: STEPS, root: Some(value), depth: 0, kept: 0 };
+pub fn failures(compiled: &Compiled<'_>, node: NodeId, value: &Value, memo: &mut Memo) -> Vec<Failure> {
+    let mut run = Run { compiled, memo, left: STEPS, root: Some(value), depth: 0, kept: 0 };
     let mut found = Vec::new();
     let stop = match run.fits(node, value) {
         Ok(true) => return found,
@@ -65,6 +66,7 @@ impl From<TooCostly> for Stop {
 
 struct Run<'c, 'v> {
     compiled: &'c Compiled<'c>,
+    memo: &'c mut Memo,
     /// How many steps are left.
     left: u64,
     /// The document, until the steps for its size are counted in.
@@ -270,7 +272,11 @@ impl Run<'_, '_> {
     /// Whether `value` itself is as a keyword demands.
     fn keeps(&mut self, own: &Own<'_>, value: &Value) -> Result<bool, Stop> {
         self.step(own::cost(own, value))?;
-        Ok(own::keeps(own, value)?)
+        let keeps = || own::keeps(own, value);
+        Ok(match value.as_map().filter(|_| own::is_told_by_keys(own)) {
+            Some(map) => self.memo.keeps(own, map, keeps)?,
+            None => keeps()?,
+        })
     }
 }
 

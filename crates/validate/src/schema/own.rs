@@ -60,6 +60,11 @@ pub fn count(value: &Value) -> usize {
     }
 }
 
+/// Whether the keys of a map tell alone if it is as a keyword demands.
+pub fn is_told_by_keys(own: &Own<'_>) -> bool {
+    matches!(own, Own::Required(_) | Own::Needs(_) | Own::Closed(_))
+}
+
 /// Whether `value` is as a keyword demands.
 pub fn keeps(own: &Own<'_>, value: &Value) -> Result<bool, TooCostly> {
     let is = |limit: &Value, wrong: &[Ordering]| {
