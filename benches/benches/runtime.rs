@@ -26,7 +26,7 @@ use qontract_integration_openshift_limitranges as openshift_limitranges;
 use qontract_integration_openshift_namespaces as openshift_namespaces;
 use qontract_integration_openshift_resources as openshift_resources;
 use qontract_integration_openshift_rolebindings as openshift_rolebindings;
-use qontract_resources::Reach;
+use qontract_resources::Outside;
 use qontract_runtime::affected::{Pair, Verdict, affected};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::state::{Declared, Shard, compare};
@@ -186,7 +186,7 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
         Room::staged(openshift_rolebindings::room(Arc::clone(&kubernetes))),
         Room::staged(openshift_clusterrolebindings::room(Arc::clone(&kubernetes))),
         Room::staged(openshift_resources::room(
-            Arc::new(Reach::secrets(Arc::new(Tables::new(toml::Table::new())))),
+            Arc::new(Outside::secrets(Arc::new(Tables::new(toml::Table::new())))),
             kubernetes,
         )),
     ];

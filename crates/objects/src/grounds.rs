@@ -6,13 +6,13 @@ use qontract_client_kubernetes::Cluster;
 use qontract_runtime::state::{Declared, Disabled, Shard};
 use qontract_runtime::{Fault, OneByOne, Place, Places, ShardKey};
 
-use crate::reach::Reached;
+use crate::contact::Contact;
 
 /// A namespace, as the data of every room tells it.
 #[derive(Clone, Debug)]
 pub struct Ground {
     /// Its cluster.
-    pub reached: Reached,
+    pub contact: Contact,
     /// Its name.
     pub namespace: String,
     /// Whether others look after it.
@@ -28,7 +28,7 @@ pub struct Ground {
 impl Ground {
     /// The shard that it is.
     pub fn key(&self) -> ShardKey {
-        let cluster = self.reached.cluster.name.as_str();
+        let cluster = self.contact.cluster.name.as_str();
         ShardKey::new([("cluster", cluster), ("namespace", self.namespace.as_str())])
     }
 }
@@ -49,8 +49,8 @@ impl<S> Grounds<S> {
     /// Adds a namespace with what is declared for it, or with what is wrong about that.
     pub fn add(&mut self, ground: Ground, state: Result<Stated<S>, Fault>) {
         let key = ground.key();
-        let Ground { reached, namespace, is_external, is_admin, place, cluster_place } = ground;
-        let disabled = reached.disabled(self.integration, cluster_place).or_else(|| {
+        let Ground { contact, namespace, is_external, is_admin, place, cluster_place } = ground;
+        let disabled = contact.disabled(self.integration, cluster_place).or_else(|| {
             let by = format!("the namespace `{namespace}`: it is managed by others");
             is_external.then(|| Disabled { by, place: place.clone() })
         });
@@ -58,10 +58,10 @@ impl<S> Grounds<S> {
             let why = format!("`{namespace}` cannot be the name of a namespace");
             return self.declared.fault(key, Fault::author(why).at(place));
         }
-        if self.is_twin((&reached, &namespace), &key, "namespace", place.as_ref()) {
+        if self.is_twin((&contact, &namespace), &key, "namespace", place.as_ref()) {
             return;
         }
-        let target = if is_admin { reached.as_admin() } else { Ok(reached.cluster) };
+        let target = if is_admin { contact.as_admin() } else { Ok(contact.cluster) };
         let state = target.map_err(Fault::author).and_then(|target| Ok((target, state?)));
         self.insert(key, place, disabled, state);
     }
@@ -74,30 +74,30 @@ impl<S> Grounds<S> {
         let (key, place) = (ground.key(), ground.place);
         let by = format!("the namespace `{}`: {why}", ground.namespace);
         let disabled = Some(Disabled { by, place: place.clone() });
-        let state = Ok((ground.reached.cluster, (S::default(), BTreeMap::new())));
+        let state = Ok((ground.contact.cluster, (S::default(), BTreeMap::new())));
         self.insert(key, place, disabled, state);
     }
 
     /// Adds a whole cluster, for objects that are in no namespace.
-    pub fn add_cluster(&mut self, reached: Reached, place: Option<Place>, state: Result<Stated<S>, Fault>) {
-        let key = ShardKey::new([("cluster", reached.cluster.name.as_str())]);
-        let disabled = reached.disabled(self.integration, place.clone());
-        if self.is_twin((&reached, ""), &key, "cluster", place.as_ref()) {
+    pub fn add_cluster(&mut self, contact: Contact, place: Option<Place>, state: Result<Stated<S>, Fault>) {
+        let key = ShardKey::new([("cluster", contact.cluster.name.as_str())]);
+        let disabled = contact.disabled(self.integration, place.clone());
+        if self.is_twin((&contact, ""), &key, "cluster", place.as_ref()) {
             return;
         }
-        let state = state.map(|state| (reached.cluster, state));
+        let state = state.map(|state| (contact.cluster, state));
         self.insert(key, place, disabled, state);
     }
 
     /// Whether it is there already under another name, which is wrong: two of one server would undo each other's work in turns.
     fn is_twin(
         &mut self,
-        (reached, namespace): (&Reached, &str),
+        (contact, namespace): (&Contact, &str),
         key: &ShardKey,
         what: &str,
         place: Option<&Place>,
     ) -> bool {
-        let server = OneByOne::loosely(&reached.cluster.server);
+        let server = OneByOne::loosely(&contact.cluster.server);
         let Some(other) = self.servers.insert((server, namespace.to_owned()), key.clone()) else {
             return false;
         };

@@ -10,6 +10,7 @@
 mod act;
 mod bindings;
 mod collection;
+mod contact;
 mod estate;
 mod fault;
 mod grounds;
@@ -17,7 +18,6 @@ mod keeper;
 mod observe;
 mod plain;
 mod plan;
-mod reach;
 mod recycle;
 
 use std::sync::Arc;
@@ -27,6 +27,7 @@ use qontract_client_kubernetes::Kubernetes;
 pub use act::{Action, applied, rehearsed};
 pub use bindings::{Members, Person};
 pub use collection::{Collection, without_nulls};
+pub use contact::Contact;
 pub use estate::{Estate, Item, Managed};
 pub use fault::fault;
 pub use grounds::{Ground, Grounded, Grounds, Stated, in_namespaces};
@@ -34,7 +35,6 @@ pub use keeper::{Keeper, Kept, Plot};
 pub use observe::Seen;
 pub use plain::{Objects, Plain};
 pub use qontract_client_kubernetes::{Cluster, TokenRef};
-pub use reach::Reached;
 
 /// What a room declares: shards that are reached by their cluster.
 pub type Declared<S> = qontract_runtime::state::Declared<(), Cluster, S>;

@@ -20,7 +20,7 @@ use qontract_integration_openshift_vault_secrets as openshift_vault_secrets;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
 use qontract_integration_query_validator as query_validator;
 use qontract_integration_resource_template_tester as resource_template_tester;
-use qontract_resources::Reach;
+use qontract_resources::Outside;
 use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room, Staged};
 
@@ -101,9 +101,9 @@ fn on_clusters<S: Staged>(targets: &Targets, room: fn(Arc<dyn Kubernetes>) -> S)
 /// A room that works on clusters, and looks up what lies outside.
 fn reaching<S: Staged>(
     targets: &Targets,
-    room: fn(Arc<Reach>, Arc<dyn Kubernetes>) -> S,
+    room: fn(Arc<Outside>, Arc<dyn Kubernetes>) -> S,
 ) -> anyhow::Result<Room> {
-    Ok(Room::staged(room(Arc::clone(targets.reach()), Arc::clone(targets.kubernetes()?))))
+    Ok(Room::staged(room(Arc::clone(targets.outside()), Arc::clone(targets.kubernetes()?))))
 }
 
 /// What the integrations say about themselves that a command line can mean: those of the binary, and those of the process

@@ -16,16 +16,16 @@ use qontract_client_kubernetes::{
 };
 use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_secrets::{Reader, Tables, Vault, VaultSettings};
-use qontract_resources::Reach;
+use qontract_resources::Outside;
 
 use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
 use nowhere::Nowhere;
 
-/// The target systems of this process, what its templates reach, and the tools on its machine.
+/// The target systems of this process, what its templates look up, and the tools on its machine.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
-    reach: Arc<Reach>,
+    outside: Arc<Outside>,
     promtool: Promtool,
 }
 
@@ -61,21 +61,21 @@ impl Targets {
         };
         let path = std::env::var_os("PATH");
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
-        Ok(Self { kubernetes, reach: Arc::new(reach(config, secrets, mode)?), promtool })
+        Ok(Self { kubernetes, outside: Arc::new(outside(config, secrets, mode)?), promtool })
     }
 
     /// These clusters and this promtool, with the made-up secrets of a data repo.
     #[cfg(test)]
     pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
         let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
-        Ok(Self { kubernetes: Some(kubernetes), reach: Arc::new(Reach::secrets(secrets)), promtool })
+        Ok(Self { kubernetes: Some(kubernetes), outside: Arc::new(Outside::secrets(secrets)), promtool })
     }
 
     /// Targets of commands that only look at data: whoever asks them gets an error.
     pub fn none() -> Self {
         let nobody = "a command that only looks at data has no use for it".to_owned();
         let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(nobody)));
-        Self { kubernetes: Some(Arc::new(Nowhere)), reach: Arc::new(Reach::secrets(secrets)), promtool }
+        Self { kubernetes: Some(Arc::new(Nowhere)), outside: Arc::new(Outside::secrets(secrets)), promtool }
     }
 
     /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.
@@ -83,9 +83,9 @@ impl Targets {
         &self.promtool
     }
 
-    /// What templates reach: secrets, and what the configuration names.
-    pub fn reach(&self) -> &Arc<Reach> {
-        &self.reach
+    /// What templates look up: secrets, and what the configuration names.
+    pub fn outside(&self) -> &Arc<Outside> {
+        &self.outside
     }
 
     /// Clusters.
@@ -142,11 +142,11 @@ fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
 }
 
-/// What templates reach. The stack for it is made only if there is something to reach.
-fn reach(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Result<Reach> {
+/// What templates look up. The stack for it is made only if there is something outside to ask.
+fn outside(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Result<Outside> {
     let allowed = config.templates.allowed()?;
     if allowed.is_empty() {
-        return Ok(Reach::secrets(secrets));
+        return Ok(Outside::secrets(secrets));
     }
     let deadline = allowed.limits.deadline;
     let settings = Settings {
@@ -157,7 +157,7 @@ fn reach(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Resul
         ..Settings::default()
     };
     let http = Http::new(&ReadPermit::for_targets(mode), settings)?;
-    Ok(Reach::outside(secrets, allowed, http))
+    Ok(Outside::allowed(secrets, allowed, http))
 }
 
 /// The made-up secrets of a sandbox: its own, else those that come with the data repo.

@@ -37,7 +37,7 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
             continue;
         }
         let ground = Ground {
-            reached: namespace.cluster.clone().into(),
+            contact: namespace.cluster.clone().into(),
             namespace: namespace.name.clone(),
             is_external: namespace.managed_by_external == Some(true),
             is_admin: namespace.cluster_admin == Some(true),

@@ -7,7 +7,7 @@ use qontract_objects::{Declared, Estate, Item as Wished, Keeper, Kept, Managed, 
 use qontract_runtime::{About, Data, Fault, Options, Read, Want};
 
 use crate::item::Named;
-use crate::reach::Reach;
+use crate::outside::Outside;
 use crate::{asking, declare, query, resolve};
 
 /// A room over the objects that namespaces name.
@@ -68,8 +68,13 @@ impl Family {
     }
 
     /// The integration, which looks up here what lies outside, and writes there.
-    pub fn room(self, about: About, reach: Arc<Reach>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
-        Kept::new(Resources { family: self, about, reach }, kubernetes)
+    pub fn room(
+        self,
+        about: About,
+        outside: Arc<Outside>,
+        kubernetes: Arc<dyn Kubernetes>,
+    ) -> Kept<Resources> {
+        Kept::new(Resources { family: self, about, outside }, kubernetes)
     }
 }
 
@@ -77,7 +82,7 @@ impl Family {
 pub struct Resources {
     family: Family,
     about: About,
-    reach: Arc<Reach>,
+    outside: Arc<Outside>,
 }
 
 impl Keeper for Resources {
@@ -104,6 +109,6 @@ impl Keeper for Resources {
         plot: Plot<'_, Named>,
         estate: &Arc<Estate>,
     ) -> Result<Vec<Want<Wished>>, Fault> {
-        Ok(resolve::resolve(read, &self.reach, plot, estate).await)
+        Ok(resolve::resolve(read, &self.outside, plot, estate).await)
     }
 }

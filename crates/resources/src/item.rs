@@ -8,7 +8,7 @@ use qontract_template::{Address, Answer, Data, Dialect};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::reach::Account;
+use crate::outside::Account;
 
 /// What is declared for a namespace.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -9,7 +9,7 @@ use qontract_template::{
 };
 
 use crate::item::{Template, TemplateSource};
-use crate::reach::{self, Reach};
+use crate::outside::{self, Outside};
 use crate::variables;
 
 /// So often a template may ask for more.
@@ -122,7 +122,7 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
             }
             let mut asked = lookups.asked.into_inner();
             asked.extend(needs);
-            let accounts = reach::accounts(data, &asked)?;
+            let accounts = outside::accounts(data, &asked)?;
             let answers = lookups.lookups.0.answers.into_inner();
             let told = answers.iter().map(|(address, answer)| match answer {
                 Answer::Known(data) => format!("{address} {}", shown(data)),
@@ -139,7 +139,7 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
 }
 
 /// Renders a template with what lies outside.
-pub async fn outside(template: &Template, read: &Read, reach: &Reach) -> Result<Rendered, Fault> {
+pub async fn outside(template: &Template, read: &Read, outside: &Outside) -> Result<Rendered, Fault> {
     let Template { path, source, .. } = template;
     let mut answers = source.answers.clone();
     for _ in 0..ROUNDS {
@@ -148,7 +148,7 @@ pub async fn outside(template: &Template, read: &Read, reach: &Reach) -> Result<
             Ok(Outcome::Needs(needs)) => {
                 let knows_secrets = answers.keys().chain(&needs).any(Address::is_secret);
                 let untold = untold(template, &answers, &needs);
-                let round = Round { template, read, reach, knows_secrets, untold };
+                let round = Round { template, read, outside, knows_secrets, untold };
                 let more = round.look_up(needs).await.map_err(|fault| fault.at(Place::resource(path)))?;
                 answers.extend(more);
             }
@@ -186,7 +186,7 @@ fn untold(
 struct Round<'a> {
     template: &'a Template,
     read: &'a Read,
-    reach: &'a Reach,
+    outside: &'a Outside,
     /// Whether the next rendering knows a secret, and tells nothing then.
     knows_secrets: bool,
     /// What a secret may be part of.
@@ -200,7 +200,7 @@ impl Round<'_> {
             let answer = match &address {
                 Address::Secret { path, key, version, allow_not_found } => {
                     let secret = (path.as_str(), key.as_str(), version.as_deref(), *allow_not_found);
-                    self.reach.secret(self.read, secret).await?
+                    self.outside.secret(self.read, secret).await?
                 }
                 Address::Query { .. } => Answer::Failed(
                     "it depends on a secret whether it is asked: ask it where it is asked in any case"
@@ -227,7 +227,7 @@ impl Round<'_> {
             let text = format!("`{path}` asks outside for what depends on a secret: that is not sent");
             return Err(Fault::author(text));
         }
-        match self.reach.outward(self.read, address, &self.template.source.accounts).await? {
+        match self.outside.outward(self.read, address, &self.template.source.accounts).await? {
             // No secret is part of it, so that it can be told here.
             Answer::Failed(why) if self.knows_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))

@@ -12,7 +12,7 @@ use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted};
 use serde_json::Value;
 
 use crate::item::{Item, Named, SecretAddress, Wrong};
-use crate::reach::Reach;
+use crate::outside::Outside;
 use crate::{parse, render, route, secret};
 
 /// So many objects of a namespace are looked up at once.
@@ -24,13 +24,13 @@ type Made = (Value, bool);
 /// What is wanted in a namespace.
 pub async fn resolve(
     read: &Read,
-    reach: &Reach,
+    outside: &Outside,
     plot: Plot<'_, Named>,
     estate: &Arc<Estate>,
 ) -> Vec<Want<Wished>> {
     let mut making: Vec<BoxFuture<'_, _>> = Vec::new();
     for item in &plot.shard.state.items {
-        making.push(make(read, reach, item).boxed());
+        making.push(make(read, outside, item).boxed());
     }
     let mut made = futures_util::stream::iter(making).buffered(WIDTH).enumerate();
     let (mut wants, mut nameless) = (Vec::new(), Vec::new());
@@ -53,20 +53,20 @@ pub async fn resolve(
     wants
 }
 
-async fn make(read: &Read, reach: &Reach, item: &Item) -> Result<Made, Fault> {
+async fn make(read: &Read, outside: &Outside, item: &Item) -> Result<Made, Fault> {
     match item {
         Item::Object(body) => Ok((body.clone(), false)),
         Item::Template(template) => {
-            let rendered = render::outside(template, read, reach).await?;
+            let rendered = render::outside(template, read, outside).await?;
             let body = parse::object(&template.path, rendered.expose(), rendered.is_sensitive)?;
             Ok((body, rendered.is_sensitive))
         }
         Item::Secret(address) => {
-            let fields = fields(read, reach.store(), address).await?;
+            let fields = fields(read, outside.store(), address).await?;
             Ok((parse::checked(&address.path, secret::object(address, &fields)?, false)?, true))
         }
         Item::Route { body, tls } => {
-            let fields = fields(read, reach.store(), tls).await?;
+            let fields = fields(read, outside.store(), tls).await?;
             Ok((route::with_certificate(body.clone(), &tls.path, &fields)?, true))
         }
         Item::Wrong(Wrong { fault, .. }) => Err(fault.clone()),

@@ -33,7 +33,7 @@ pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
             Some(false) | None => Ok(Namespace::Present),
         };
         let ground = Ground {
-            reached: namespace.cluster.into(),
+            contact: namespace.cluster.into(),
             namespace: namespace.name,
             is_external: namespace.managed_by_external == Some(true),
             is_admin: false,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::Kubernetes;
 use qontract_objects::Kept;
-use qontract_resources::{Family, Reach, Resources};
+use qontract_resources::{Family, Outside, Resources};
 use qontract_runtime::About;
 
 /// What it says about itself.
@@ -15,6 +15,6 @@ pub fn about() -> About {
 }
 
 /// The integration, which looks up here what lies outside, and writes there.
-pub fn room(reach: Arc<Reach>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
-    Family::Files.room(about(), reach, kubernetes)
+pub fn room(outside: Arc<Outside>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
+    Family::Files.room(about(), outside, kubernetes)
 }

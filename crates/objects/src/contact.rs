@@ -1,4 +1,4 @@
-//! How a cluster is reached, as the data of every room tells it.
+//! How a cluster is spoken to, as the data of every room tells it.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_runtime::Place;
@@ -6,7 +6,7 @@ use qontract_runtime::state::Disabled;
 
 /// A cluster as rooms ask for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct Contact {
     /// The cluster.
     pub cluster: Cluster,
     /// The token for namespaces that ask for more, if there is one.
@@ -15,7 +15,7 @@ pub struct Reached {
     pub off: Vec<String>,
 }
 
-impl Reached {
+impl Contact {
     /// Set if the cluster is to be left alone by an integration; `place` is the cluster's.
     pub fn disabled(&self, integration: &str, place: Option<Place>) -> Option<Disabled> {
         let is_off = self.off.iter().any(|name| name == integration);
@@ -38,7 +38,7 @@ impl Reached {
 #[macro_export]
 macro_rules! reads_clusters {
     ($query:ident) => {
-        impl From<$query::Cluster> for $crate::Reached {
+        impl From<$query::Cluster> for $crate::Contact {
             fn from(cluster: $query::Cluster) -> Self {
                 Self {
                     cluster: $crate::Cluster {
@@ -74,7 +74,7 @@ macro_rules! reads_namespaces {
         impl $crate::Grounded for $query::Namespace {
             fn ground(&self) -> $crate::Ground {
                 $crate::Ground {
-                    reached: self.cluster.clone().into(),
+                    contact: self.cluster.clone().into(),
                     namespace: self.name.clone(),
                     is_external: self.managed_by_external == Some(true),
                     is_admin: self.cluster_admin == Some(true),

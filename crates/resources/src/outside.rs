@@ -1,4 +1,4 @@
-//! What templates reach: secrets, and what the operator's lists name.
+//! What templates look up: secrets, and what the operator's lists name.
 //!
 //! **Invariant:** nothing outside of a list is asked, by a redirect neither; an empty list, which is the default, names nothing.
 //!
@@ -31,8 +31,8 @@ const ELSEWHERE: [StatusCode; 5] = [
     StatusCode::PERMANENT_REDIRECT,
 ];
 
-/// What templates reach.
-pub struct Reach {
+/// What templates look up.
+pub struct Outside {
     secrets: Arc<dyn Reader>,
     outward: Option<Outward>,
 }
@@ -46,14 +46,14 @@ struct Outward {
 /// Whatever an answer is, it is the same for all who ask in a round.
 type Told = Result<Answer, Fault>;
 
-impl Reach {
+impl Outside {
     /// Secrets, and nothing else.
     pub fn secrets(secrets: Arc<dyn Reader>) -> Self {
         Self { secrets, outward: None }
     }
 
     /// Secrets, and what is allowed besides, through this stack.
-    pub fn outside(secrets: Arc<dyn Reader>, allowed: Allowed, http: Http) -> Self {
+    pub fn allowed(secrets: Arc<dyn Reader>, allowed: Allowed, http: Http) -> Self {
         Self { secrets, outward: Some(Outward { allowed, http }) }
     }
 
@@ -110,9 +110,9 @@ impl Reach {
     }
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reach").finish_non_exhaustive()
+        f.debug_struct("Outside").finish_non_exhaustive()
     }
 }
 
