@@ -6,10 +6,20 @@ use std::path::PathBuf;
 /// What tells the allocator, in milliseconds. It looks before anything of the program runs, so it cannot be told later.
 const DELAY: &str = "MIMALLOC_PURGE_DELAY";
 
-/// Begins the program anew in the same process, with an allocator that gives memory back after a tenth of a second, and not a second, unless somebody has said
-/// when. Whoever replaces bundles again and again has a quarter less memory by it, and the same at the end as at the beginning; answers take
-/// no longer. Where that cannot be done, it goes on as it is; but writing to who has gone may be a signal then, which has to be listened to.
-pub fn give_back_soon() {
+/// When memory that is free is given back; after a second, unless it is said.
+#[derive(Clone, Copy)]
+pub enum GiveBack {
+    /// After a tenth of a second. Whoever replaces bundles again and again has a quarter less memory by it, and the same at the end as at the
+    /// beginning; answers take no longer.
+    Soon,
+    /// On the spot. Whoever works now and then, and waits the rest of the time, has a tenth less memory by it: nobody looks for what is free while nothing is
+    /// done.
+    AtOnce,
+}
+
+/// Begins the program anew in the same process, with an allocator that gives memory back so, unless somebody has said otherwise. Where that cannot be done, it goes
+/// on as it is; but writing to who has gone may be a signal then, which has to be listened to.
+pub fn begin_anew(give_back: GiveBack) {
     if env::var_os(DELAY).is_some() {
         return;
     }
@@ -20,7 +30,11 @@ pub fn give_back_soon() {
         let mut again = std::process::Command::new(&program);
         // By its name it is known whose part it plays.
         again.arg0(words.next().unwrap_or_else(|| program.into_os_string()));
-        let _ = again.args(words).env(DELAY, "100").exec();
+        let delay = match give_back {
+            GiveBack::Soon => "100",
+            GiveBack::AtOnce => "0",
+        };
+        let _ = again.args(words).env(DELAY, delay).exec();
     }
 }
 

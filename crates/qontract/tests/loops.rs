@@ -15,6 +15,9 @@ use support::running::{Running, get};
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
 const FILE: &str = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
 
+/// When the allocator gives memory back.
+const DELAY: &str = "MIMALLOC_PURGE_DELAY";
+
 fn stage() -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
@@ -33,6 +36,27 @@ fn start(scratch: &Scratch) -> Running {
     let mut command = qontract(scratch);
     command.args(words.split(' ')).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
     Running::of(&mut command)
+}
+
+#[test]
+fn loops_give_back_at_once_what_they_do_not_need_while_they_wait() {
+    let scratch = stage();
+    let delay = |running: &Running| {
+        let environment = std::fs::read(format!("/proc/{}/environ", running.child.id())).unwrap();
+        let environment = String::from_utf8(environment).unwrap();
+        let mut variables = environment.split('\0').filter_map(|variable| variable.split_once('='));
+        variables.find(|(name, _)| *name == DELAY).map(|(_, delay)| delay.to_owned()).unwrap_or_default()
+    };
+    let mut one = start(&scratch);
+    one.until("answers on");
+    assert_eq!(delay(&one), "0");
+    for (said, taken) in [(Some("7"), "7"), (None, "0")] {
+        let mut command = qontract(&scratch);
+        command.args(["up", "repo", "--sandbox", "another", "--runs", "runs"]).env_remove(DELAY);
+        let mut all = Running::telling_on_stdout(command.envs(said.map(|said| (DELAY, said))));
+        all.until("bundle ");
+        assert_eq!(delay(&all), taken, "unless somebody has said otherwise");
+    }
 }
 
 #[test]

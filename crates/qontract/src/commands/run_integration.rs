@@ -12,6 +12,7 @@ use qontract_client_http::{Secret, Url};
 use qontract_runtime::looping::Pace;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
+use crate::allocator::{self, GiveBack};
 use crate::cli::{Cli, Command, PeerTool};
 use crate::exit::{Exit, UsageError};
 use crate::keep::one::{Keeping, keep};
@@ -23,6 +24,9 @@ pub fn run() -> anyhow::Result<Exit> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let variables: BTreeMap<String, String> = texts.collect();
     let settings = Settings::of(&variables)?;
+    if !settings.once {
+        allocator::begin_anew(GiveBack::AtOnce);
+    }
     let mut log = Log::new(settings.level).to(settings.form, std::io::stderr());
     if let Some(file) = &settings.log_file {
         let form = if settings.prefix { Form::Levelled } else { Form::Plain };

@@ -16,7 +16,7 @@ use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
 
-use crate::allocator;
+use crate::allocator::{self, GiveBack};
 use crate::cli::Serve;
 use crate::exit::{Exit, UsageError};
 use crate::keep::feed::{Folder, Look};
@@ -45,7 +45,7 @@ struct Plan {
 /// Serves until it is asked to end.
 pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
     // Before the token is read, perhaps from a pipe.
-    allocator::give_back_soon();
+    allocator::begin_anew(GiveBack::Soon);
     let talk = arguments.talk.with_environment()?;
     let log = Arc::new(Log::new(talk.level().into()).to(talk.form(), std::io::stderr()));
     let settings = Settings {

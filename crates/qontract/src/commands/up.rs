@@ -16,6 +16,7 @@ use qontract_runtime::looping::{Crowd, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
 use qontract_telemetry::metrics::Metrics;
 
+use crate::allocator::{self, GiveBack};
 use crate::cli::{Up, variable};
 use crate::config::Config;
 use crate::exit::{Exit, UsageError};
@@ -29,6 +30,9 @@ use crew::Crew;
 use screen::Screen;
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
+    if !arguments.once {
+        allocator::begin_anew(GiveBack::AtOnce);
+    }
     let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
     let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use qontract_server::{File, Origin, Settings};
 use qontract_telemetry::log::{Form, Level, Log};
 
-use crate::allocator;
+use crate::allocator::{self, GiveBack};
 use crate::cli::{PeerServer, variable};
 use crate::commands::serve::{Plan, places, serve, start, token};
 use crate::exit::{Exit, UsageError};
@@ -17,7 +17,7 @@ const TTL: u64 = 1_200_000;
 
 /// Serves until it is asked to end.
 pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
-    allocator::give_back_soon();
+    allocator::begin_anew(GiveBack::Soon);
     let log = Arc::new(Log::new(Level::Info).to(Form::Text, std::io::stdout()));
     let settings = Settings { token: token(None)?, ..Settings::default() };
     start(async {
