@@ -2,19 +2,18 @@
 
 mod remote;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::diff::fields;
-use qontract_bundle::{Bundle, Document, Layout, Pool, Repo};
+use qontract_bundle::{Bundle, Document, Layout, Repo};
 use qontract_diagnostics::Report;
 use qontract_graphql::Engine;
 use qontract_runtime::{Loaded, Place, Source};
 
 use crate::check;
-use crate::input::{self, Input};
+use crate::input::{Input, Opener};
 use crate::lines::Lines;
 use crate::printer::Printer;
 use crate::remembered::Right;
@@ -30,20 +29,14 @@ pub struct Side {
 }
 
 impl Side {
-    /// Opens what a word means. Documents are shared through the pool, and tables with the side that it will be compared with.
-    pub fn open(
-        word: &str,
-        (repo, layout): (&Path, &Layout),
-        pool: &Pool,
-        beside: Option<&Side>,
-        printer: &Printer,
-    ) -> anyhow::Result<Self> {
-        let input = input::open(word, repo, layout, pool, printer)?;
+    /// Opens what a word means. Tables are shared with the side that it will be compared with.
+    pub fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Result<Self> {
+        let input = opener.open(word)?;
         let engine = match beside.and_then(|other| other.source.engine()) {
             Some(other) => input.engine_beside(other, word)?,
             None => input.engine(word)?,
         };
-        Ok(Self::asked(input, Arc::new(engine), layout))
+        Ok(Self::asked(input, Arc::new(engine), &opener.layout))
     }
 
     /// What was opened, to be asked through this engine.

@@ -57,36 +57,48 @@ fn unusable(word: &str) -> String {
     format!("the types of `{word}` cannot be used")
 }
 
-/// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision of the repo at `folder`.
-pub fn open(
-    word: &str,
-    folder: &Path,
-    layout: &Layout,
-    pool: &Pool,
-    printer: &Printer,
-) -> anyhow::Result<Input> {
-    let path = PathBuf::from(word);
-    if path.is_file() {
-        let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
-        let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
-        return Ok(Input { bundle, repo: None, right: Right::default() });
+/// Opens what words mean. What is opened shares its documents.
+pub struct Opener<'a> {
+    /// The repo that revisions are of.
+    folder: &'a Path,
+    /// How its parts are called.
+    pub layout: Layout,
+    pool: Pool,
+    printer: &'a Printer,
+}
+
+impl<'a> Opener<'a> {
+    /// Opens revisions of the repo at `folder`, besides bundle files and folders.
+    pub fn new(folder: &'a Path, layout: Layout, printer: &'a Printer) -> Self {
+        Self { folder, layout, pool: Pool::default(), printer }
     }
-    let (repo, stamp) = if path.is_dir() {
-        directory(&path, layout.clone())?
-    } else {
-        word_as_revision(folder, word, layout)?
-    };
-    let mut remembered = Remembered::of(&repo, pool);
-    let outcome = make(&repo, stamp, pool, remembered.aids())?;
-    if outcome.built.is_some() {
-        remembered.keep(None);
+
+    /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.
+    pub fn open(&self, word: &str) -> anyhow::Result<Input> {
+        let Self { folder, layout, pool, printer } = self;
+        let path = PathBuf::from(word);
+        if path.is_file() {
+            let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
+            let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
+            return Ok(Input { bundle, repo: None, right: Right::default() });
+        }
+        let (repo, stamp) = if path.is_dir() {
+            directory(&path, layout.clone())?
+        } else {
+            word_as_revision(folder, word, layout)?
+        };
+        let mut remembered = Remembered::of(&repo, pool);
+        let outcome = make(&repo, stamp, pool, remembered.aids())?;
+        if outcome.built.is_some() {
+            remembered.keep(None);
+        }
+        let report = Report::new(outcome.findings);
+        if let Some(bundle) = outcome.built {
+            return Ok(Input { bundle, repo: Some(repo), right: remembered.right });
+        }
+        printer.report(&report, &repo);
+        anyhow::bail!("`{word}` cannot be bundled")
     }
-    let report = Report::new(outcome.findings);
-    if let Some(bundle) = outcome.built {
-        return Ok(Input { bundle, repo: Some(repo), right: remembered.right });
-    }
-    printer.report(&report, &repo);
-    anyhow::bail!("`{word}` cannot be bundled")
 }
 
 /// The data repo in a folder, at the commit that Git knows.

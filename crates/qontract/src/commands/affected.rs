@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use qontract_bundle::{Layout, Pool};
 use qontract_diagnostics::shown;
 use qontract_runtime::affected::{self, Pair, Verdict, What};
 use qontract_runtime::{Options, Place, Room};
@@ -12,6 +11,7 @@ use crate::cli::{Affected, FindingsFormat};
 use crate::config::Config;
 use crate::data::Side;
 use crate::exit::{Exit, UsageError};
+use crate::input::Opener;
 use crate::integrations;
 use crate::printer::Printer;
 use crate::targets::Targets;
@@ -40,9 +40,9 @@ struct ShardRow {
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, config, repo, output, layout } = arguments;
     let config = Config::read(config.as_deref())?;
-    let (layout, pool) = (Layout::from(layout), Pool::default());
+    let opener = Opener::new(&repo, layout.into(), printer);
     let open = |word: &str, beside: Option<&Side>| {
-        Side::open(word, (&repo, &layout), &pool, beside, printer)
+        Side::open(&opener, word, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
     };
     let base = open(&base, None)?;

@@ -2,13 +2,14 @@
 
 mod text;
 
+use qontract_bundle::Layout;
 use qontract_bundle::diff::Diff as Difference;
-use qontract_bundle::{Layout, Pool};
 
 use crate::cli::{Diff, DiffFormat};
 use crate::exit::Exit;
+use crate::input::Opener;
+use crate::lines;
 use crate::printer::Printer;
-use crate::{input, lines};
 
 /// What is compared with what: where the lines of both sides come from.
 struct Sides<'a> {
@@ -31,11 +32,10 @@ pub fn run(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
 
 fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
     let Diff { base, head, repo, output, layout } = arguments;
-    let layout = Layout::from(layout);
-    let pool = Pool::default();
+    let opener = Opener::new(&repo, layout.into(), printer);
     // Both before either fails: all that is wrong is said at once.
-    let base = input::open(&base, &repo, &layout, &pool, printer);
-    let head = input::open(&head, &repo, &layout, &pool, printer);
+    let base = opener.open(&base);
+    let head = opener.open(&head);
     let (base, head) = match (base, head) {
         (Ok(base), Ok(head)) => (base, head),
         (Err(error), Err(other)) => {
@@ -48,7 +48,7 @@ fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
     let sides = Sides {
         base: lines::Lines::new(base.sources()),
         head: lines::Lines::new(head.sources()),
-        layout: &layout,
+        layout: &opener.layout,
     };
     match output {
         DiffFormat::Json => {

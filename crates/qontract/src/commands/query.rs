@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use qontract_bundle::Value;
 use qontract_bundle::json::Reader;
-use qontract_bundle::{Layout, Pool, Value};
 use qontract_graphql::{Engine, Limits, Origin, Request};
 use qontract_runtime::Place;
 
 use crate::cli::{DataOptions, Query};
 use crate::data::Side;
 use crate::exit::{Exit, UsageError};
-use crate::input;
+use crate::input::Opener;
 use crate::printer::Printer;
 
 pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
@@ -51,10 +51,10 @@ impl Asked {
     /// Opens what the options name, to be asked within limits.
     pub fn open(options: DataOptions, limits: Limits, printer: &Printer) -> anyhow::Result<Self> {
         let DataOptions { data, repo, layout } = options;
-        let layout = Layout::from(layout);
-        let input = input::open(&data, &repo, &layout, &Pool::default(), printer)?;
+        let opener = Opener::new(&repo, layout.into(), printer);
+        let input = opener.open(&data)?;
         let engine = Arc::new(input.engine(&data)?.with_limits(limits));
-        let side = Side::asked(input, Arc::clone(&engine), &layout);
+        let side = Side::asked(input, Arc::clone(&engine), &opener.layout);
         Ok(Self { engine, side })
     }
 }

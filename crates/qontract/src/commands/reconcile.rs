@@ -9,16 +9,18 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_access::Mode;
-use qontract_bundle::{Layout, Pool};
+use qontract_bundle::Layout;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record};
 use qontract_telemetry::log::{Line, Log};
 
+use crate::allocator::{self, GiveBack};
 use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
+use crate::input::Opener;
 use crate::integrations;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
@@ -73,6 +75,7 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
         let text = "`--every` keeps the world as the data says: there is nothing to compare it with";
         return Err(UsageError(text.to_owned()).into());
     }
+    allocator::begin_anew(GiveBack::AtOnce);
     let keeping = Keeping {
         pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
@@ -115,16 +118,13 @@ impl Job<'_> {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
             return Err(UsageError(text.to_owned()).into());
         }
-        let (layout, pool) = (Layout::default(), Pool::default());
-        let open = |word: &str, beside: Option<&Side>| {
-            Side::open(word, (&options.repo, &layout), &pool, beside, printer)
-        };
+        let opener = Opener::new(&options.repo, Layout::default(), printer);
         let word = options.data.as_deref().unwrap_or(".");
-        let mut head = open(word, None)?;
+        let mut head = Side::open(&opener, word, None)?;
         if !options.no_validate {
             head.require_valid(word, printer)?;
         }
-        let base = options.base.as_deref().map(|base| open(base, Some(&head))).transpose()?;
+        let base = options.base.as_deref().map(|base| Side::open(&opener, base, Some(&head))).transpose()?;
         Ok((Arc::new(head), base))
     }
 

@@ -3,21 +3,20 @@
 use std::fs;
 
 use anyhow::Context as _;
-use qontract_bundle::{Layout, Pool};
 use qontract_validate::export;
 
 use crate::cli::SchemaExport;
 use crate::exit::Exit;
-use crate::input;
+use crate::input::Opener;
 use crate::printer::Printer;
 
 /// `qontract schema export`: plain JSON Schemas, and the settings that tell an editor which is for which file.
 pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit> {
     let SchemaExport { folder, from, repo, layout } = arguments;
-    let layout = Layout::from(layout);
-    let input = input::open(&from, &repo, &layout, &Pool::default(), printer)?;
+    let opener = Opener::new(&repo, layout.into(), printer);
+    let input = opener.open(&from)?;
     let schemas = export::schemas(&input.bundle);
-    let settings = export::settings(&input.bundle, &folder.display().to_string(), &layout);
+    let settings = export::settings(&input.bundle, &folder.display().to_string(), &opener.layout);
     let count = schemas.len();
     for (name, text) in schemas.into_iter().chain([("settings.json".to_owned(), settings)]) {
         let path = folder.join(&name);

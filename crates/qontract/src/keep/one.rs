@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_access::Mode;
-use qontract_bundle::{Layout, Pool};
+use qontract_bundle::Layout;
 use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop};
 use qontract_runtime::slot::Slot;
 use qontract_telemetry::log::{Level, Line, Log};
@@ -18,6 +18,7 @@ use crate::cli::{Chosen, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
+use crate::input::Opener;
 use crate::integrations;
 use crate::keep::feed::{Feed, Folder, Look, Remote};
 use crate::keep::health::Health;
@@ -178,8 +179,8 @@ struct Opened {
 impl Feed for Opened {
     fn side(&self) -> anyhow::Result<Arc<Side>> {
         let printer = Printer::default();
-        let mut side =
-            Side::open(&self.word, (&self.repo, &Layout::default()), &Pool::default(), None, &printer)?;
+        let opener = Opener::new(&self.repo, Layout::default(), &printer);
+        let mut side = Side::open(&opener, &self.word, None)?;
         side.require_valid(&self.word, &printer)?;
         Ok(Arc::new(side))
     }
