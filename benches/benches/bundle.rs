@@ -99,8 +99,8 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
 
     let bundle = fs::metadata(&ours).map_or(0, |file| file.len());
     measure::say(&format!("\n## {size} datafiles, a bundle of {:.1} MB\n", bundle as f64 / 1e6));
-    measure::say("| step | wall s | CPU s | peak MB |");
-    measure::say("|---|---|---|---|");
+    measure::say("| step | wall s | CPU s | peak MB | MB from the disk |");
+    measure::say("|---|---|---|---|---|");
     for (step, measured) in [
         ("`qontract bundle`, nothing known", Some(cold)),
         ("the same with `--no-validate`", Some(unchecked)),
@@ -110,8 +110,9 @@ fn measure_size(size: usize, missed: &mut Vec<String>) {
         ("PyYAML + json: parse and dump only", parsing),
         ("PyYAML + json + jsonschema: and check datafiles against their schemas", checking),
     ] {
-        let Some(Measured { wall, cpu, peak }) = measured else { continue };
-        measure::say(&format!("| {step} | {wall:.2} | {cpu:.2} | {} |", peak / 1000));
+        let Some(Measured { wall, cpu, peak, fetched }) = measured else { continue };
+        let (peak, fetched) = (peak / 1000, fetched / 1_000_000);
+        measure::say(&format!("| {step} | {wall:.2} | {cpu:.2} | {peak} | {fetched} |"));
     }
     measure::say("");
     let is_promised = size == 50_000;

@@ -1,4 +1,4 @@
-//! Whole commands, measured: wall time, CPU time, peak memory. Each benchmark uses its part.
+//! Whole commands, measured: wall time, CPU time, peak memory, what had to be fetched from the disk. Each benchmark uses its part.
 #![allow(dead_code, reason = "each benchmark uses its part of this module")]
 
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ pub struct Measured {
     pub cpu: f64,
     /// Most memory, in kilobytes; 0 where it cannot be told.
     pub peak: u64,
+    /// Bytes that the kernel fetched from the disk: what is waited for, and was not in its memory any more.
+    pub fetched: u64,
 }
 
 /// Runs a command under `time`, which has to succeed.
@@ -23,7 +25,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Measured {
 /// The same, with more environment variables.
 pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Measured {
     let output = Command::new("/usr/bin/time")
-        .args(["-f", "measured %e %U %S %M", program])
+        .args(["-f", "measured %e %U %S %M %I", program])
         .args(arguments)
         .envs(environment.iter().copied())
         .output()
@@ -32,13 +34,13 @@ pub fn run_with(program: &str, arguments: &[&str], environment: &[(&str, &str)])
     assert!(output.status.success(), "{program} {arguments:?}: {said}");
     let line = said.lines().rev().find_map(|line| line.strip_prefix("measured ")).expect("a measured line");
     let numbers: Vec<f64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
-    let [wall, user, system, peak] = numbers[..] else { panic!("four numbers, not {line}") };
+    let [wall, user, system, peak, blocks] = numbers[..] else { panic!("five numbers, not {line}") };
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "kilobytes are whole and positive"
+        reason = "kilobytes and blocks are whole and positive"
     )]
-    Measured { wall, cpu: user + system, peak: peak as u64 }
+    Measured { wall, cpu: user + system, peak: peak as u64, fetched: blocks as u64 * 512 }
 }
 
 /// The run in the middle of three, by CPU time.
