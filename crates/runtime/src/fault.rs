@@ -1,11 +1,11 @@
 //! What went wrong, and whose move it is.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::place::Place;
 
 /// Whose move it is. Exit code and metric label follow from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
     /// The author of the data.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::key::Scope;
 use crate::place::Place;
@@ -26,7 +26,7 @@ impl fmt::Display for Thing {
 }
 
 /// How a thing changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     /// It comes.
@@ -40,6 +40,19 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Add, Self::Change, Self::Replace, Self::Remove];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Change => "change",
+            Self::Replace => "replace",
+            Self::Remove => "remove",
+        }
+    }
+
     /// The sign in front of it.
     pub fn sign(self) -> &'static str {
         match self {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Whose};
 use crate::outcome::{Outcome, Pinned, ShardOutcome, ShardState};
 use crate::place::Place;
-use crate::plan::Change;
+use crate::plan::{Change, ChangeKind};
 
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct Told {
     pub hint: Option<String>,
     /// Whose move it is, for faults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub whose: Option<String>,
+    pub whose: Option<Whose>,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
@@ -109,8 +109,8 @@ pub struct Shard {
 /// One change of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
-    /// `add`, `change`, `replace` or `remove`.
-    pub change: String,
+    /// How the thing changes.
+    pub change: ChangeKind,
     /// What is done, in words, with its sign.
     pub text: String,
     /// Lines that tell before and after.
@@ -166,6 +166,17 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Whether there is nothing to tell of its shards but how they were chosen: nothing changes, is held, is under way or went wrong.
+    pub fn is_quiet(&self) -> bool {
+        let is_quiet = |shard: &Shard| {
+            let Shard { changes, held, waits, faults, .. } = shard;
+            changes.is_empty() && held.is_empty() && waits.is_empty() && faults.is_empty()
+        };
+        self.faults.is_empty() && self.shards.values().all(is_quiet)
+    }
+}
+
 impl Shard {
     fn new(shard: &ShardOutcome, line: &dyn Fn(&Place) -> String) -> Self {
         let (state, skip) = match &shard.state {
@@ -202,20 +213,18 @@ fn bundle(pinned: &Pinned) -> Bundle {
 }
 
 fn told(fault: &Fault, line: &dyn Fn(&Place) -> String) -> Told {
-    let whose = serde_json::to_value(fault.whose).ok().and_then(|word| word.as_str().map(str::to_owned));
     Told {
         text: fault.text.clone(),
         details: fault.details.clone(),
         hint: fault.hint.clone(),
-        whose,
+        whose: Some(fault.whose),
         places: fault.places.iter().map(line).collect(),
     }
 }
 
 fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String) -> Planned {
-    let kind = serde_json::to_value(change.kind).ok().and_then(|word| word.as_str().map(str::to_owned));
     Planned {
-        change: kind.unwrap_or_default(),
+        change: change.kind,
         text: change.to_string(),
         diff: change.diff.clone(),
         why,

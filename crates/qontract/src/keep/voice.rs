@@ -147,10 +147,10 @@ impl Voice {
     }
 
     fn measure(&self, record: &Record) {
-        for kind in ["add", "change", "replace", "remove"] {
+        for kind in ChangeKind::ALL {
             let all = record.shards.values().flat_map(|shard| &shard.changes);
             let count = all.filter(|change| change.change == kind).count();
-            self.metrics.planned(self.integration(), kind, count);
+            self.metrics.planned(self.integration(), kind.as_str(), count);
         }
         for reason in record.shards.values().filter_map(|shard| shard.reason.as_deref()) {
             self.metrics.skipped(self.integration(), reason, 1);

@@ -1,25 +1,22 @@
 //! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_diagnostics::{counted, shown};
-use qontract_runtime::Record;
 use qontract_runtime::record::{Planned, Shard, Told};
+use qontract_runtime::{ChangeKind, Record};
 
 use crate::cli::LogLevel;
 
 /// The plan: changes, what is held, what is under way, what is wrong, and how many of each.
 pub fn plan(record: &Record) -> String {
     let mut text = String::new();
-    let mut counts = [0usize; 4];
+    let mut counts: BTreeMap<ChangeKind, usize> = BTreeMap::new();
     let mut held = 0;
     let mut told_already = BTreeSet::new();
     for shard in record.shards.values() {
         for change in &shard.changes {
-            let words = ["add", "change", "replace", "remove"];
-            if let Some(place) = words.iter().position(|word| *word == change.change) {
-                counts[place] += 1;
-            }
+            *counts.entry(change.change).or_default() += 1;
             text.push_str(&line(change));
         }
         for change in &shard.held {
@@ -40,7 +37,8 @@ pub fn plan(record: &Record) -> String {
     for fault in &record.faults {
         text.push_str(&told("error", fault));
     }
-    let [add, change, replace, remove] = counts;
+    let count = |kind: ChangeKind| counts.get(&kind).copied().unwrap_or_default();
+    let [add, change, replace, remove] = ChangeKind::ALL.map(count);
     if text.is_empty() {
         return text;
     }
@@ -114,7 +112,7 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
                 text.push_str(&format!("note: {}\n", shown(note)));
             }
         }
-        if record.exit == 0 && record.ended == "ok" && plan(record).is_empty() {
+        if record.exit == 0 && record.ended == "ok" && record.is_quiet() {
             text.push_str("note: nothing to change\n");
         }
     }
