@@ -110,12 +110,16 @@ impl Side {
 
     /// Turns places into `file:line`, or into files where there are no lines.
     pub fn with_lines<T>(&self, work: impl FnOnce(&dyn Fn(&Place) -> String) -> T) -> T {
-        let repo = self.input.as_ref().and_then(|input| input.repo.as_ref());
-        let lines = repo.map(|repo| Lines::new(repo));
-        work(&|place| match &lines {
-            Some(lines) if !place.resource => lines.place(&self.file(place), &place.pointer),
+        let lines = Lines::default();
+        work(&|place| self.line(&lines, place))
+    }
+
+    /// The same of one place, for who keeps the lines.
+    pub fn line(&self, lines: &Lines, place: &Place) -> String {
+        match &self.input {
+            Some(input) if !place.resource => lines.place(input, &self.file(place), &place.pointer),
             _ => self.file(place),
-        })
+        }
     }
 
     /// Whether places have lines: those of a bundle that came as a file, or is elsewhere, have none.

@@ -1,13 +1,14 @@
 //! What a word on the command line means: a bundle file, a folder, or a Git revision.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
-use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Stamp, build_with, load_from};
-use qontract_diagnostics::{NoSources, Report, Sources};
+use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Stamp, build_with, load_from};
+use qontract_diagnostics::{Report, Sources};
 use qontract_graphql::Engine;
 
 use crate::cli::LayoutOptions;
@@ -43,13 +44,17 @@ impl Input {
     pub fn engine_beside(&self, other: &Engine, word: &str) -> anyhow::Result<Engine> {
         other.beside(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
     }
+}
 
-    /// The texts of its files.
-    pub fn sources(&self) -> &dyn Sources {
-        match &self.repo {
-            Some(repo) => repo,
-            None => &NoSources,
-        }
+/// The texts of its files, as long as they are what was bundled: lines of another text would lead astray.
+impl Sources for Input {
+    fn text(&self, file: &str) -> Option<Cow<'_, str>> {
+        let repo = self.repo.as_ref()?;
+        let text = repo.text(file)?;
+        let datafile = repo.layout().path_of(file).and_then(|path| self.bundle.datafile(path));
+        let bundled = datafile.and_then(|datafile| datafile.value.get("$file_sha256sum")?.as_str());
+        let is_same = |bundled: &str| bundled == Sha256::of(text.as_bytes()).to_string();
+        bundled.is_none_or(is_same).then_some(text)
     }
 }
 
@@ -89,15 +94,12 @@ impl<'a> Opener<'a> {
         };
         let mut remembered = Remembered::of(&repo, pool);
         let outcome = make(&repo, stamp, pool, remembered.aids())?;
-        if outcome.built.is_some() {
-            remembered.keep(None);
-        }
-        let report = Report::new(outcome.findings);
-        if let Some(bundle) = outcome.built {
-            return Ok(Input { bundle, repo: Some(repo), right: remembered.right });
-        }
-        printer.report(&report, &repo);
-        anyhow::bail!("`{word}` cannot be bundled")
+        let Some(bundle) = outcome.built else {
+            printer.report(&Report::new(outcome.findings), &repo);
+            anyhow::bail!("`{word}` cannot be bundled")
+        };
+        remembered.keep(None);
+        Ok(Input { bundle, repo: Some(repo), right: remembered.right })
     }
 }
 
@@ -147,4 +149,25 @@ pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::R
         RepoError::Missing { .. } => UsageError(error.to_string()).into(),
         other => other.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_edited_since_it_was_bundled_has_no_lines() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.copy(&qontract_testkit::example(), "repo");
+        let (repo, printer) = (scratch.path().join("repo"), Printer::default());
+        let opener = Opener::new(&repo, Layout::default(), &printer);
+        let input = opener.open(&repo.display().to_string()).expect("a data repo");
+        let (file, other) = ("data/services/billing/app.yml", "data/services/catalog/app.yml");
+        let text = input.text(file).expect("a text").into_owned();
+        scratch.write(&format!("repo/{file}"), format!("# above\n{text}"));
+        assert_eq!(input.text(file), None);
+        assert!(input.text(other).is_some() && input.text("graphql-schemas/schema.yml").is_some());
+        scratch.write(&format!("repo/{file}"), &text);
+        assert_eq!(input.text(file).as_deref(), Some(text.as_str()));
+    }
 }

@@ -1,17 +1,17 @@
 //! JSON pointers → lines, by reading a file again when its first line is asked for.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use qontract_diagnostics::{Sources, position};
 use qontract_yaml::{Document, Limits, Syntax, parse_as};
 
-/// The lines of one side.
-pub struct Lines<'a> {
-    sources: &'a dyn Sources,
-    read: RefCell<HashMap<String, Option<Rc<Read>>>>,
-}
+/// So many files are remembered at a time: whoever asks about one mostly asks about it again soon.
+const REMEMBERED: usize = 256;
+
+/// The lines of one side, as far as they were asked for.
+#[derive(Default)]
+pub struct Lines(Mutex<HashMap<String, Option<Arc<Read>>>>);
 
 /// A file that was read again.
 struct Read {
@@ -19,27 +19,28 @@ struct Read {
     document: Document,
 }
 
-impl<'a> Lines<'a> {
-    /// Lines of these texts.
-    pub fn new(sources: &'a dyn Sources) -> Self {
-        Self { sources, read: RefCell::default() }
-    }
-
+impl Lines {
     /// `file:line` of the value at `pointer`, or the file alone where there are no lines.
-    pub fn place(&self, file: &str, pointer: &str) -> String {
-        let Some(read) = self.document(file) else { return file.to_owned() };
+    pub fn place(&self, sources: &dyn Sources, file: &str, pointer: &str) -> String {
+        let Some(read) = self.document(sources, file) else { return file.to_owned() };
         let located = read.document.root().locate(pointer);
         let span = located.key_span.unwrap_or(located.span);
         format!("{file}:{}", position(&read.text, span.start as usize).line)
     }
 
-    fn document(&self, file: &str) -> Option<Rc<Read>> {
-        let mut read = self.read.borrow_mut();
-        let entry = read.entry(file.to_owned()).or_insert_with(|| {
-            let text = self.sources.text(file)?.into_owned();
+    fn document(&self, sources: &dyn Sources, file: &str) -> Option<Arc<Read>> {
+        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.get(file) {
+            return known.clone();
+        }
+        if read.len() == REMEMBERED {
+            read.clear();
+        }
+        let text = sources.text(file).map(std::borrow::Cow::into_owned);
+        let found = text.and_then(|text| {
             let document = parse_as(Syntax::of(file), text.as_bytes(), &Limits::default()).document?;
-            Some(Rc::new(Read { text, document }))
+            Some(Arc::new(Read { text, document }))
         });
-        entry.clone()
+        read.entry(file.to_owned()).or_insert(found).clone()
     }
 }

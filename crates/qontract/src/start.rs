@@ -10,6 +10,7 @@ use qontract_runtime::{Clock, Request};
 
 use crate::data::Side;
 use crate::keep::audit::{Heard, Trail};
+use crate::lines::Lines;
 use crate::runs::Runs;
 
 /// No run began before the year 2020: a clock that says so was never set.
@@ -51,6 +52,7 @@ impl Start<'_> {
             runs: Arc::clone(runs),
             heard,
             told: Once::new(),
+            lines: Lines::default(),
         });
         Ok(Begun { request, began, since: Instant::now() })
     }

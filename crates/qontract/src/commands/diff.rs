@@ -7,15 +7,31 @@ use qontract_bundle::diff::Diff as Difference;
 
 use crate::cli::{Diff, DiffFormat};
 use crate::exit::Exit;
-use crate::input::Opener;
-use crate::lines;
+use crate::input::{Input, Opener};
+use crate::lines::Lines;
 use crate::printer::Printer;
 
 /// What is compared with what: where the lines of both sides come from.
 struct Sides<'a> {
-    base: lines::Lines<'a>,
-    head: lines::Lines<'a>,
+    base: Texts<'a>,
+    head: Texts<'a>,
     layout: &'a Layout,
+}
+
+/// The texts of a side.
+struct Texts<'a> {
+    input: &'a Input,
+    lines: Lines,
+}
+
+impl<'a> Texts<'a> {
+    fn new(input: &'a Input) -> Self {
+        Self { input, lines: Lines::default() }
+    }
+
+    fn place(&self, file: &str, pointer: &str) -> String {
+        self.lines.place(self.input, file, pointer)
+    }
 }
 
 pub fn run(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
@@ -45,11 +61,7 @@ fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
     let difference = Difference::between(&base.bundle, &head.bundle);
-    let sides = Sides {
-        base: lines::Lines::new(base.sources()),
-        head: lines::Lines::new(head.sources()),
-        layout: &opener.layout,
-    };
+    let sides = Sides { base: Texts::new(&base), head: Texts::new(&head), layout: &opener.layout };
     match output {
         DiffFormat::Json => {
             let mut json = difference.to_json();

@@ -9,6 +9,7 @@ use qontract_runtime::{Change, ChangeKind};
 use qontract_telemetry::log::{Form, Level, Line};
 
 use crate::data::Side;
+use crate::lines::Lines;
 use crate::runs::Runs;
 
 /// Who hears of writes, besides the trail that is kept with the records of runs.
@@ -31,6 +32,8 @@ pub struct Trail {
     pub heard: Arc<dyn Heard>,
     /// Whether it was told that the trail is not kept.
     pub told: Once,
+    /// Where in the data places are.
+    pub lines: Lines,
 }
 
 impl fmt::Debug for Trail {
@@ -48,7 +51,7 @@ impl Trail {
         };
         let mut line = Line::new(level, text).with("integration", self.integration.as_str());
         if let Some(place) = &change.place {
-            line = line.with("place", self.head.with_lines(|line| line(place)));
+            line = line.with("place", self.head.line(&self.lines, place));
         }
         let source = &*self.head.source;
         if let Some(commit) = source.commit() {
