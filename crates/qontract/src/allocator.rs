@@ -1,7 +1,10 @@
 //! How soon the allocator gives back memory that is free.
 
 use std::env;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+
+use tokio::signal::unix::{SignalKind, signal};
 
 /// What tells the allocator, in milliseconds. It looks before anything of the program runs, so it cannot be told later.
 const DELAY: &str = "MIMALLOC_PURGE_DELAY";
@@ -18,14 +21,12 @@ pub enum GiveBack {
 }
 
 /// Begins the program anew in the same process, with an allocator that gives memory back so, unless somebody has said otherwise. Where that cannot be done, it goes
-/// on as it is; but writing to who has gone may be a signal then, which has to be listened to.
+/// on as it is. What was done before is done again, so it comes first: before anything is read, written or locked.
 pub fn begin_anew(give_back: GiveBack) {
     if env::var_os(DELAY).is_some() {
         return;
     }
-    #[cfg(unix)]
     if let Some(program) = this_program() {
-        use std::os::unix::process::CommandExt as _;
         let mut words = env::args_os();
         let mut again = std::process::Command::new(&program);
         // By its name it is known whose part it plays.
@@ -34,7 +35,10 @@ pub fn begin_anew(give_back: GiveBack) {
             GiveBack::Soon => "100",
             GiveBack::AtOnce => "0",
         };
-        let _ = again.args(words).env(DELAY, delay).exec();
+        let _failed = again.args(words).env(DELAY, delay).exec();
+        // To write to who has gone became a signal for the sake of the new one. Heard by anybody, it ends nothing.
+        let hears = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let _ = hears.map(|hears| hears.block_on(async { signal(SignalKind::pipe()).map(drop) }));
     }
 }
 

@@ -28,6 +28,7 @@ fn stage() -> Scratch {
 fn qontract(scratch: &Scratch) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
     command.current_dir(scratch.path()).env("GIT_CEILING_DIRECTORIES", scratch.path().parent().unwrap());
+    command.env_remove(DELAY);
     command
 }
 
@@ -38,21 +39,23 @@ fn start(scratch: &Scratch) -> Running {
     Running::of(&mut command)
 }
 
+/// What a process was told about giving memory back.
+fn delay(running: &Running) -> String {
+    let environment = std::fs::read(format!("/proc/{}/environ", running.child.id())).unwrap();
+    let environment = String::from_utf8(environment).unwrap();
+    let mut variables = environment.split('\0').filter_map(|variable| variable.split_once('='));
+    variables.find(|(name, _)| *name == DELAY).map(|(_, delay)| delay.to_owned()).unwrap_or_default()
+}
+
 #[test]
 fn loops_give_back_at_once_what_they_do_not_need_while_they_wait() {
     let scratch = stage();
-    let delay = |running: &Running| {
-        let environment = std::fs::read(format!("/proc/{}/environ", running.child.id())).unwrap();
-        let environment = String::from_utf8(environment).unwrap();
-        let mut variables = environment.split('\0').filter_map(|variable| variable.split_once('='));
-        variables.find(|(name, _)| *name == DELAY).map(|(_, delay)| delay.to_owned()).unwrap_or_default()
-    };
     let mut one = start(&scratch);
     one.until("answers on");
     assert_eq!(delay(&one), "0");
     for (said, taken) in [(Some("7"), "7"), (None, "0")] {
         let mut command = qontract(&scratch);
-        command.args(["up", "repo", "--sandbox", "another", "--runs", "runs"]).env_remove(DELAY);
+        command.args(["up", "repo", "--sandbox", "another", "--runs", "runs"]);
         let mut all = Running::telling_on_stdout(command.envs(said.map(|said| (DELAY, said))));
         all.until("bundle ");
         assert_eq!(delay(&all), taken, "unless somebody has said otherwise");
@@ -154,6 +157,7 @@ fn what_keeps_it_from_beginning_is_tried_again() {
     }
     let mut running = Running::of(&mut command);
     running.json("cannot begin: cannot read `config.toml`");
+    assert_eq!(delay(&running), "0");
     std::fs::rename(scratch.path().join("later.toml"), scratch.path().join("config.toml")).unwrap();
     running.json("create Namespace `catalog-stage`");
     running.signal(Signal::TERM);

@@ -107,12 +107,6 @@ fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
 fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    #[cfg(unix)]
-    let _heard = {
-        let _in_runtime = runtime.enter();
-        // Whoever could not begin anew would be ended by it.
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::pipe()).context("cannot hear signals")?
-    };
     let exit = runtime.block_on(serving);
     // What somebody waited for, and does not any more, is not finished.
     runtime.shutdown_background();

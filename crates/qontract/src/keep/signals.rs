@@ -19,8 +19,6 @@ pub fn listen(
     // Before anything is begun: a signal that nobody listens for ends the process on the spot.
     let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::user_defined1()];
     let [end, interrupt, dump] = signals.map(signal);
-    // Whoever could not begin anew would be ended by it.
-    drop(signal(SignalKind::pipe())?);
     tokio::spawn(hear((end?, interrupt?, dump?), stopper, voices, log));
     Ok(())
 }
