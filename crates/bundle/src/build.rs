@@ -78,22 +78,22 @@ pub fn build_with(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> Res
         Some(memory) => memory.take(ground.sum(repo)),
         None => Recollection::default(),
     };
-    let [of_data, of_resources] = &known.folders;
+    let [known_data, known_resources] = &known.folders;
     let before = |folders| begun.map(|begun| Before { folders, begun });
-    let mut listing = repo.list_again(&layout.data, Names::Documents, before(of_data))?;
-    let mut has_links = listing.has_links;
-    let of_data = std::mem::take(&mut listing.folders);
-    has_links |= ground.has_links;
+    let mut listing = repo.list_again(&layout.data, Names::Documents, before(known_data))?;
+    let has_links = ground.has_links || listing.has_links;
+    let data_folders = std::mem::take(&mut listing.folders);
     let guide = ground.schemas.guide();
     let ways = datafiles::Ways { known: &known.datafiles, begun, guide: &guide, types: &ground.types };
     let data = datafiles::read(listing, &ways, &mut findings);
-    let mut listing = match repo.list_again(&layout.resources, Names::All, before(of_resources)) {
+    // Only now: of a revision, what is listed is in memory.
+    let mut listing = match repo.list_again(&layout.resources, Names::All, before(known_resources)) {
         // The one part that a data repo may do without.
         Err(RepoError::Missing { .. }) => Listing::default(),
         other => other?,
     };
-    has_links |= listing.has_links;
-    let folders = [of_data, std::mem::take(&mut listing.folders)];
+    let has_links = has_links || listing.has_links;
+    let folders = [data_folders, std::mem::take(&mut listing.folders)];
     let resources = resources::read(listing, &known.resources, begun, &data.backrefs(), &mut findings);
     let mut news = News::default();
     data.news(&known.datafiles, &mut news);

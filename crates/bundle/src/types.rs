@@ -11,7 +11,9 @@ use crate::value::{Map, Value};
 pub struct Types {
     /// Sorted by name.
     all: Vec<Type>,
+    /// Places among all.
     by_name: HashMap<Box<str>, usize, RandomState>,
+    /// Places among all, by the schema of their datafiles.
     by_schema: HashMap<Box<str>, usize, RandomState>,
 }
 

@@ -6,6 +6,8 @@
 
 mod guide;
 
+use std::fmt::Write as _;
+
 use qontract_yaml::{List, Node, Value as Yaml};
 
 use crate::types::{Field, Type, Types};
@@ -140,6 +142,23 @@ pub enum Step<'d> {
     Key(&'d str),
     /// To an item of a list.
     Index(usize),
+}
+
+/// A path as the established tools write it: `openshiftResources.[6].path`.
+pub fn jsonpath(path: &[Step<'_>]) -> String {
+    let mut text = String::new();
+    for (index, step) in path.iter().enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        match step {
+            Step::Key(key) => text.push_str(key),
+            Step::Index(index) => {
+                let _ = write!(text, "[{index}]");
+            }
+        }
+    }
+    text
 }
 
 /// Where the walk is in schema and type.

@@ -144,7 +144,7 @@ impl Test {
             return Ok(Test::In(set_of(set)?));
         }
         if let Some(filter) = value.get("filter") {
-            return match schema.described().get(&field.type_name) {
+            return match schema.described().of_field(field) {
                 _ if !filter.is_given() => Ok(Test::Fault("Cannot convert undefined or null to object")),
                 Some(inner) => Ok(Test::Passes(Filter::compile(schema, inner, filter)?)),
                 None => Ok(Test::Fault("Cannot read properties of undefined (reading 'name')")),

@@ -1,4 +1,4 @@
-//! How a cluster is spoken to, as the data of every room tells it.
+//! How a cluster is reached, as the data of every room tells it.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_runtime::Place;

@@ -148,7 +148,14 @@ fn gone(plan: &mut Plan<Action>, want: &Want<Item>, seen: Option<&Seen>) {
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
         Verdict::Refuse(text) => plan.faults.push(Fault::author(text).at(want.place.clone())),
-        _ => {}
+        // It is not ours; and what is not wanted is not written.
+        Verdict::Leave(_)
+        | Verdict::Keep
+        | Verdict::Create
+        | Verdict::Change { .. }
+        | Verdict::Adopt { .. }
+        | Verdict::TakeOver { .. }
+        | Verdict::Replace { .. } => {}
     }
 }
 
@@ -163,7 +170,15 @@ fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &Seen) {
             remove(plan, Change::new(ChangeKind::Remove, thing, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        _ => {}
+        // Whoever has it keeps it, and nobody asked for anything else; and what is not wanted is not written.
+        Verdict::Leave(_)
+        | Verdict::Refuse(_)
+        | Verdict::Keep
+        | Verdict::Create
+        | Verdict::Change { .. }
+        | Verdict::Adopt { .. }
+        | Verdict::TakeOver { .. }
+        | Verdict::Replace { .. } => {}
     }
 }
 

@@ -60,21 +60,27 @@ pub const ALL: [Entry; 14] = [
     },
     Entry {
         about: openshift_prometheus_rules::about,
-        make: |targets| reaching(targets, openshift_prometheus_rules::room),
+        make: |targets| looking_outside(targets, openshift_prometheus_rules::room),
     },
     Entry {
         about: openshift_resourcequotas::about,
         make: |targets| on_clusters(targets, openshift_resourcequotas::room),
     },
-    Entry { about: openshift_resources::about, make: |targets| reaching(targets, openshift_resources::room) },
+    Entry {
+        about: openshift_resources::about,
+        make: |targets| looking_outside(targets, openshift_resources::room),
+    },
     Entry {
         about: openshift_rolebindings::about,
         make: |targets| on_clusters(targets, openshift_rolebindings::room),
     },
-    Entry { about: openshift_routes::about, make: |targets| reaching(targets, openshift_routes::room) },
+    Entry {
+        about: openshift_routes::about,
+        make: |targets| looking_outside(targets, openshift_routes::room),
+    },
     Entry {
         about: openshift_vault_secrets::about,
-        make: |targets| reaching(targets, openshift_vault_secrets::room),
+        make: |targets| looking_outside(targets, openshift_vault_secrets::room),
     },
     Entry {
         about: prometheus_rules_tester::about,
@@ -99,7 +105,7 @@ fn on_clusters<S: Staged>(targets: &Targets, room: fn(Arc<dyn Kubernetes>) -> S)
 }
 
 /// A room that works on clusters, and looks up what lies outside.
-fn reaching<S: Staged>(
+fn looking_outside<S: Staged>(
     targets: &Targets,
     room: fn(Arc<Outside>, Arc<dyn Kubernetes>) -> S,
 ) -> anyhow::Result<Room> {

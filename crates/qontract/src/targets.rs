@@ -29,10 +29,10 @@ pub struct Targets {
     promtool: Promtool,
 }
 
-/// A folder in place of every target system.
+/// Where a sandbox would be, and what it would be for.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
-    /// The folder.
+pub struct SandboxAt<'a> {
+    /// The folder in place of every target system, if one is asked for.
     pub folder: Option<&'a Path>,
     /// The data repo, which may bring made-up secrets for sandboxes.
     pub repo: Option<&'a Path>,
@@ -46,13 +46,14 @@ const REPO_SECRETS: &str = "sandbox/secrets.toml";
 
 impl Targets {
     /// Those of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
-    pub fn new(config: &Config, ground: Ground<'_>, mode: Mode) -> anyhow::Result<Self> {
-        let folder = ground.folder.or(config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()));
+    pub fn new(config: &Config, sandbox: SandboxAt<'_>, mode: Mode) -> anyhow::Result<Self> {
+        let configured = config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path());
+        let folder = sandbox.folder.or(configured);
         let mut secrets = secrets(config, mode)?;
         let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
             (Some(folder), _) => {
                 if config.vault.is_none() && config.tables().is_empty() {
-                    secrets = Arc::new(Tables::new(made_up(folder, ground.repo)?));
+                    secrets = Arc::new(Tables::new(made_up(folder, sandbox.repo)?));
                 }
                 Some(Arc::new(Sandbox::new(PathBuf::from(folder))))
             }

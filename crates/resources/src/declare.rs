@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::Kind;
-use qontract_objects::{Declared, Ground, Grounds, reads_clusters};
+use qontract_objects::{Declared, Ground, Grounded as _, Grounds, reads_namespaces};
 use qontract_runtime::{Data as Source, Fault};
 use qontract_template::{Data, Dialect};
 
@@ -19,7 +19,7 @@ use crate::query::{
 use crate::render::Told;
 use crate::{parse, render, rule, variables};
 
-reads_clusters!(query);
+reads_namespaces!(query);
 
 /// The namespaces with what a room keeps there.
 pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> {
@@ -37,15 +37,12 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
             continue;
         }
         let ground = Ground {
-            contact: namespace.cluster.clone().into(),
-            namespace: namespace.name.clone(),
-            is_external: namespace.managed_by_external == Some(true),
-            is_admin: namespace.cluster_admin == Some(true),
             place: answer.places.of(&pointer),
             cluster_place: answer.places.of(&format!("{pointer}/cluster")),
+            ..namespace.ground()
         };
         // What is in a namespace that goes, goes with it.
-        if namespace.delete == Some(true) {
+        if namespace.is_to_go() {
             grounds.pass_over(ground, "it is to be removed");
             continue;
         }
@@ -217,7 +214,7 @@ impl Work<'_> {
         };
         Ok(match render::declared(&path, source, self.data)? {
             Told::Text(text) => Item::Object(parse::object(&path, &text, false)?),
-            Told::Outside(template) => Item::Template(template),
+            Told::Unsettled(template) => Item::Template(template),
         })
     }
 }

@@ -44,7 +44,7 @@ struct Outward {
 }
 
 /// Whatever an answer is, it is the same for all who ask in a round.
-type Told = Result<Answer, Fault>;
+type Found = Result<Answer, Fault>;
 
 impl Outside {
     /// Secrets, and nothing else.
@@ -67,7 +67,7 @@ impl Outside {
         &self,
         read: &Read,
         (path, key, version, allow_not_found): (&str, &str, Option<&str>, bool),
-    ) -> Told {
+    ) -> Found {
         let version = match version.map(str::parse::<u64>) {
             None => None,
             Some(Ok(version)) => Some(version),
@@ -92,7 +92,7 @@ impl Outside {
         read: &Read,
         address: &Address,
         accounts: &BTreeMap<String, Account>,
-    ) -> Told {
+    ) -> Found {
         // An account is not part of an address, and templates may know it otherwise.
         let account = match address {
             Address::S3Object { account, .. } | Address::S3List { account, .. } => accounts.get(account),
@@ -106,7 +106,7 @@ impl Outside {
         };
         // The vendor's library makes it large.
         let ask = ask.boxed();
-        Told::clone(&*read.memo.once(format!("template {address:?} {account:?}"), ask).await)
+        Found::clone(&*read.memo.once(format!("template {address:?} {account:?}"), ask).await)
     }
 }
 
@@ -123,7 +123,7 @@ impl Outward {
         secrets: &dyn Reader,
         address: &Address,
         account: Option<&Account>,
-    ) -> Told {
+    ) -> Found {
         match address {
             Address::Url { url } => self.url(read, url).await,
             Address::GithubFile { repo, path, reference } => {

@@ -100,8 +100,8 @@ impl Lookups for WithoutSecrets<'_> {
 pub enum Told {
     /// The text that it renders to.
     Text(String),
-    /// It looks outside.
-    Outside(Template),
+    /// It looks outside: what it comes to is not settled yet.
+    Unsettled(Template),
 }
 
 /// Renders a template from the data alone.
@@ -133,13 +133,13 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
             let variables = shown(&Data::Map(source.variables.clone()));
             let inputs = format!("{:?} {variables} {}", source.dialect, told.join(" "));
             let source = TemplateSource { answers, accounts, ..source };
-            Ok(Told::Outside(Template { path: path.to_owned(), text: source.text.clone(), inputs, source }))
+            Ok(Told::Unsettled(Template { path: path.to_owned(), text: source.text.clone(), inputs, source }))
         }
     }
 }
 
 /// Renders a template with what lies outside.
-pub async fn outside(template: &Template, read: &Read, outside: &Outside) -> Result<Rendered, Fault> {
+pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Result<Rendered, Fault> {
     let Template { path, source, .. } = template;
     let mut answers = source.answers.clone();
     for _ in 0..ROUNDS {

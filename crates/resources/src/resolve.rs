@@ -57,7 +57,7 @@ async fn make(read: &Read, outside: &Outside, item: &Item) -> Result<Made, Fault
     match item {
         Item::Object(body) => Ok((body.clone(), false)),
         Item::Template(template) => {
-            let rendered = render::outside(template, read, outside).await?;
+            let rendered = render::settled(template, read, outside).await?;
             let body = parse::object(&template.path, rendered.expose(), rendered.is_sensitive)?;
             Ok((body, rendered.is_sensitive))
         }

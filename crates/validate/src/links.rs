@@ -1,7 +1,7 @@
 //! What a datafile says about other files and about itself among them: references, resources, unique values.
 
 use qontract_bundle::types::{Type, Types};
-use qontract_bundle::walk::{self, At, Guide, Step, Tree as _, Visited, Visitor};
+use qontract_bundle::walk::{self, At, Guide, Step, Tree as _, Visited, Visitor, jsonpath};
 use qontract_bundle::{Bundle, Datafile, Document, Value, json};
 
 use crate::keywords;
@@ -167,7 +167,9 @@ impl<'b> Reader<'b> {
                 let seen_by_peer = parent.is_some_and(|parent| parent.field.is_some());
                 value.text().zip(at.type_).map(|(identifier, type_)| (identifier, type_, seen_by_peer))
             }
-            [.., Step::Index(_), Step::Key("$ref")] => target.and_then(|target| self.listed(target)),
+            [.., Step::Index(_), Step::Key("$ref")] => target
+                .and_then(|target| self.listed(target))
+                .map(|(identifier, type_)| (identifier, type_, true)),
             _ => None,
         };
         if let Some((identifier, type_, seen_by_peer)) = item {
@@ -183,9 +185,9 @@ impl<'b> Reader<'b> {
     }
 
     /// What tells a datafile that stands in a list from the others there, and its type.
-    fn listed(self, target: &'b Document) -> Option<(&'b str, &'b Type, bool)> {
+    fn listed(self, target: &'b Document) -> Option<(&'b str, &'b Type)> {
         let identifier = target.value.get("__identifier")?.as_str()?;
-        Some((identifier, self.types.by_schema(target.schema()?)?, true))
+        Some((identifier, self.types.by_schema(target.schema()?)?))
     }
 }
 
@@ -205,16 +207,4 @@ fn pointer(path: &[Step<'_>]) -> String {
         }
     }
     pointer
-}
-
-/// A path as the established validator writes it: `a.[0].b`.
-fn jsonpath(path: &[Step<'_>]) -> String {
-    let steps: Vec<String> = path
-        .iter()
-        .map(|step| match step {
-            Step::Key(key) => (*key).to_owned(),
-            Step::Index(index) => format!("[{index}]"),
-        })
-        .collect();
-    steps.join(".")
 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::Context;
 use crate::known::{Linked, Unique};
-use crate::links::{self, Leaf, Reader, Reference, Said};
+use crate::links::{self, Leaf, Reader, Said};
 use crate::rules::references;
 
 /// The same seed in all processes: what one finds out, the next one knows.
@@ -90,10 +90,9 @@ impl<'b> Visitor<'b, 'b, &'b Value, &'b Value> for Look<'_, 'b> {
             Said::Resource(resource) => self.wrong |= self.cx.bundle.resource(resource).is_none(),
             Said::Reference(reference) => {
                 self.wrong |= references::broken(self.cx, reference, within).is_some();
-                let Reference { to, expects, .. } = reference;
                 // What the target must look like depends on all that it says.
-                if expects.is_some_and(|expects| expects.as_str().is_none()) {
-                    self.wanted.push(to.as_str().unwrap_or_default().into());
+                if reference.expects.is_some_and(|expects| expects.as_str().is_none()) {
+                    self.wanted.push(reference.to.as_str().unwrap_or_default().into());
                 }
             }
             Said::Unique { type_name, field, value } => {

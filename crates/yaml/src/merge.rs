@@ -108,18 +108,17 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
             ),
         }
     }
-    let own = gathered.entries.len();
-    let mut seen_own = vec![false; own];
+    // Whether the map itself gives a key that was merged.
+    let mut overridden = vec![false; gathered.entries.len()];
     for entry in raw {
-        let Some(own_entry) = entry.own() else { continue };
-        let key = own_entry.key;
-        let Some((place, replaced)) = gathered.put(own_entry) else { continue };
-        // A merged key that the map gives itself: the first time this is what merging is for.
-        if place < own && !seen_own[place] {
-            seen_own[place] = true;
+        let Some(own) = entry.own() else { continue };
+        let Some((place, replaced)) = gathered.put(own) else { continue };
+        // The first time this is what merging is for.
+        if overridden.get(place).is_some_and(|overridden| !overridden) {
+            overridden[place] = true;
             continue;
         }
-        let message = format!("the key `{}` is given twice", &document.text[key.range()]);
+        let message = format!("the key `{}` is given twice", &document.text[own.key.range()]);
         findings.push(
             Diagnostic::new(code::YAML_DUPLICATE_KEY, message)
                 .at(entry.key_span)

@@ -5,7 +5,7 @@ use qontract_runtime::{Data, Fault};
 use serde_json::{Value, json};
 
 use crate::NAME;
-use crate::query::{LimitRange, LimitRangeItem, LimitRanges};
+use crate::query::{LimitRange, LimitRangeItem, LimitRanges, ResourceValues};
 
 /// The limit ranges of all namespaces.
 pub fn declare(data: &Data) -> Result<Declared<Objects>, Fault> {
@@ -33,13 +33,15 @@ fn object(range: &LimitRange) -> Value {
 
 fn limit(item: &LimitRangeItem) -> Value {
     let LimitRangeItem { r#type, default, default_request, max, max_limit_request_ratio, min } = item;
-    let of = |cpu: &Option<String>, memory: &Option<String>| json!({"cpu": cpu, "memory": memory});
+    let of = |values: &Option<ResourceValues>| {
+        values.as_ref().map(|values| json!({"cpu": values.cpu, "memory": values.memory}))
+    };
     without_nulls(json!({
         "type": r#type,
-        "default": default.as_ref().map(|it| of(&it.cpu, &it.memory)),
-        "defaultRequest": default_request.as_ref().map(|it| of(&it.cpu, &it.memory)),
-        "max": max.as_ref().map(|it| of(&it.cpu, &it.memory)),
-        "maxLimitRequestRatio": max_limit_request_ratio.as_ref().map(|it| of(&it.cpu, &it.memory)),
-        "min": min.as_ref().map(|it| of(&it.cpu, &it.memory)),
+        "default": of(default),
+        "defaultRequest": of(default_request),
+        "max": of(max),
+        "maxLimitRequestRatio": of(max_limit_request_ratio),
+        "min": of(min),
     }))
 }

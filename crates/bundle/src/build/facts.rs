@@ -1,7 +1,6 @@
 //! What the walk over a datafile finds for its bundle: the resources it names, the datafiles in its lists, and how
 //! the items of its lists are identified.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use qontract_yaml::Node;
@@ -13,7 +12,7 @@ use crate::digest::Sha256;
 use crate::json;
 use crate::types::{Field, Types};
 use crate::value::{Map, Value};
-use crate::walk::{self, At, Child, Guide, Place, Shape, Step, Tree, Visited, Visitor};
+use crate::walk::{self, At, Child, Guide, Place, Shape, Tree, Visited, Visitor, jsonpath};
 
 /// What the walk found.
 #[derive(Debug, Default)]
@@ -112,23 +111,6 @@ impl Finder {
             };
         }
     }
-}
-
-/// A path as back-references write it: `openshiftResources.[6].path`.
-fn jsonpath(path: &[Step<'_>]) -> String {
-    let mut text = String::new();
-    for (index, step) in path.iter().enumerate() {
-        if index > 0 {
-            text.push('.');
-        }
-        match step {
-            Step::Key(key) => text.push_str(key),
-            Step::Index(index) => {
-                let _ = write!(text, "[{index}]");
-            }
-        }
-    }
-    text
 }
 
 /// The identifier of an object: the digest of its identifying fields.

@@ -146,7 +146,7 @@ impl Trace<'_> {
             if let Some(field) = field {
                 self.footprint.field(&type_.name, &field.name);
             }
-            let target = field.and_then(|field| schema.described().get(&field.type_name));
+            let target = field.and_then(|field| schema.described().of_field(field));
             match (inner, target) {
                 (Some(inner), Some(target)) => {
                     let mut below = Keys::default();

@@ -131,7 +131,7 @@ impl Drafts {
             arguments.push(DraftArgument { name, description: None, shape, default: None });
         };
         let resolver = if let Some(schema) = &field.datafile_schema {
-            let searched = types.get(&field.type_name).map(|type_| type_.fields.as_slice());
+            let searched = types.of_field(field).map(|type_| type_.fields.as_slice());
             for field in searched.unwrap_or_default().iter().filter(|field| field.is_searchable) {
                 argument(&field.name, "String");
             }

@@ -10,7 +10,7 @@ use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
 use crate::exit::UsageError;
-use crate::targets::Ground;
+use crate::targets::SandboxAt;
 
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
@@ -243,9 +243,9 @@ impl RunOptions {
     }
 
     /// The folder in place of every target system, if there is one.
-    pub fn ground(&self) -> Ground<'_> {
+    pub fn sandbox_at(&self) -> SandboxAt<'_> {
         let repo = self.data.as_deref().map(Path::new).filter(|folder| folder.is_dir());
-        Ground { folder: self.sandbox.as_deref(), repo }
+        SandboxAt { folder: self.sandbox.as_deref(), repo }
     }
 }
 

@@ -49,7 +49,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     }
     let config = Config::read(options.config.as_deref())?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let targets = Targets::new(&config, options.ground(), mode)?;
+    let targets = Targets::new(&config, options.sandbox_at(), mode)?;
     let room = integrations::room(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;

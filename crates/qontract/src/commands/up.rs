@@ -25,7 +25,7 @@ use crate::keep::health::Health;
 use crate::keep::signals;
 use crate::printer::Printer;
 use crate::runs::{Runs, state_folder};
-use crate::targets::{Ground, Targets};
+use crate::targets::{SandboxAt, Targets};
 use crew::Crew;
 use screen::Screen;
 
@@ -38,7 +38,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
     let sandbox = sandbox(&arguments, &config)?;
     let targets =
-        Targets::new(&config, Ground { folder: sandbox.as_deref(), repo: Some(&arguments.repo) }, mode)?;
+        Targets::new(&config, SandboxAt { folder: sandbox.as_deref(), repo: Some(&arguments.repo) }, mode)?;
     let form = arguments.talk.form();
     let is_live = !arguments.once && form == Form::Text && std::io::stdout().is_terminal();
     let screen = Arc::new(Screen::new(is_live));

@@ -53,7 +53,7 @@ pub struct Keeping {
 pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
     let config = Config::read(options.config.as_deref())?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let targets = Targets::new(&config, options.ground(), mode)?;
+    let targets = Targets::new(&config, options.sandbox_at(), mode)?;
     let room = Arc::new(integrations::room(&integration.name, &config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;

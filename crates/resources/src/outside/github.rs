@@ -8,7 +8,7 @@ use qontract_runtime::{Fault, Read};
 use qontract_template::{Answer, Data};
 use serde::Deserialize;
 
-use super::{ELSEWHERE, Outward, Told, failed, not_named};
+use super::{ELSEWHERE, Found, Outward, failed, not_named};
 
 /// What GitHub tells about a file.
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ impl Outward {
         read: &Read,
         secrets: &dyn Reader,
         (repository, path, reference): (&str, &str, &str),
-    ) -> Told {
+    ) -> Found {
         if !self.allowed.has_repository(repository) {
             return Ok(Answer::Failed(not_named("allow_github")));
         }

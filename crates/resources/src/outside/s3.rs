@@ -7,7 +7,7 @@ use qontract_client_secrets::Reader;
 use qontract_runtime::{Data as Source, Fault, Read};
 use qontract_template::{Address, Answer, Data};
 
-use super::{Outward, Told};
+use super::{Found, Outward};
 use crate::variables;
 
 /// An account, as far as the data tells what it takes to ask it.
@@ -109,7 +109,7 @@ impl Outward {
     }
 
     /// The text of an object.
-    pub(super) async fn object(&self, read: &Read, bucket: &S3, path: &str) -> Told {
+    pub(super) async fn object(&self, read: &Read, bucket: &S3, path: &str) -> Found {
         let key = match Key::new(path) {
             Ok(key) => key,
             Err(error) => return Ok(Answer::Failed(error.to_string())),
@@ -125,7 +125,7 @@ impl Outward {
     }
 
     /// The keys under a path.
-    pub(super) async fn list(&self, read: &Read, bucket: &S3, path: &str) -> Told {
+    pub(super) async fn list(&self, read: &Read, bucket: &S3, path: &str) -> Found {
         let (mut keys, mut bytes, mut cursor) = (Vec::new(), 0, None);
         for _ in 0..PAGES {
             let page = match bucket.list(&read.permit, path, cursor.as_ref()).await {
@@ -147,7 +147,7 @@ impl Outward {
 }
 
 /// What came of asking S3 in vain.
-fn told(error: &BlobsError) -> Told {
+fn told(error: &BlobsError) -> Found {
     let text = error.to_string();
     match error {
         BlobsError::NoBucket(_) | BlobsError::TooLarge { .. } => Ok(Answer::Failed(text)),

@@ -4,14 +4,14 @@ use qontract_client_http::{Request, StatusCode, Url};
 use qontract_runtime::Read;
 use qontract_template::{Answer, Data};
 
-use super::{ELSEWHERE, Outward, Told, failed, not_named};
+use super::{ELSEWHERE, Found, Outward, failed, not_named};
 
 /// How many redirects in a row are followed.
 const REDIRECTS: usize = 5;
 
 impl Outward {
     /// An address answers if something is there, though it may want a password. What a server that is broken would say is not known.
-    pub(super) async fn url(&self, read: &Read, text: &str) -> Told {
+    pub(super) async fn url(&self, read: &Read, text: &str) -> Found {
         let text = text.trim();
         if text.is_empty() {
             return Ok(Answer::Known(Data::Bool(false)));

@@ -60,9 +60,9 @@ pub fn count(value: &Value) -> usize {
     }
 }
 
-/// Whether the keys of a map tell alone if it is as a keyword demands.
+/// Whether the keys of a map tell alone if it is as a keyword demands, and it is worth remembering what they told.
 pub fn is_told_by_keys(own: &Own<'_>) -> bool {
-    matches!(own, Own::Required(_) | Own::Needs(_) | Own::Closed(_))
+    matches!(own, Own::Required(_) | Own::Closed(_))
 }
 
 /// Whether `value` is as a keyword demands.

@@ -32,7 +32,7 @@ const BEGINNINGS: u32 = 3;
 const PASSES: u32 = 3;
 
 /// So long at most the others wait for what they build on.
-const GROUND: Duration = Duration::from_secs(30);
+const GROUNDWORK: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether it is there.
 const LOOK: Duration = Duration::from_millis(20);
@@ -78,7 +78,7 @@ impl Voices {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        let _ = tokio::time::timeout(GROUND, waiting).await;
+        let _ = tokio::time::timeout(GROUNDWORK, waiting).await;
     }
 
     /// The integrations that could not be started.
