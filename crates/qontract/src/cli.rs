@@ -180,7 +180,7 @@ pub struct SchemaExport {
     /// Folder to write into; files in it that are in the way are replaced
     pub folder: PathBuf,
     /// The data repo, a Git revision or a bundle file to take them from
-    #[arg(long, value_name = "WHAT", default_value = ".")]
+    #[arg(long, alias = "data", value_name = "WHAT", default_value = ".")]
     pub from: String,
     /// Folder of the data repo that a Git revision is of
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -30,7 +30,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Up(arguments) => up::run(arguments),
         Command::Bundle(arguments) => bundle::run(arguments, printer),
-        Command::Diff(arguments) => diff::run(arguments, printer),
+        Command::Diff(arguments) => Ok(diff::run(arguments, printer)),
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
         Command::Serve(arguments) => serve::run(*arguments),

@@ -11,6 +11,7 @@ use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Stamp, build_wit
 use qontract_diagnostics::{Report, Sources};
 use qontract_graphql::Engine;
 
+use crate::check;
 use crate::cli::LayoutOptions;
 use crate::exit::UsageError;
 use crate::printer::Printer;
@@ -95,7 +96,10 @@ impl<'a> Opener<'a> {
         let mut remembered = Remembered::of(&repo, pool);
         let outcome = make(&repo, stamp, pool, remembered.aids())?;
         let Some(bundle) = outcome.built else {
-            printer.report(&Report::new(outcome.findings), &repo);
+            // All that is wrong is said at once, as far as it can be seen.
+            let mut findings = check::errors(&repo, &outcome, remembered.right.known());
+            findings.extend(outcome.findings);
+            printer.report(&Report::new(findings), &repo);
             anyhow::bail!("`{word}` cannot be bundled")
         };
         remembered.keep(None);
@@ -140,13 +144,20 @@ fn refused(error: GitError, name: &str) -> anyhow::Error {
 }
 
 fn neither(word: &str) -> anyhow::Error {
+    if word.starts_with("http://") || word.starts_with("https://") {
+        return UsageError(format!("`{word}` is an address: a server is asked by `reconcile` only")).into();
+    }
     UsageError(format!("`{word}` is no file, no folder and no Git revision")).into()
 }
 
 /// Bundles a data repo; a part that is missing is the caller's mistake.
 pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::Result<Outcome> {
     build_with(repo, stamp, pool, aids).map_err(|error| match error {
-        RepoError::Missing { .. } => UsageError(error.to_string()).into(),
+        RepoError::Missing { name } => UsageError(match repo.folder() {
+            Some(folder) => format!("`{}` is no data repo: it has no `{name}`", folder.display()),
+            None => format!("there is no `{name}` in the revision"),
+        })
+        .into(),
         other => other.into(),
     })
 }

@@ -28,17 +28,13 @@ impl Printer {
     /// Writes data to stdout.
     pub fn data(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let mut out = self.out.lock();
-        out.write_all(bytes)?;
-        out.flush()?;
-        Ok(())
+        told(out.write_all(bytes).and_then(|()| out.flush()))
     }
 
     /// Writes text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
         let mut out = AutoStream::auto(self.out.lock());
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
-        Ok(())
+        told(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
     /// Says a line on stderr; colours stay only where a terminal shows them and `NO_COLOR` is not set.
@@ -62,7 +58,15 @@ impl Printer {
     }
 }
 
-/// Whether the reader of stdout went away, which is its right.
+/// A reader that went away has its right: it does not change what the exit code tells.
+fn told(written: io::Result<()>) -> anyhow::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+/// Whether the reader of stdout went away while something large was written.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)

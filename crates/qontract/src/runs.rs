@@ -93,12 +93,12 @@ impl Runs {
         write(&file, &idle)
     }
 
-    /// The last records, the newest last.
-    pub fn list(&self, integration: Option<&str>, last: usize) -> anyhow::Result<Vec<Record>> {
-        let names = self.names(integration)?;
-        let last = names[names.len().saturating_sub(last)..].iter();
+    /// The last records, the newest last, and how many there are before.
+    pub fn list(&self, integration: Option<&str>, last: usize) -> anyhow::Result<(Vec<Record>, usize)> {
+        let mut names = self.names(integration)?;
+        let last = names.split_off(names.len().saturating_sub(last));
         // One that cannot be read does not hide the others.
-        Ok(last.filter_map(|file| read(file).ok()).collect())
+        Ok((last.iter().filter_map(|file| read(file).ok()).collect(), names.len()))
     }
 
     /// How often loops had nothing to do.
@@ -109,14 +109,16 @@ impl Runs {
         files.iter().map(|file| read(file)).collect()
     }
 
-    /// The files of records, the newest last: their names begin with the time.
+    /// The files of records, the newest last: their names begin with the second, and within it the time of the file tells.
     fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |file: &PathBuf| {
             let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             is_kept(file) && integration.is_none_or(|integration| integration_of(name) == Some(integration))
         };
         let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
-        files.sort();
+        let second = |file: &PathBuf| Some(file.file_name()?.to_str()?.split_once('-')?.0.to_owned());
+        let written = |file: &PathBuf| fs::metadata(file).and_then(|about| about.modified()).ok();
+        files.sort_by_cached_key(|file| (second(file), written(file), file.clone()));
         Ok(files)
     }
 

@@ -322,6 +322,26 @@ fn schemas_are_exported_for_editors() {
 }
 
 #[test]
+fn a_reader_that_goes_away_does_not_hide_what_is_wrong() {
+    use std::process::{Command, Stdio};
+    for (words, code) in [
+        (&["validate", "broken"][..], 1),
+        (&["validate", "broken", "-o", "json"], 1),
+        (&["diff", "bundle.json", "bundle2.json"], 1),
+        (&["diff", "bundle.json", "bundle.json"], 0),
+        (&["query", "{ nothing }", "--data", "repo"], 1),
+        (&["peer", "validator", "broken-bundle.json"], 1),
+    ] {
+        // Nobody reads from the first byte on.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+        command.current_dir(vectors()).args(words).stdout(writer).stderr(Stdio::null());
+        assert_eq!(command.status().expect("the binary runs").code(), Some(code), "{words:?}");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     use std::process::{Command, Stdio};
     let mut child = Command::new(env!("CARGO_BIN_EXE_qontract"))

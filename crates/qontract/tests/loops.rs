@@ -164,6 +164,21 @@ fn what_keeps_it_from_beginning_is_tried_again() {
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
 }
 
+#[test]
+fn a_loop_ends_while_a_server_does_not_answer() {
+    let (scratch, silent) = (stage(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let server = format!("http://{}", silent.local_addr().unwrap());
+    let mut command = qontract(&scratch);
+    let words = "reconcile openshift-namespaces --every 10m --config config.toml --runs runs --data";
+    let mut running = Running::of(command.args(words.split(' ')).arg(server));
+    // Who looks for news asks, and so does the first run.
+    let _asked = (silent.accept().unwrap(), silent.accept().unwrap());
+    let told = running.drain();
+    running.signal(Signal::TERM);
+    let told = told.join().unwrap();
+    assert!(told.contains("asked to end") && !told.contains("panicked"), "{told}");
+}
+
 /// How many threads a process has.
 fn threads(running: &Running) -> usize {
     std::fs::read_dir(format!("/proc/{}/task", running.child.id())).unwrap().count()

@@ -187,7 +187,7 @@ pub struct Up {
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub every: Duration,
     /// Answer `/healthz`, `/readyz` and `/metrics` here
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
     pub listen: Option<SocketAddr>,
     /// What is said, and how.
     #[command(flatten)]

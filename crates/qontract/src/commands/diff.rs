@@ -34,16 +34,12 @@ impl<'a> Texts<'a> {
     }
 }
 
-pub fn run(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
-    match compare(arguments, printer) {
-        Ok(exit) => Ok(exit),
-        Err(error) if crate::printer::is_broken_pipe(&error) => Err(error),
-        // 1 means that something differs, so every failure is 2 here.
-        Err(error) => {
-            printer.error(&error);
-            Ok(Exit::Usage)
-        }
-    }
+/// 0 if they are the same, 1 if they differ: every failure is 2 here.
+pub fn run(arguments: Diff, printer: &Printer) -> Exit {
+    compare(arguments, printer).unwrap_or_else(|error| {
+        printer.error(&error);
+        Exit::Usage
+    })
 }
 
 fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {

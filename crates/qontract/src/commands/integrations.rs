@@ -1,9 +1,10 @@
 //! `qontract integrations`: what there is, and what each of them reads.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use qontract_graphql::Limits;
-use qontract_runtime::{LooksUp, allowed, listing};
+use qontract_runtime::{Data, LooksUp, Options, Room, Terms, allowed, listing};
 
 use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction};
 use crate::commands::query::Asked;
@@ -31,7 +32,7 @@ fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The exact list for the integration's file: what its queries can read, and what every integration lists.
+/// The list for the integration's file: what its queries can read by the types, what they do read of this data, and what every integration lists.
 fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let IntegrationSchemas { name, data } = arguments;
     let room = integrations::room(&name, config, &Targets::none())?;
@@ -39,12 +40,13 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
     let reach = allowed::reach(&asked.engine, &room.about().queries)?;
     let mut schemas: BTreeSet<String> = allowed::ALWAYS.map(str::to_owned).into();
     schemas.extend(reach.into_iter().map(|one| one.schema));
+    schemas.extend(read(&room, &asked)?);
     for schema in &schemas {
         printer.text(&format!("{schema}\n"))?;
     }
     if room.about().looks_up != LooksUp::Never {
         printer
-            .note("note: it also asks queries that stand in the data; what they read has to be listed, too");
+            .note("note: it also asks queries that stand in the data; what they read in a run has to be listed, too");
     }
     if let Some(listing) = listing::of(&*asked.side.source, &name)? {
         for schema in schemas.difference(&listing.schemas) {
@@ -57,4 +59,16 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What an integration reads of this data: references may lead to what the types do not tell of.
+fn read(room: &Room, asked: &Asked) -> anyhow::Result<BTreeSet<String>> {
+    let about = room.about();
+    let data = Data::new(Arc::clone(&asked.side.source), Terms::of(about));
+    for query in &about.queries {
+        data.declared(query)?;
+    }
+    // What is declared may ask more. That it cannot be declared is told by a run.
+    let _ = room.declare(&data, &Options::default());
+    Ok(data.asked().schemas.into_values().flatten().collect())
 }

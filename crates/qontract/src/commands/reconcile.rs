@@ -24,7 +24,7 @@ use crate::input::Opener;
 use crate::integrations;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
-use crate::printer::{Printer, is_broken_pipe};
+use crate::printer::Printer;
 use crate::runs::Runs;
 use crate::start::{Begun, Start};
 use crate::targets::Targets;
@@ -156,12 +156,10 @@ impl Job<'_> {
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
-        let shown = match options.output {
-            RunFormat::Text => printer.text(&plan(record)),
-            RunFormat::Json => printer.data(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat()),
-        };
-        // A reader that went away does not change how the run ended.
-        shown.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })?;
+        match options.output {
+            RunFormat::Text => printer.text(&plan(record))?,
+            RunFormat::Json => printer.data(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
+        }
         match kept {
             Ok(()) if options.talk.level() <= LogLevel::Info => {
                 printer.note(&format!("`qontract explain run {}` tells more", record.run));

@@ -1,6 +1,7 @@
 //! `peer run-integration`: the loop of the established runtime, told by the environment.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,7 +63,10 @@ pub fn run() -> anyhow::Result<Exit> {
 }
 
 fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
-    let cli = Cli::try_parse_from(words).map_err(|error| UsageError(error.to_string()))?;
+    let cli = Cli::try_parse_from(words).map_err(|error| {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
+    })?;
     let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
     let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
     let options = arguments.options.with_environment()?;

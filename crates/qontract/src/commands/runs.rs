@@ -16,11 +16,20 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
         RunsAction::Show { run } => printer.text(&explain(&runs.read(&run)?))?,
         RunsAction::List { integration, last } => {
             let mut text = String::new();
-            for record in runs.list(integration.as_deref(), last)? {
-                let changes: usize = record.shards.values().map(|shard| shard.changes.len()).sum();
+            let (records, older) = runs.list(integration.as_deref(), last)?;
+            if older > 0 {
+                printer.note(&format!("note: {} before these; `--last` shows more", counted(older, "run")));
+            }
+            for record in records {
+                let changes = record.shards.values().map(|shard| shard.changes.len()).sum();
                 text.push_str(&format!(
-                    "{}  {}  {} (exit {})  {changes} changes  {} ms\n",
-                    record.run, record.mode, record.ended, record.exit, record.milliseconds
+                    "{}  {}  {} (exit {})  {}  {} ms\n",
+                    record.run,
+                    record.mode,
+                    record.ended,
+                    record.exit,
+                    counted(changes, "change"),
+                    record.milliseconds
                 ));
             }
             for idle in runs

@@ -122,7 +122,8 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         }
         anyhow::Ok(finish)
     })?;
-    runtime.shutdown_background();
+    // The process ends now. Whoever still asks a server is not to have the ground taken away from under it.
+    std::mem::forget(runtime);
     Ok(match finish {
         Finish::Once(ended) => Exit::Run(ended.code()),
         Finish::Stopped => Exit::Ok,
