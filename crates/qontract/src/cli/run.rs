@@ -36,7 +36,7 @@ pub struct RunOptions {
     /// Change what is to change; this is the default
     #[arg(long, global = true)]
     pub no_dry_run: bool,
-    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration
+    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
     #[arg(long, value_name = "DATA", global = true)]
     pub data: Option<String>,
     /// Run on a folder or revision even if it does not validate
@@ -171,7 +171,7 @@ pub struct Up {
     /// The configuration; by default `$QONTRACT_CONFIG`
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The folder in place of every target system; by default one below the user's state folder
+    /// The folder in place of every target system; by default one below the user's state folder, unless `--config` names real ones
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
     /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
