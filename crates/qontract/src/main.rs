@@ -48,9 +48,6 @@ fn main() -> std::process::ExitCode {
     };
     let printer = Printer::default();
     let exit = commands::run(cli.command, &printer).unwrap_or_else(|error| {
-        if printer::is_broken_pipe(&error) {
-            return Exit::Ok;
-        }
         printer.error(&error);
         Exit::of(&error)
     });

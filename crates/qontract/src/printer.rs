@@ -58,16 +58,10 @@ impl Printer {
     }
 }
 
-/// A reader that went away has its right: it does not change what the exit code tells.
-fn told(written: io::Result<()>) -> anyhow::Result<()> {
+/// What came of writing to stdout. A reader that went away has its right: it does not change what the exit code tells.
+pub fn told(written: io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }
-}
-
-/// Whether the reader of stdout went away while something large was written.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

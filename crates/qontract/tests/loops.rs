@@ -263,6 +263,34 @@ esac
 "#;
 
 #[test]
+fn an_integration_of_a_configuration_that_comes_later_is_known_then() {
+    let scratch = stage();
+    let registered = "[integrations.slow]\ncommand = [\"sh\", \"slow.sh\"]\n";
+    let config = format!("[sandbox]\ndirectory = \"sandbox\"\n{registered}");
+    std::fs::remove_file(scratch.path().join("config.toml")).unwrap();
+    scratch.write("slow.sh", SLOW);
+    let mut command = qontract(&scratch);
+    command.args(["peer", "run-integration"]).env_clear();
+    for (name, value) in [
+        ("INTEGRATION_NAME", "slow"),
+        ("CONFIG", "config.toml"),
+        ("PROMETHEUS_PORT", "0"),
+        ("SLEEP_ON_ERROR", "1"),
+        ("QONTRACT_LOG_FORMAT", "json"),
+        ("PATH", &std::env::var("PATH").unwrap()),
+        ("INTEGRATION_EXTRA_ARGS", "--data repo --runs runs --no-validate-schemas"),
+    ] {
+        command.env(name, value);
+    }
+    let mut running = Running::of(&mut command);
+    running.json("cannot begin: cannot read `config.toml`");
+    scratch.write("config.toml", config);
+    assert_eq!(running.json("create thing")["done"], true);
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn asked_to_end_amid_a_step_it_finishes_that_one_and_begins_no_other() {
     let scratch = stage();
     scratch.write("slow.sh", SLOW);

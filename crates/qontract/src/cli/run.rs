@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
@@ -288,12 +288,15 @@ pub enum RunFormat {
 }
 
 /// The integrations that the command line knows; set before it is read.
-static KNOWN: OnceLock<Vec<About>> = OnceLock::new();
+static KNOWN: RwLock<Vec<About>> = RwLock::new(Vec::new());
 
-/// Tells the command line which integrations there are.
+/// Tells the command line which integrations there are, as long as nobody tells otherwise.
 pub fn know(abouts: Vec<About>) {
-    // Set once: the command line is read once.
-    let _ = KNOWN.set(abouts);
+    *KNOWN.write().unwrap_or_else(PoisonError::into_inner) = abouts;
+}
+
+fn known() -> RwLockReadGuard<'static, Vec<About>> {
+    KNOWN.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An integration with its own flags.
@@ -311,7 +314,8 @@ impl FromArgMatches for Chosen {
             clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "which integration?\n")
         })?;
         let mut options = Options::default();
-        let about = KNOWN.get().into_iter().flatten().find(|about| about.name == name);
+        let known = known();
+        let about = known.iter().find(|about| about.name == name);
         for flag in about.into_iter().flat_map(|about| &about.flags) {
             for value in given.get_many::<String>(flag.name).into_iter().flatten() {
                 options.add(flag.name, value.clone());
@@ -328,9 +332,8 @@ impl FromArgMatches for Chosen {
 
 impl Subcommand for Chosen {
     fn augment_subcommands(command: Command) -> Command {
-        let known = KNOWN.get().into_iter().flatten().map(subcommand);
         command
-            .subcommands(known)
+            .subcommands(known().iter().map(subcommand))
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommand_value_name("INTEGRATION")
@@ -342,7 +345,7 @@ impl Subcommand for Chosen {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        KNOWN.get().into_iter().flatten().any(|about| about.name == name)
+        known().iter().any(|about| about.name == name)
     }
 }
 

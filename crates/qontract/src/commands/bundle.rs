@@ -13,7 +13,7 @@ use crate::check;
 use crate::cli::Bundle;
 use crate::exit::Exit;
 use crate::input;
-use crate::printer::Printer;
+use crate::printer::{Printer, told};
 use crate::remembered::Remembered;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
@@ -83,8 +83,7 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         tell(&built, path, printer)?;
     } else {
         let mut out = printer.stdout();
-        built.write_to(&mut out)?;
-        out.flush()?;
+        told(built.write_to(&mut out).and_then(|()| out.flush()))?;
     }
     remembered.keep(output.filter(|path| path.is_file()));
     // The process ends: to give everything back piece by piece would take longer than some of what was done.

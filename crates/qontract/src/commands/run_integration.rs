@@ -14,8 +14,9 @@ use qontract_runtime::looping::Pace;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
 use crate::allocator::{self, GiveBack};
-use crate::cli::{Cli, Command, PeerTool};
+use crate::cli::{self, Cli, Command, PeerTool};
 use crate::exit::{Exit, UsageError};
+use crate::integrations;
 use crate::keep::one::{Keeping, keep};
 use crate::keep::push::Push;
 
@@ -63,8 +64,10 @@ pub fn run() -> anyhow::Result<Exit> {
 }
 
 fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
-    let cli = Cli::try_parse_from(words).map_err(|error| {
-        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    // The configuration that the environment names may know more integrations, and it may have come since the last try.
+    cli::know(integrations::known(&words));
+    let cli = Cli::try_parse_from(&words).map_err(|error| {
         crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
     })?;
     let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
