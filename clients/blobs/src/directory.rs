@@ -5,11 +5,12 @@
 
 mod names;
 
-use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -23,8 +24,12 @@ use crate::{Reader, Writer};
 
 /// How many blobs are on a page.
 const PAGE: usize = 1000;
-/// Held by whoever writes.
+/// Held by the process that writes.
 const LOCK: &str = ".lock";
+/// How long a writer waits for another: a process that was stopped in the middle of a write must not stop all others for good.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often it looks.
+const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// A folder in place of a bucket. A clone is the same folder.
 #[derive(Clone, Debug)]
@@ -126,7 +131,7 @@ impl Folder {
         }
         let (file, etag) = (self.file(key)?, tag(&content.bytes));
         if let Some(folder) = file.parent() {
-            fs::create_dir_all(folder).map_err(|error| failed("make", folder, error))?;
+            self.make(folder)?;
         }
         // What is beside the bytes goes first, under a name that only these bytes look for.
         let beside = names::beside(&file, &etag);
@@ -158,24 +163,63 @@ impl Folder {
         Ok(())
     }
 
-    /// Until the file is dropped, nobody else writes.
+    /// Until the file is dropped, no other process writes.
     fn lock(&self) -> Result<File, BlobsError> {
-        fs::create_dir_all(&self.root).map_err(|error| failed("make", &self.root, error))?;
+        self.make(&self.root)?;
         let path = self.root.join(LOCK);
         let lock = || -> io::Result<File> {
-            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
-            file.lock()?;
-            Ok(file)
+            let file = private_file().create(true).truncate(false).open(&path)?;
+            let start = Instant::now();
+            loop {
+                match file.try_lock() {
+                    Ok(()) => return Ok(file),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                    Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_TIMEOUT => {
+                        std::thread::sleep(LOCK_POLL);
+                    }
+                    Err(TryLockError::WouldBlock) => {
+                        let why = format!("another process has held it for {} s", LOCK_TIMEOUT.as_secs());
+                        return Err(io::Error::new(ErrorKind::TimedOut, why));
+                    }
+                }
+            }
         };
         lock().map_err(|error| failed("lock", &path, error))
     }
 
-    /// Written beside and renamed; whoever holds the lock is alone with the draft.
+    /// Makes a folder that only its owner may read.
+    fn make(&self, folder: &Path) -> Result<(), BlobsError> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder).map_err(|error| failed("make", folder, error))
+    }
+
+    /// Written beside and renamed, and on disk when it returns; the holder of the lock is alone with the draft.
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
         let draft = self.root.join(".draft");
-        fs::write(&draft, bytes).map_err(|error| failed("write", &draft, error))?;
-        fs::rename(&draft, file).map_err(|error| failed("write", file, error))
+        let write = || -> io::Result<()> {
+            let mut out = private_file().create(true).truncate(true).open(&draft)?;
+            out.write_all(bytes)?;
+            out.sync_all()
+        };
+        write().map_err(|error| failed("write", &draft, error))?;
+        fs::rename(&draft, file).map_err(|error| failed("write", file, error))?;
+        let folder = file.parent().unwrap_or(&self.root);
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|error| failed("write", folder, error))
     }
+}
+
+/// How files are opened for writing that only their owner may read.
+fn private_file() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 impl Reader for Directory {
@@ -267,7 +311,7 @@ fn walk(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Res
 fn tag(bytes: &[u8]) -> Etag {
     let mut text = String::new();
     for byte in Sha256::digest(bytes) {
-        let _ = write!(text, "{byte:02x}");
+        let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
     }
     Etag(text)
 }

@@ -65,6 +65,8 @@ pub enum Command {
     Explain(Explain),
     /// List the records of runs, or show one
     Runs(Runs),
+    /// Work with the journal: what all processes remember together, such as recent removals
+    Journal(Journal),
     /// Be one of the established tools, with its arguments
     Peer(Peer),
     /// Print what a shell needs to complete commands: `source <(qontract completions bash)`
@@ -433,6 +435,31 @@ pub enum RunsAction {
     Show {
         /// Its name
         run: String,
+    },
+}
+
+/// Arguments of `journal`.
+#[derive(Args, Debug)]
+pub struct Journal {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: JournalAction,
+}
+
+/// What to do with the journal.
+#[derive(Subcommand, Debug)]
+pub enum JournalAction {
+    /// Declare that the journal, or what of it is lost or damaged, is new
+    ///
+    /// Without a journal nothing is removed without approval, because earlier removals are not known. Run this once for a new installation, and after
+    /// a loss, when it is clear what was removed in the last 24 hours. A journal that is whole is left as it is.
+    Init {
+        /// Folder of the records of runs, which holds the journal for real targets; by default `$QONTRACT_RUNS`, else below the user's state folder
+        #[arg(long, value_name = "DIR")]
+        runs: Option<PathBuf>,
+        /// Folder of a sandbox, which holds a journal of its own
+        #[arg(long, value_name = "DIR", conflicts_with = "runs")]
+        sandbox: Option<PathBuf>,
     },
 }
 

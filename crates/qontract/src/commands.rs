@@ -8,6 +8,7 @@ mod explain;
 mod get;
 mod integrations;
 mod inventory;
+mod journal;
 mod man;
 mod peer_bundler;
 mod peer_validator;
@@ -41,6 +42,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Inventory(arguments) => inventory::run(arguments, printer),
         Command::Explain(arguments) => explain::run(arguments, printer),
         Command::Runs(arguments) => runs::run(arguments, printer),
+        Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
             PeerTool::Reconcile(arguments) => {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use jiff::SignedDuration;
 use qontract_client_http::Url;
 use qontract_client_secrets::{Login, Secret, SecretRef};
 use qontract_resources::{Allowed, Limits};
@@ -259,8 +260,14 @@ impl Registered {
 pub struct Guards {
     shard_removals: Option<usize>,
     shard_percent: Option<usize>,
-    run_removals: Option<usize>,
-    run_percent: Option<usize>,
+    caller_removals: Option<usize>,
+    caller_percent: Option<usize>,
+    #[serde(alias = "run_removals")]
+    integration_removals: Option<usize>,
+    #[serde(alias = "run_percent")]
+    integration_percent: Option<usize>,
+    /// How long a removal counts.
+    window_hours: Option<NonZeroU32>,
 }
 
 impl Guards {
@@ -273,7 +280,11 @@ impl Guards {
         };
         Budgets {
             shard: budget(self.shard_removals, self.shard_percent, usual.shard),
-            run: budget(self.run_removals, self.run_percent, usual.run),
+            caller: budget(self.caller_removals, self.caller_percent, usual.caller),
+            integration: budget(self.integration_removals, self.integration_percent, usual.integration),
+            window: self
+                .window_hours
+                .map_or(usual.window, |hours| SignedDuration::from_hours(i64::from(hours.get()))),
         }
     }
 }
@@ -303,6 +314,11 @@ impl Config {
         let configured = self.graphql.as_ref().filter(|graphql| graphql.server == server);
         let token = configured.and_then(|graphql| graphql.token.clone());
         Some(Graphql { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })
+    }
+
+    /// The folder in place of every target system: the one that is asked for, else the configured one.
+    pub fn sandbox_folder<'a>(&'a self, asked: Option<&'a Path>) -> Option<&'a Path> {
+        asked.or(self.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()))
     }
 
     /// The tables that are the store of secrets where there is no other.

@@ -9,6 +9,7 @@ mod data;
 mod exit;
 mod input;
 mod integrations;
+mod journal;
 mod keep;
 mod lines;
 mod printer;

@@ -1,4 +1,4 @@
-//! Where the records of runs are kept: one JSON file each, and what was removed for which bundle.
+//! Where the records of runs are kept: one JSON file each.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,13 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::store;
 use qontract_runtime::Record;
-use qontract_runtime::guard::{Ledger, Removed};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
-
-/// So many bundles are remembered per integration.
-const BUNDLES: usize = 50;
 
 /// So many records are kept per integration.
 const RECORDS: usize = 500;
@@ -48,6 +44,11 @@ impl Runs {
             .or_else(usual)
             .context("no folder for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
         Ok(Self { folder, longest_trail: TRAIL })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Keeps a record; the oldest of its integration are forgotten.
@@ -140,50 +141,12 @@ impl Runs {
         read(&file)
     }
 
-    /// Forgets the removals of bundles that are long gone.
-    fn forget(&self, integration: &str) -> anyhow::Result<()> {
-        let mut bundles = entries(&self.removals(integration))?;
-        bundles.sort_by_key(|folder| fs::metadata(folder).and_then(|about| about.modified()).ok());
-        for folder in bundles.iter().rev().skip(BUNDLES) {
-            forgotten(fs::remove_dir_all(folder), folder)?;
-        }
-        Ok(())
-    }
-
-    fn removals(&self, integration: &str) -> PathBuf {
-        self.folder.join("removals").join(integration)
-    }
-
-    fn bundle(&self, integration: &str, sha: &str) -> PathBuf {
-        self.removals(integration).join(sha)
-    }
-
     fn file(&self, run: &str) -> Result<PathBuf, UsageError> {
         let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
         if run.is_empty() || run.starts_with('.') || !run.chars().all(fine) {
             return Err(UsageError(format!("`{run}` is not the name of a run")));
         }
         Ok(self.folder.join(format!("{run}.json")))
-    }
-}
-
-/// Each run has a file of its own, so that runs do not get in each other's way.
-impl Ledger for Runs {
-    fn spent(&self, integration: &str, sha: &str) -> Result<Removed, String> {
-        let mut spent = Removed::new();
-        let files = entries(&self.bundle(integration, sha)).map_err(|error| format!("{error:#}"))?;
-        for file in files.iter().filter(|file| is_kept(file)) {
-            for (shard, count) in read::<Removed>(file).map_err(|error| format!("{error:#}"))? {
-                *spent.entry(shard).or_default() += count;
-            }
-        }
-        Ok(spent)
-    }
-
-    fn spend(&self, integration: &str, sha: &str, run: &str, removed: &Removed) -> Result<(), String> {
-        let file = self.bundle(integration, sha).join(format!("{run}.json"));
-        let written = write(&file, removed).and_then(|()| self.forget(integration));
-        written.map_err(|error| format!("{error:#}"))
     }
 }
 
@@ -258,22 +221,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removals_of_all_runs_on_a_bundle_add_up_and_what_cannot_be_read_is_an_error() {
-        let scratch = qontract_testkit::Scratch::new();
-        let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
-        assert_eq!(runs.spent("x", "sha"), Ok(Removed::new()));
-        let removed = |count| Removed::from([("a".to_owned(), count)]);
-        runs.spend("x", "sha", "one", &removed(2)).unwrap();
-        runs.spend("x", "sha", "two", &removed(3)).unwrap();
-        // A later round of the same run replaces what it wrote down.
-        runs.spend("x", "sha", "two", &removed(4)).unwrap();
-        runs.spend("x", "other", "three", &removed(9)).unwrap();
-        assert_eq!(runs.spent("x", "sha"), Ok(removed(6)));
-        scratch.write("removals/x/sha/two.json", "not JSON");
-        assert!(runs.spent("x", "sha").is_err());
-    }
-
-    #[test]
     fn a_trail_is_turned_over_once_whoever_writes() {
         for round in 0..100 {
             let scratch = qontract_testkit::Scratch::new();
@@ -324,13 +271,13 @@ mod tests {
         let scratch = qontract_testkit::Scratch::new();
         let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
         runs.trail("x").unwrap();
-        runs.spend("x", "sha", "one", &Removed::new()).unwrap();
         // One that an older version made is closed, too.
-        let old = scratch.path().join("removals/x/sha/two.json");
+        let old = scratch.path().join("idle/x.json");
+        fs::create_dir_all(old.parent().unwrap()).unwrap();
         fs::write(&old, "{}").unwrap();
         fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
-        runs.spend("x", "sha", "two", &Removed::new()).unwrap();
-        for file in ["trail.jsonl", ".trail.lock", "removals/x/sha/one.json", "removals/x/sha/two.json"] {
+        write(&old, &"x").unwrap();
+        for file in ["trail.jsonl", ".trail.lock", "idle/x.json"] {
             let mode = fs::metadata(scratch.path().join(file)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{file}");
         }

@@ -24,8 +24,10 @@ pub struct Start<'a> {
     pub mode: Mode,
     /// The data.
     pub head: &'a Arc<Side>,
-    /// Where removals and writes are written down.
+    /// Where writes are recorded.
     pub runs: &'a Arc<Runs>,
+    /// Where removals are reserved.
+    pub ledger: &'a Arc<dyn Ledger>,
     /// Who hears of writes besides.
     pub heard: Arc<dyn Heard>,
 }
@@ -41,11 +43,12 @@ pub struct Begun {
 impl Start<'_> {
     /// Begins it now.
     pub fn now(self) -> anyhow::Result<Begun> {
-        let Self { integration, mode, head, runs, heard } = self;
+        let Self { integration, mode, head, runs, ledger, heard } = self;
         let (began, now) = moment(SystemTime::now())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let mut request = Request::new(name(integration, began, now), mode, Arc::clone(&head.source), today);
-        request.ledger = Arc::clone(runs) as Arc<dyn Ledger>;
+        request.ledger = Arc::clone(ledger);
+        request.now = now;
         request.audit = Arc::new(Trail {
             integration: integration.to_owned(),
             head: Arc::clone(head),

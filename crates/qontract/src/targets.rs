@@ -47,8 +47,7 @@ const REPO_SECRETS: &str = "sandbox/secrets.toml";
 impl Targets {
     /// Those of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
     pub fn new(config: &Config, sandbox: SandboxAt<'_>, mode: Mode) -> anyhow::Result<Self> {
-        let configured = config.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path());
-        let folder = sandbox.folder.or(configured);
+        let folder = config.sandbox_folder(sandbox.folder);
         let mut secrets = secrets(config, mode)?;
         let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
             (Some(folder), _) => {

@@ -13,11 +13,11 @@ use crate::audit::Written;
 use crate::contract::Write;
 use crate::data::Data;
 use crate::fault::Fault;
-use crate::guard::{Judge, Removed};
+use crate::guard::{Facts, Proposal, Refusal, RemovalGuard};
 use crate::key::ShardKey;
 use crate::options::Options;
 use crate::plan::{Change, Held};
-use crate::run::Request;
+use crate::run::{Request, Reservations};
 use crate::state::Declared;
 
 /// The early-exit state of a function: one shard, or several.
@@ -63,21 +63,33 @@ pub struct Cx<'r> {
     /// Its flags.
     pub options: &'r Options,
     permits: &'r Permits,
-    judge: &'r Judge,
+    guard: &'r RemovalGuard,
+    reservations: Reservations<'r>,
     request: &'r Request,
     did: Mutex<Did>,
 }
 
 impl<'r> Cx<'r> {
-    pub(crate) fn new(data: &'r Data, request: &'r Request, permits: &'r Permits, judge: &'r Judge) -> Self {
-        Self { data, options: &request.options, permits, judge, request, did: Mutex::default() }
+    pub(crate) fn new(
+        data: &'r Data,
+        request: &'r Request,
+        permits: &'r Permits,
+        guard: &'r RemovalGuard,
+    ) -> Self {
+        let reservations = Reservations::new(guard, request, permits);
+        Self { data, options: &request.options, permits, guard, reservations, request, did: Mutex::default() }
     }
 
-    /// Writes down what is removed, before it is.
-    fn write_down(&self, removed: usize) -> Result<(), String> {
-        let removed = Removed::from([(ShardKey::default().to_string(), removed)]);
-        let Request { ledger, run, head, .. } = self.request;
-        ledger.spend(&self.judge.integration, head.sha(), run, &removed)
+    /// Why a change is held, if it is; a removal that is not is reserved in a real run.
+    async fn refusal(&self, change: &Change) -> Option<Refusal> {
+        if !change.kind.removes() {
+            return None;
+        }
+        // How many things the scope has is not known: only absolute limits apply.
+        let facts = Facts { counts: [(change.thing.scope.clone(), 0)].into(), ..Facts::default() };
+        let (key, steps, groups) = (&ShardKey::default(), vec![std::slice::from_ref(change)], vec![1]);
+        let proposal = Proposal { key, facts: &facts, steps, groups };
+        self.reservations.judge(&[proposal]).await.into_iter().flatten().next().flatten()
     }
 
     /// The permit to read the world.
@@ -90,14 +102,10 @@ impl<'r> Cx<'r> {
     where
         F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
     {
-        let counts = self.judge.counts(&BTreeSet::new(), &change);
-        let removed = self.lock().removed;
-        let why = self.judge.single(&change, removed).or_else(|| {
-            let writes_down = counts && self.permits.write.is_some();
-            if writes_down { self.write_down(removed + 1).err() } else { None }
-        });
-        if let Some(why) = why {
-            self.lock().held.push(Held { change, why, approvable: true });
+        let counts = self.guard.counts(&BTreeSet::new(), &change);
+        if let Some(refusal) = self.refusal(&change).await {
+            let approvable = matches!(refusal, Refusal::Unapproved(_));
+            self.lock().held.push(Held { change, why: refusal.why().to_owned(), approvable });
             return Ok(());
         }
         {

@@ -1,23 +1,29 @@
 //! Guards: nothing is deleted by accident.
 //!
 //! Every plan passes them, in dry run too. What they refuse is held; adds and changes go on. They decide from values:
-//! what would be removed, what is there, what the data approves, what was removed before.
+//! what would be removed, what is there, what the data approves, what the removal ledger holds.
 
 mod approval;
 mod budget;
 mod ledger;
+mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
 
 use crate::key::{Scope, ShardKey};
 use crate::plan::{Change, ChangeKind, Thing};
 
-pub use approval::{Approval, Approvals, Date};
+pub use approval::{Approval, Approvals, Date, ThingRef};
 pub use budget::{Budget, Budgets};
-pub use ledger::{Ledger, NoLedger, Removed};
+pub use ledger::{
+    HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
+    Stored,
+};
 
 /// Kinds whose removal always needs an approval: namespaces, volumes, databases.
-const PRECIOUS: [&str; 12] = [
+const PROTECTED_KINDS: [&str; 12] = [
     "Namespace",
     "Project",
     "PersistentVolume",
@@ -74,65 +80,53 @@ impl Refusal {
     }
 }
 
-/// What decides about removals in one run.
-#[derive(Clone, Debug, Default)]
-pub struct Judge {
+/// Verdicts on the steps of a shard: why each is held, if it is.
+pub type Verdicts = Vec<Option<Refusal>>;
+
+/// A scope with fewer things may be emptied within the budgets, unless their kind is protected.
+const MIN_EMPTIED: usize = 2;
+
+/// Decides about the removals of one run.
+#[derive(Clone, Debug)]
+pub struct RemovalGuard {
     /// The integration.
     pub integration: String,
     /// How much may go without being asked for by name.
     pub budgets: Budgets,
     /// What the data approves.
     pub approvals: Approvals,
-    /// How many things were removed from each shard before, for the same bundle, and in earlier rounds.
-    pub spent: Removed,
-    /// Why that is not known, if it is not: nothing goes without an approval then.
-    pub unknown: Option<String>,
+    /// Shards that the data declares and other processes run.
+    pub other_shards: Vec<String>,
+    /// When the run began.
+    pub now: Timestamp,
 }
 
-impl Judge {
-    /// What is held, per shard and step.
-    pub fn judge(&self, proposals: &[Proposal<'_>]) -> Vec<Vec<Option<Refusal>>> {
+impl RemovalGuard {
+    /// What is held, per shard and step. Without a ledger, everything that would need its budget is.
+    pub fn judge(
+        &self,
+        proposals: &[Proposal<'_>],
+        ledger: Result<&LedgerState, &LedgerError>,
+    ) -> Vec<Verdicts> {
         let whole = Whole::of(proposals);
-        let mut verdicts: Vec<Vec<Option<Refusal>>> = proposals
+        let mut verdicts: Vec<Verdicts> = proposals
             .iter()
-            .map(|one| one.steps.iter().map(|step| self.step(&whole, step)).collect())
+            .map(|one| one.steps.iter().map(|step| self.step(&whole, step, ledger)).collect())
             .collect();
         self.emptied(proposals, &whole, &mut verdicts);
-        for (one, verdict) in proposals.iter().zip(&mut verdicts) {
-            let open = self.open(&whole, one, verdict);
-            let spent = self.spent.get(&one.key.to_string()).copied().unwrap_or_default();
-            let allowed = self.budgets.shard.of(one.facts.counts.values().sum());
-            if open > 0 && open + spent > allowed {
-                self.hold(&whole, one, verdict, &exceeded("shard", open, spent, allowed));
+        if let Ok(ledger) = ledger {
+            for one in proposals {
+                self.limit(proposals, &whole, &mut verdicts, ledger, Level::Shard(one.key, one.facts));
             }
-        }
-        let open: usize =
-            proposals.iter().zip(&verdicts).map(|(one, verdict)| self.open(&whole, one, verdict)).sum();
-        let (spent, allowed) = (self.spent.values().sum(), self.budgets.run.of(whole.counts.values().sum()));
-        if open > 0 && open + spent > allowed {
-            for (one, verdict) in proposals.iter().zip(&mut verdicts) {
-                self.hold(&whole, one, verdict, &exceeded("run", open, spent, allowed));
+            for caller in whole.callers() {
+                self.limit(proposals, &whole, &mut verdicts, ledger, Level::Caller(caller));
             }
+            self.limit(proposals, &whole, &mut verdicts, ledger, Level::Integration);
         }
         for (one, verdict) in proposals.iter().zip(&mut verdicts) {
             follow(one, verdict);
         }
         verdicts
-    }
-
-    /// Whether a single change, made after `removed` others without approval, is held.
-    pub fn single(&self, change: &Change, removed: usize) -> Option<String> {
-        if !change.kind.removes() || self.approvals.allow(&self.integration, &change.thing) {
-            return None;
-        }
-        if let Some(why) = &self.unknown {
-            return Some(why.clone());
-        }
-        if precious(change) {
-            return Some(needs_approval(change));
-        }
-        let (open, spent, allowed) = (removed + 1, self.spent.values().sum(), self.budgets.shard.of(0));
-        (open + spent > allowed).then(|| exceeded("run", open, spent, allowed))
     }
 
     /// Whether a change counts against the budgets.
@@ -142,7 +136,12 @@ impl Judge {
             && !self.approvals.allow(&self.integration, &change.thing)
     }
 
-    fn step(&self, whole: &Whole, changes: &[Change]) -> Option<Refusal> {
+    fn step(
+        &self,
+        whole: &Whole,
+        changes: &[Change],
+        ledger: Result<&LedgerState, &LedgerError>,
+    ) -> Option<Refusal> {
         changes.iter().filter(|change| change.kind.removes()).find_map(|change| {
             let scope = &change.thing.scope;
             if let Some(why) = whole.blocked.get(scope) {
@@ -154,15 +153,21 @@ impl Judge {
             if !self.counts(&whole.deletes, change) {
                 return None;
             }
-            if let Some(why) = &self.unknown {
-                return Some(Refusal::Unapproved(why.clone()));
+            if is_protected(change) {
+                return Some(Refusal::Unapproved(needs_approval(change)));
             }
-            precious(change).then(|| Refusal::Unapproved(needs_approval(change)))
+            match ledger {
+                Err(why) => Some(Refusal::Unapproved(why.to_string())),
+                Ok(ledger) => ledger.held(&ThingRef::from(&change.thing)).map(|held| {
+                    let since = held.since.strftime("%Y-%m-%d %H:%M");
+                    Refusal::Unapproved(format!("held since {since} until it is approved: {}", held.why))
+                }),
+            }
         })
     }
 
     /// Holds what would leave a scope empty, whichever shards it is in.
-    fn emptied(&self, proposals: &[Proposal<'_>], whole: &Whole, verdicts: &mut [Vec<Option<Refusal>>]) {
+    fn emptied(&self, proposals: &[Proposal<'_>], whole: &Whole, verdicts: &mut [Verdicts]) {
         let mut under_way: BTreeMap<&Scope, UnderWay> = BTreeMap::new();
         for (number, (one, verdict)) in proposals.iter().zip(&*verdicts).enumerate() {
             for (nth, (step, _)) in
@@ -177,7 +182,7 @@ impl Judge {
         }
         for (scope, there) in &whole.counts {
             let Some(here) = under_way.get_mut(scope) else { continue };
-            if here.removed == 0 || here.removed < there + here.added {
+            if *there < MIN_EMPTIED || here.removed < there + here.added {
                 continue;
             }
             let why = format!("it would empty `{scope}`, which needs an approval");
@@ -199,20 +204,92 @@ impl Judge {
         }
     }
 
-    /// How many things would go without an approval.
-    fn open(&self, whole: &Whole, proposal: &Proposal<'_>, verdict: &[Option<Refusal>]) -> usize {
-        let steps = proposal.steps.iter().zip(verdict).filter(|(_, held)| held.is_none());
-        steps.flat_map(|(step, _)| step.iter()).filter(|change| self.counts(&whole.deletes, change)).count()
-    }
-
-    /// Holds every step that removes something without an approval.
-    fn hold(&self, whole: &Whole, proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>], why: &str) {
-        for (step, held) in proposal.steps.iter().zip(verdict) {
-            if held.is_none() && step.iter().any(|change| self.counts(&whole.deletes, change)) {
-                *held = Some(Refusal::Unapproved(why.to_owned()));
+    /// Holds the removals of a level if its budget does not allow all of them. A removal that was reserved before is not counted twice.
+    fn limit(
+        &self,
+        proposals: &[Proposal<'_>],
+        whole: &Whole,
+        verdicts: &mut [Verdicts],
+        ledger: &LedgerState,
+        level: Level<'_>,
+    ) {
+        let counts = |one: &Proposal<'_>, change: &Change| {
+            level.has(one.key, change) && self.counts(&whole.deletes, change)
+        };
+        let mut open = BTreeSet::new();
+        for (one, verdict) in proposals.iter().zip(&*verdicts) {
+            let steps = one.steps.iter().zip(verdict).filter(|(_, held)| held.is_none());
+            let changes = steps.flat_map(|(step, _)| step.iter()).filter(|change| counts(one, change));
+            open.extend(changes.map(|change| ThingRef::from(&change.thing)));
+        }
+        let start = self.budgets.window_start(self.now);
+        let reserved = ledger.reserved(start, |entry| level.has_entry(entry));
+        let added = open.iter().filter(|thing| !reserved.contains(thing)).count();
+        let allowed = self.allowed(whole, ledger, level);
+        if added == 0 || reserved.len() + added <= allowed {
+            return;
+        }
+        let why = exceeded(level, added, reserved.len(), allowed, self.budgets.window.as_hours());
+        for (one, verdict) in proposals.iter().zip(verdicts) {
+            for (step, held) in one.steps.iter().zip(verdict) {
+                if held.is_none() && step.iter().any(|change| counts(one, change)) {
+                    *held = Some(Refusal::Unapproved(why.clone()));
+                }
             }
         }
     }
+
+    /// How many things of a level may go. Shares are of what this process read, plus what others counted last; where a shard of
+    /// others was never counted, there is no share.
+    fn allowed(&self, whole: &Whole, ledger: &LedgerState, level: Level<'_>) -> usize {
+        let others = |of: &dyn Fn(&ShardCount) -> usize| -> Option<usize> {
+            self.other_shards.iter().map(|shard| ledger.counts.get(shard).map(of)).sum()
+        };
+        let share = |own: usize, others: Option<usize>| others.map_or(0, |others| own + others);
+        match level {
+            Level::Shard(_, facts) => self.budgets.shard.of(facts.counts.values().sum()),
+            Level::Caller(caller) => {
+                let own = whole.counts.iter().filter(|(scope, _)| caller_of(scope) == Some(caller));
+                let others = others(&|count| count.callers.get(caller).copied().unwrap_or_default());
+                self.budgets.caller.of(share(own.map(|(_, count)| count).sum(), others))
+            }
+            Level::Integration => {
+                let own = whole.counts.values().sum();
+                self.budgets.integration.of(share(own, others(&|count| count.total)))
+            }
+        }
+    }
+}
+
+/// What a budget is summed over.
+#[derive(Clone, Copy)]
+enum Level<'a> {
+    Shard(&'a ShardKey, &'a Facts),
+    Caller(&'a str),
+    Integration,
+}
+
+impl Level<'_> {
+    fn has(self, shard: &ShardKey, change: &Change) -> bool {
+        match self {
+            Level::Shard(key, _) => key == shard,
+            Level::Caller(caller) => caller_of(&change.thing.scope) == Some(caller),
+            Level::Integration => true,
+        }
+    }
+
+    fn has_entry(self, entry: &LedgerEntry) -> bool {
+        match self {
+            Level::Shard(key, _) => key.to_string() == entry.shard,
+            Level::Caller(caller) => entry.caller.as_deref() == Some(caller),
+            Level::Integration => true,
+        }
+    }
+}
+
+/// The caller that a scope belongs to, if the integration tells its callers apart.
+fn caller_of(scope: &Scope) -> Option<&str> {
+    scope.get("caller")
 }
 
 /// What is under way in a scope.
@@ -245,6 +322,10 @@ struct Whole {
 }
 
 impl Whole {
+    fn callers(&self) -> BTreeSet<&str> {
+        self.counts.keys().filter_map(caller_of).collect()
+    }
+
     fn of(proposals: &[Proposal<'_>]) -> Self {
         let mut whole = Self::default();
         for Facts { deletes, blocked, counts } in proposals.iter().map(|one| one.facts) {
@@ -272,17 +353,23 @@ fn follow(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
     }
 }
 
-fn precious(change: &Change) -> bool {
-    PRECIOUS.contains(&change.thing.kind.as_str())
+fn is_protected(change: &Change) -> bool {
+    PROTECTED_KINDS.contains(&change.thing.kind.as_str())
 }
 
 fn needs_approval(change: &Change) -> String {
     format!("removing a {} always needs an approval", change.thing.kind)
 }
 
-fn exceeded(what: &str, open: usize, spent: usize, allowed: usize) -> String {
-    let before = if spent > 0 { format!(" after {spent} before") } else { String::new() };
-    format!("{open} removals{before} are more than the {allowed} that a {what} may make without approval")
+fn exceeded(level: Level<'_>, added: usize, reserved: usize, allowed: usize, hours: i64) -> String {
+    let before =
+        if reserved > 0 { format!(" after {reserved} in the last {hours} h") } else { String::new() };
+    let what = match level {
+        Level::Shard(..) => "a shard".to_owned(),
+        Level::Caller(caller) => format!("the caller `{caller}`"),
+        Level::Integration => "the integration".to_owned(),
+    };
+    format!("{added} removals{before} are more than the {allowed} that {what} may make without approval")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod affairs;
 mod apply;
 mod prepare;
 mod rehearse;
+mod reserve;
 mod round;
 mod unresolved;
 
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use qontract_access::{Mode, Permits};
 
 use crate::affected::Pair;
@@ -21,13 +24,15 @@ use crate::audit::{Audit, NoAudit};
 use crate::data::{Data, Source, Terms};
 use crate::fault::Fault;
 use crate::function::Cx;
-use crate::guard::{Budgets, Date, Ledger, NoLedger};
+use crate::guard::{Budgets, Date, Ledger, MemoryLedger};
 use crate::key::ShardKey;
 use crate::looping::Stop;
 use crate::options::Options;
 use crate::outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState};
 use crate::room::{Form, Room};
 use crate::slot::Slot;
+
+pub(crate) use reserve::Reservations;
 
 /// How long and how wide a run may be.
 #[derive(Clone, Copy, Debug)]
@@ -69,8 +74,10 @@ pub struct Request {
     pub trust_head: bool,
     /// How much may be removed.
     pub budgets: Budgets,
-    /// Where removals are written down.
+    /// Where removals are reserved.
     pub ledger: Arc<dyn Ledger>,
+    /// When the run began.
+    pub now: Timestamp,
     /// Today, for approvals and for what is wanted until a day only.
     pub today: Date,
     /// How long and how wide the run may be.
@@ -95,7 +102,8 @@ impl Request {
             validate_schemas: true,
             trust_head: false,
             budgets: Budgets::default(),
-            ledger: Arc::new(NoLedger),
+            ledger: Arc::new(MemoryLedger::default()),
+            now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),
             today,
             limits: Limits::default(),
             stop: Stop::never(),
@@ -163,10 +171,10 @@ async fn perform(
     outcome: &mut Outcome,
 ) -> Result<(), Fault> {
     let Some(work) = affairs::decide(room, request, data, outcome)? else { return Ok(()) };
-    let judge = affairs::judge(room, request)?;
+    let guard = affairs::guard(room, request, &work)?;
     match room.form() {
         Form::Staged(staged) => {
-            let crew = round::Crew { room: &**staged, request, data, permits, judge: &judge };
+            let crew = round::Crew { room: &**staged, request, data, permits, guard: &guard };
             crew.work(work, outcome).await;
         }
         Form::Function(_) if !request.slot.has(&ShardKey::default().slot_value()) => {
@@ -174,7 +182,7 @@ async fn perform(
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         Form::Function(function) => {
-            let cx = Cx::new(data, request, permits, &judge);
+            let cx = Cx::new(data, request, permits, &guard);
             let ran = match function.ready() {
                 Ok(()) => round::guarded(request.limits.phase, "run", function.run(&cx)).await,
                 Err(fault) => Err(fault),
@@ -189,6 +197,6 @@ async fn perform(
             outcome.shards.insert(ShardKey::default(), shard);
         }
     }
-    affairs::approval(&judge, request, outcome);
+    affairs::approval(&guard, request, outcome);
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use qontract_access::Mode;
+use qontract_runtime::guard::MemoryLedger;
 use qontract_runtime::{Ended, Outcome, Request, Room, Source, run};
 use qontract_testkit::Chance;
 use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source};
@@ -65,13 +66,15 @@ struct Play {
     room: Room,
     world: Arc<Mutex<Shelves>>,
     head: Arc<dyn Source>,
+    /// Shared by all runs, as by all processes.
+    ledger: Arc<MemoryLedger>,
 }
 
 impl Play {
     fn new(stock: &Stock, world: Shelves) -> Self {
         let world = Arc::new(Mutex::new(world));
         let room = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
-        Self { room, world, head: source(stock) }
+        Self { room, world, head: source(stock), ledger: Arc::default() }
     }
 
     /// One run; nothing if it crashed.
@@ -81,7 +84,8 @@ impl Play {
             world.begin(faults);
             Arc::clone(&world.crash)
         };
-        let request = Request::new("run", mode, Arc::clone(&self.head), TODAY);
+        let mut request = Request::new("run", mode, Arc::clone(&self.head), TODAY);
+        request.ledger = Arc::clone(&self.ledger) as _;
         tokio::select! {
             outcome = run(&self.room, &request) => Some(outcome),
             () = crash.notified() => None,

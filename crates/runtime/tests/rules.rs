@@ -7,10 +7,15 @@ mod support {
 }
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use qontract_access::Mode;
-use qontract_runtime::guard::{Ledger, Removed};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
+use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_runtime::guard::{
+    Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, Stored, ThingRef,
+};
 use qontract_runtime::{Ended, Outcome, Request, Room, ShardState, Skip, Source, run, slot};
 use serde_json::json;
 use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source, source_with};
@@ -86,32 +91,111 @@ impl Play {
     }
 }
 
-/// A ledger that says this.
+/// A ledger that cannot be read.
 #[derive(Debug)]
-struct Spent(Result<Removed, String>);
+struct Unreadable;
 
-impl Ledger for Spent {
-    fn spent(&self, _: &str, _: &str) -> Result<Removed, String> {
-        self.0.clone()
+impl Ledger for Unreadable {
+    fn load<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>> {
+        ready(Err(LedgerError::Unavailable("no disk".to_owned()))).boxed()
     }
 
-    fn spend(&self, _: &str, _: &str, _: &str, _: &Removed) -> Result<(), String> {
-        Ok(())
+    fn store<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: &'a LedgerState,
+    ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
+        panic!("what cannot be read is not written")
     }
 }
 
-/// A ledger that takes nothing.
+/// A ledger whose every write ends like this.
 #[derive(Debug)]
-struct Unwritable;
+struct Unwritable(Result<Stored, LedgerError>);
 
 impl Ledger for Unwritable {
-    fn spent(&self, _: &str, _: &str) -> Result<Removed, String> {
-        Ok(Removed::new())
+    fn load<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>> {
+        ready(Ok(LedgerSnapshot { state: LedgerState::default(), version: None })).boxed()
     }
 
-    fn spend(&self, _: &str, _: &str, _: &str, _: &Removed) -> Result<(), String> {
-        Err("the disk is full".to_owned())
+    fn store<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: &'a LedgerState,
+    ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
+        ready(self.0.clone()).boxed()
     }
+}
+
+/// A ledger in which another process reserves ten removals right after the first time that it is loaded.
+#[derive(Debug, Default)]
+struct Contended {
+    ledger: MemoryLedger,
+    loads: AtomicUsize,
+}
+
+impl Ledger for Contended {
+    fn load<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        integration: &'a str,
+    ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>> {
+        async move {
+            let loaded = self.ledger.load(permit, integration).await;
+            if self.loads.fetch_add(1, Ordering::Relaxed) == 0 {
+                let permits = qontract_testkit::permits(Mode::Real);
+                let state = reserved("shelf=a", 10);
+                self.ledger.store(permits.write.as_ref().unwrap(), integration, None, &state).await.unwrap();
+            }
+            loaded
+        }
+        .boxed()
+    }
+
+    fn store<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        integration: &'a str,
+        over: Option<&'a str>,
+        state: &'a LedgerState,
+    ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
+        self.ledger.store(permit, integration, over, state)
+    }
+}
+
+/// A ledger in which a shard has lost so many things, today.
+fn reserved(shard: &str, count: usize) -> LedgerState {
+    let at = TODAY.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp();
+    let entry = |number: usize| {
+        let thing =
+            ThingRef { target: shard.to_owned(), kind: "Box".to_owned(), name: format!("gone-{number}") };
+        LedgerEntry { at, run: "before".to_owned(), shard: shard.to_owned(), caller: None, thing }
+    };
+    LedgerState { removals: (0..count).map(entry).collect(), ..LedgerState::default() }
+}
+
+fn memory(state: &LedgerState) -> Arc<MemoryLedger> {
+    let (ledger, permits) = (MemoryLedger::default(), qontract_testkit::permits(Mode::Real));
+    let stored = ledger.store(permits.write.as_ref().unwrap(), "shelves", None, state);
+    assert_eq!(stored.now_or_never().unwrap(), Ok(Stored::Done));
+    Arc::new(ledger)
+}
+
+fn ledger_of(play: &Play) -> LedgerState {
+    let permit = qontract_testkit::permits(Mode::DryRun).read;
+    play.request.ledger.load(&permit, "shelves").now_or_never().unwrap().unwrap().state
 }
 
 fn keys(outcome: &Outcome) -> Vec<String> {
@@ -308,10 +392,10 @@ fn shards_are_worked_on_at_once_but_not_too_many() {
 
 #[test]
 fn a_failure_that_will_not_pass_outweighs_those_that_may() {
-    let play = Play::real(&["a: +secret", "b:"], &["b: one"]);
+    let play = Play::real(&["a: +secret", "b:"], &["b: one two"]);
     play.world.lock().unwrap().faults = Faults { no_secret: 100, ..Faults::default() };
     let outcome = play.run();
-    assert_eq!(held(&outcome), ["one"], "it would empty the shelf");
+    assert_eq!(held(&outcome), ["one", "two"], "it would empty the shelf");
     assert_eq!((outcome.ended.code(), outcome.all_faults().count()), (1, 1));
 }
 
@@ -349,21 +433,49 @@ fn an_approval_in_the_data_lets_it_through() {
 }
 
 #[test]
-fn removals_are_summed_per_bundle() {
+fn removals_are_summed_over_runs_and_held_without_a_ledger() {
     let mut play = Play::real(&["a: x"], &["a: x one two"]);
-    play.request.ledger = Arc::new(Spent(Ok([("shelf=a".to_owned(), 9)].into())));
+    play.request.ledger = memory(&reserved("shelf=a", 9));
     assert_eq!(held(&play.run()), ["one", "two"]);
+    assert_eq!(play.there(), ["a: one two x"]);
     let mut play = Play::real(&["a: x"], &["a: x one"]);
-    play.request.ledger = Arc::new(Spent(Err("no ledger".to_owned())));
+    play.request.ledger = Arc::new(Unreadable);
     assert_eq!(held(&play.run()), ["one"], "what was removed before is not known");
-    let mut play = Play::real(&["a: x new"], &["a: x one"]);
-    play.request.ledger = Arc::new(Unwritable);
-    let outcome = play.run();
-    assert_eq!(
-        (held(&outcome), changes(&outcome).len()),
-        (vec!["one".to_owned()], 1),
-        "it cannot be written down"
-    );
+    for error in [Err(LedgerError::Unavailable("the disk is full".to_owned())), Ok(Stored::Conflict)] {
+        let mut play = Play::real(&["a: x new"], &["a: x one"]);
+        play.request.ledger = Arc::new(Unwritable(error));
+        let outcome = play.run();
+        let found = (held(&outcome), changes(&outcome).len());
+        assert_eq!(found, (vec!["one".to_owned()], 1), "it cannot be reserved");
+    }
+}
+
+#[test]
+fn a_removal_that_another_process_reserves_meanwhile_counts() {
+    let mut play = Play::real(&["a: x"], &["a: x one"]);
+    play.request.ledger = Arc::new(Contended::default());
+    assert_eq!(held(&play.run()), ["one"]);
+    assert_eq!(play.there(), ["a: one x"]);
+}
+
+#[test]
+fn a_real_run_stores_what_it_removes_holds_and_counts_and_a_dry_run_nothing() {
+    let mut play = Play::real(&["a: x", "b: x"], &["a: x one", "b: x two"]);
+    play.request.ledger = memory(&reserved("shelf=b", 10));
+    play.request.mode = Mode::DryRun;
+    let before = ledger_of(&play);
+    assert_eq!(held(&play.run()), ["two"]);
+    assert_eq!(ledger_of(&play), before);
+    play.request.mode = Mode::Real;
+    assert_eq!(held(&play.run()), ["two"]);
+    let after = ledger_of(&play);
+    let last = after.removals.iter().find(|entry| entry.run == "run").unwrap();
+    assert_eq!((last.shard.as_str(), last.thing.name.as_str()), ("shelf=a", "one"));
+    assert_eq!(after.held[0].thing.name, "two");
+    assert_eq!(after.counts["shelf=a"].total, 2);
+    let again = play.run();
+    assert_eq!(held(&again), ["two"], "it stays held");
+    assert_eq!(ledger_of(&play).counts["shelf=a"].total, 1);
 }
 
 #[test]

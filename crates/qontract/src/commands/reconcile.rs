@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record};
@@ -22,6 +23,7 @@ use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations;
+use crate::journal;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
 use crate::printer::Printer;
@@ -54,7 +56,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let runs = Arc::new(Runs::new(options.runs.clone())?);
-    let job = Job { options: &options, config: &config, runs: &runs, printer };
+    let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
+    let job = Job { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
     let (head, base) = job.sides(runtime.handle())?;
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
@@ -92,6 +95,7 @@ struct Job<'a> {
     options: &'a RunOptions,
     config: &'a Config,
     runs: &'a Arc<Runs>,
+    ledger: &'a Arc<dyn Ledger>,
     printer: &'a Printer,
 }
 
@@ -130,9 +134,9 @@ impl Job<'_> {
 
     /// Begins the run as the options say.
     fn begin(&self, integration: &Chosen, mode: Mode, head: &Arc<Side>) -> anyhow::Result<Begun> {
-        let Self { options, config, runs, .. } = self;
+        let Self { options, config, runs, ledger, .. } = self;
         let heard = Arc::new(Aloud);
-        let mut begun = Start { integration: &integration.name, mode, head, runs, heard }.now()?;
+        let mut begun = Start { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
         let request = &mut begun.request;
         request.options = integration.options.clone();
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))

@@ -20,6 +20,7 @@ use crate::allocator::{self, GiveBack};
 use crate::cli::{Up, variable};
 use crate::config::Config;
 use crate::exit::{Exit, UsageError};
+use crate::journal;
 use crate::keep::feed::{Feed as _, Folder, Look};
 use crate::keep::health::Health;
 use crate::keep::signals;
@@ -67,6 +68,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         config,
         targets,
         feed: Arc::clone(&feed),
+        ledger: journal::of(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
         metrics: Arc::new(Metrics::default()),

@@ -20,6 +20,7 @@ use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations;
+use crate::journal;
 use crate::keep::feed::{Feed, Folder, Look, Remote};
 use crate::keep::health::Health;
 use crate::keep::push::{Ends, Push, Pushing};
@@ -94,6 +95,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
             mode,
             slot,
             budgets: config.guards.budgets(),
+            ledger: journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs),
             validate_schemas: options.validate_schemas || !options.no_validate_schemas,
         },
         runs,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::Mode;
-use qontract_runtime::guard::Budgets;
+use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::looping::{Stop, Turn};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Ended, Options, Record, Room, run};
@@ -24,6 +24,8 @@ pub struct Manner {
     pub slot: Slot,
     /// How much may be removed.
     pub budgets: Budgets,
+    /// Where removals are reserved.
+    pub ledger: Arc<dyn Ledger>,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,
 }
@@ -85,6 +87,7 @@ async fn once(
         mode: manner.mode,
         head: &head,
         runs,
+        ledger: &manner.ledger,
         heard: Arc::clone(kept) as Arc<dyn Heard>,
     };
     let mut begun = start.now()?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::Thing;
 
@@ -12,9 +12,9 @@ pub type Date = jiff::civil::Date;
 /// How long a suggested approval holds, in days.
 const HOLDS: i32 = 7;
 
-/// One approved removal.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub struct Removal {
+/// A thing as the data and the ledger name it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ThingRef {
     /// Where the thing is: the scope as plans show it.
     pub target: String,
     /// What kind of thing it is.
@@ -23,7 +23,13 @@ pub struct Removal {
     pub name: String,
 }
 
-/// Removals that somebody approved for one integration until a day.
+impl From<&Thing> for ThingRef {
+    fn from(Thing { scope, kind, name }: &Thing) -> Self {
+        Self { target: scope.to_string(), kind: kind.clone(), name: name.clone() }
+    }
+}
+
+/// Removals that are approved for one integration until a day.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Approval {
     /// The integration that may remove.
@@ -31,17 +37,17 @@ pub struct Approval {
     /// The last day on which it may, as `2026-01-31`.
     pub expiration: String,
     /// What it may remove.
-    pub removals: Vec<Removal>,
+    pub removals: Vec<ThingRef>,
 }
 
 /// All approvals that hold today.
 #[derive(Clone, Debug, Default)]
-pub struct Approvals(BTreeMap<String, Vec<Removal>>);
+pub struct Approvals(BTreeMap<String, Vec<ThingRef>>);
 
 impl Approvals {
     /// Those of `approvals` that hold on `today`. A day that is none holds never.
     pub fn on(today: Date, approvals: Vec<Approval>) -> Self {
-        let mut all: BTreeMap<String, Vec<Removal>> = BTreeMap::new();
+        let mut all: BTreeMap<String, Vec<ThingRef>> = BTreeMap::new();
         let holds = |approval: &Approval| approval.expiration.parse::<Date>().is_ok_and(|last| today <= last);
         for approval in approvals.into_iter().filter(holds) {
             all.entry(approval.integration).or_default().extend(approval.removals);
@@ -52,8 +58,7 @@ impl Approvals {
     /// Whether an integration may remove a thing.
     pub fn allow(&self, integration: &str, thing: &Thing) -> bool {
         let Some(removals) = self.0.get(integration) else { return false };
-        let target = thing.scope.to_string();
-        removals.iter().any(|one| one.target == target && one.kind == thing.kind && one.name == thing.name)
+        removals.contains(&ThingRef::from(thing))
     }
 
     /// The datafile that would approve the removal of these things.

@@ -1,5 +1,7 @@
 //! How much may go without being asked for by name.
 
+use jiff::{SignedDuration, Timestamp};
+
 /// So many things, or such a part of them, whichever is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -16,17 +18,33 @@ impl Budget {
     }
 }
 
-/// The budgets of a run.
+/// The budgets of removals without approval. Each is summed over all processes in a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budgets {
     /// Of each shard.
     pub shard: Budget,
-    /// Of the run as a whole.
-    pub run: Budget,
+    /// Of each caller, whichever shards its things are in.
+    pub caller: Budget,
+    /// Of the integration as a whole.
+    pub integration: Budget,
+    /// How long a removal counts.
+    pub window: SignedDuration,
+}
+
+impl Budgets {
+    /// When the window that ends `now` starts.
+    pub fn window_start(&self, now: Timestamp) -> Timestamp {
+        now.checked_sub(self.window).unwrap_or(Timestamp::MIN)
+    }
 }
 
 impl Default for Budgets {
     fn default() -> Self {
-        Self { shard: Budget { count: 10, percent: 10 }, run: Budget { count: 30, percent: 10 } }
+        Self {
+            shard: Budget { count: 10, percent: 10 },
+            caller: Budget { count: 20, percent: 10 },
+            integration: Budget { count: 30, percent: 10 },
+            window: SignedDuration::from_hours(24),
+        }
     }
 }

@@ -1,30 +1,266 @@
-//! What was removed before: budgets are summed over all runs on one bundle.
+//! The removal ledger: what was removed lately, what is held, and how much each shard had when it was last read.
+//!
+//! All processes that run an integration share one ledger. A run loads it, judges its plan against it, and stores the removals that it is about to make
+//! with the precondition that the ledger is still the one that was judged; otherwise it judges again. **Invariant:** a removal without approval is made
+//! only after it was stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-/// How many things were removed without an approval, per shard.
-pub type Removed = BTreeMap<String, usize>;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use qontract_access::{ReadPermit, WritePermit};
+use serde::{Deserialize, Serialize};
 
-/// Where removals are written down. Removals that cannot be are not made.
-pub trait Ledger: fmt::Debug + Send + Sync {
-    /// What an integration removed before, for a bundle.
-    fn spent(&self, integration: &str, sha: &str) -> Result<Removed, String>;
+use super::approval::ThingRef;
 
-    /// Writes down what a run is about to remove, in all of its rounds so far, before it does.
-    fn spend(&self, integration: &str, sha: &str, run: &str, removed: &Removed) -> Result<(), String>;
+/// Expired removals that a ledger keeps, so that a clock that jumps forward and back forgets nothing.
+const MAX_EXPIRED: usize = 1000;
+
+/// A removal without approval that was reserved: it was made, or was about to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerEntry {
+    /// When the run that reserved it began.
+    pub at: Timestamp,
+    /// The run that reserved it.
+    pub run: String,
+    /// The shard of the thing.
+    pub shard: String,
+    /// The caller of the thing, if its scope names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// The thing.
+    #[serde(flatten)]
+    pub thing: ThingRef,
 }
 
-/// No ledger: every run stands for itself.
-#[derive(Clone, Copy, Debug)]
-pub struct NoLedger;
+/// A removal that is held until it is approved or the thing is declared again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldEntry {
+    /// When the run that first held it began.
+    pub since: Timestamp,
+    /// The shard of the thing.
+    pub shard: String,
+    /// Why it was held then.
+    pub why: String,
+    /// The thing.
+    #[serde(flatten)]
+    pub thing: ThingRef,
+}
 
-impl Ledger for NoLedger {
-    fn spent(&self, _: &str, _: &str) -> Result<Removed, String> {
-        Ok(Removed::new())
+/// How many things a shard had when it was last read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardCount {
+    /// All of them.
+    pub total: usize,
+    /// Those of each caller.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub callers: BTreeMap<String, usize>,
+}
+
+/// What the ledger of one integration holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerState {
+    /// Removals that were reserved, the oldest first.
+    #[serde(default)]
+    pub removals: Vec<LedgerEntry>,
+    /// Removals that are held.
+    #[serde(default)]
+    pub held: Vec<HeldEntry>,
+    /// How many things each shard had.
+    #[serde(default)]
+    pub counts: BTreeMap<String, ShardCount>,
+}
+
+impl LedgerState {
+    /// The things whose removal was reserved after `start` and that `select` accepts. Entries of the future count.
+    pub(super) fn reserved(
+        &self,
+        start: Timestamp,
+        select: impl Fn(&LedgerEntry) -> bool,
+    ) -> BTreeSet<&ThingRef> {
+        self.removals
+            .iter()
+            .filter(|entry| entry.at > start && select(entry))
+            .map(|entry| &entry.thing)
+            .collect()
     }
 
-    fn spend(&self, _: &str, _: &str, _: &str, _: &Removed) -> Result<(), String> {
-        Ok(())
+    /// The entry of a removal that is held.
+    pub(super) fn held(&self, thing: &ThingRef) -> Option<&HeldEntry> {
+        self.held.iter().find(|entry| entry.thing == *thing)
+    }
+
+    /// Adds removals; one that was reserved before is reserved again now.
+    pub(super) fn reserve(&mut self, entries: Vec<LedgerEntry>) {
+        let again: BTreeSet<&ThingRef> = entries.iter().map(|entry| &entry.thing).collect();
+        self.removals.retain(|entry| !again.contains(&entry.thing));
+        self.removals.extend(entries);
+        self.removals.sort_by(|a, b| (a.at, &a.thing).cmp(&(b.at, &b.thing)));
+    }
+
+    /// Forgets the oldest of many removals that were reserved at `start` or before.
+    pub(super) fn prune(&mut self, start: Timestamp) {
+        let expired = self.removals.iter().filter(|entry| entry.at <= start).count();
+        self.removals.drain(..expired.saturating_sub(MAX_EXPIRED));
+    }
+}
+
+/// What a ledger held when it was loaded, and the version to store the next state over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerSnapshot {
+    /// What it held.
+    pub state: LedgerState,
+    /// Its version; none if it was never stored.
+    pub version: Option<String>,
+}
+
+/// Whether a state was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It was.
+    Done,
+    /// It was not, because another process stored a state since the snapshot was loaded.
+    Conflict,
+}
+
+/// Why a ledger cannot be used. Nothing is removed without approval then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// There is none: it was never initialised, or all of it was lost.
+    #[error("the removal ledger in `{place}` is not initialised; if it is new, run `{init}`")]
+    NotInitialised {
+        /// Where it would be.
+        place: String,
+        /// The command that initialises it.
+        init: String,
+    },
+    /// It was there, and is lost or damaged.
+    #[error("the removal ledger in `{place}` {what}; restore it, or start a new one with `{init}`")]
+    Damaged {
+        /// Where it is.
+        place: String,
+        /// What is wrong with it.
+        what: String,
+        /// The command that starts a new one.
+        init: String,
+    },
+    /// It cannot be read or written.
+    #[error("the removal ledger cannot be used: {0}")]
+    Unavailable(String),
+}
+
+/// Where ledgers are stored, one for each integration.
+pub trait Ledger: fmt::Debug + Send + Sync {
+    /// Loads the ledger of an integration.
+    fn load<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        integration: &'a str,
+    ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>>;
+
+    /// Stores the next state of a ledger, durably, if `over` is still its version.
+    fn store<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        integration: &'a str,
+        over: Option<&'a str>,
+        state: &'a LedgerState,
+    ) -> BoxFuture<'a, Result<Stored, LedgerError>>;
+}
+
+/// A ledger in memory, for one process that lives no longer than its budgets.
+#[derive(Debug, Default)]
+pub struct MemoryLedger {
+    /// Each integration's state, and how often it was stored.
+    states: Mutex<BTreeMap<String, (u64, LedgerState)>>,
+}
+
+impl MemoryLedger {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (u64, LedgerState)>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ledger for MemoryLedger {
+    fn load<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        integration: &'a str,
+    ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>> {
+        let known = self.lock().get(integration).cloned();
+        let (version, state) = known.map_or_else(Default::default, |(version, state)| (Some(version), state));
+        let version = version.map(|version| version.to_string());
+        std::future::ready(Ok(LedgerSnapshot { state, version })).boxed()
+    }
+
+    fn store<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        integration: &'a str,
+        over: Option<&'a str>,
+        state: &'a LedgerState,
+    ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
+        let mut states = self.lock();
+        let current = states.get(integration).map(|(version, _)| *version);
+        let is_current = current.map(|version| version.to_string()).as_deref() == over;
+        if is_current {
+            states.insert(integration.to_owned(), (current.unwrap_or_default() + 1, state.clone()));
+        }
+        std::future::ready(Ok(if is_current { Stored::Done } else { Stored::Conflict })).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn entry(second: i64, name: &str) -> LedgerEntry {
+        let thing =
+            ThingRef { target: "cluster=c".to_owned(), kind: "ConfigMap".to_owned(), name: name.to_owned() };
+        LedgerEntry { at: at(second), run: "run".to_owned(), shard: "all".to_owned(), caller: None, thing }
+    }
+
+    fn names(state: &LedgerState) -> Vec<(i64, &str)> {
+        state.removals.iter().map(|entry| (entry.at.as_second(), entry.thing.name.as_str())).collect()
+    }
+
+    #[test]
+    fn what_was_reserved_at_the_start_of_the_window_no_longer_counts() {
+        let state = LedgerState {
+            removals: vec![entry(10, "a"), entry(11, "b"), entry(99, "c")],
+            ..Default::default()
+        };
+        let counted: Vec<&str> =
+            state.reserved(at(10), |_| true).into_iter().map(|thing| thing.name.as_str()).collect();
+        assert_eq!(counted, ["b", "c"]);
+        assert_eq!(state.reserved(at(10), |entry| entry.thing.name == "b").len(), 1);
+    }
+
+    #[test]
+    fn a_removal_that_is_reserved_again_counts_once_and_from_now_on() {
+        let mut state = LedgerState { removals: vec![entry(10, "a"), entry(11, "b")], ..Default::default() };
+        state.reserve(vec![entry(20, "c"), entry(20, "a")]);
+        assert_eq!(names(&state), [(11, "b"), (20, "a"), (20, "c")]);
+    }
+
+    #[test]
+    fn only_expired_removals_beyond_a_limit_are_forgotten() {
+        let many =
+            |count: i64| (0..count).map(|second| entry(second, &second.to_string())).collect::<Vec<_>>();
+        let limit = i64::try_from(MAX_EXPIRED).unwrap();
+        let mut state = LedgerState { removals: many(limit + 2), ..Default::default() };
+        // Exactly the limit is expired.
+        state.prune(at(limit - 1));
+        assert_eq!(state.removals.len(), MAX_EXPIRED + 2);
+        state.prune(at(limit));
+        assert_eq!(names(&state)[0], (1, "1"));
+        assert_eq!(state.removals.len(), MAX_EXPIRED + 1);
     }
 }

@@ -29,92 +29,250 @@ fn facts(there: usize) -> Facts {
 }
 
 /// The names whose removal is held, with the reason's first words.
-fn held(judge: &Judge, facts: &Facts, words: &str) -> Vec<String> {
+fn held(guard: &RemovalGuard, facts: &Facts, words: &str) -> Vec<String> {
+    held_after(guard, &LedgerState::default(), facts, words)
+}
+
+fn held_after(guard: &RemovalGuard, ledger: &LedgerState, facts: &Facts, words: &str) -> Vec<String> {
     let (key, steps) = (ShardKey::default(), changes(words));
     let groups = vec![1; steps.len()];
     let proposal = Proposal { key: &key, facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
-    let verdict = judge.judge(&[proposal]).remove(0);
+    let verdict = guard.judge(&[proposal], Ok(ledger)).remove(0);
     let held = steps.iter().zip(verdict).filter_map(|(step, why)| Some((step, why?)));
     held.map(|(step, why)| format!("{}: {}", step[0].thing.name, why.why())).collect()
 }
 
-fn judge() -> Judge {
-    Judge { integration: "x".to_owned(), ..Judge::default() }
+/// Noon on a day; windows are of 24 hours.
+const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
+
+fn guard() -> RemovalGuard {
+    RemovalGuard {
+        integration: "x".to_owned(),
+        budgets: Budgets::default(),
+        approvals: Approvals::default(),
+        other_shards: Vec::new(),
+        now: NOW,
+    }
+}
+
+/// A ledger with removals, each `shard/name` or `shard/name/caller`, made so many seconds before now.
+fn ledger(ago: i64, words: &str) -> LedgerState {
+    let entry = |word: &str| {
+        let mut parts = word.split('/').map(str::to_owned);
+        let (shard, name) = (parts.next().unwrap(), parts.next().unwrap());
+        let caller = parts.next();
+        let scope = caller.as_ref().map_or_else(scope, |caller| caller_scope(caller));
+        let thing = ThingRef::from(&Thing { scope, kind: "ConfigMap".to_owned(), name });
+        LedgerEntry {
+            at: NOW - jiff::SignedDuration::from_secs(ago),
+            run: "before".to_owned(),
+            shard,
+            caller,
+            thing,
+        }
+    };
+    LedgerState { removals: words.split_whitespace().map(entry).collect(), ..LedgerState::default() }
+}
+
+fn scope() -> Scope {
+    Scope::new([("cluster", "c")])
+}
+
+fn caller_scope(caller: &str) -> Scope {
+    Scope::new([("cluster", "c"), ("caller", caller)])
+}
+
+/// `-0 -1 -2`
+fn removals(count: usize) -> String {
+    (0..count).map(|name| format!("-{name}")).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn ten_removals_are_fine_and_eleven_are_all_held() {
-    let names = |count: usize| (0..count).map(|name| format!("-{name}")).collect::<Vec<_>>().join(" ");
-    assert_eq!(held(&judge(), &facts(50), &names(10)), [""; 0]);
-    let eleven = held(&judge(), &facts(50), &(names(11) + " +new ~old"));
+    assert_eq!(held(&guard(), &facts(50), &removals(10)), [""; 0]);
+    let eleven = held(&guard(), &facts(50), &(removals(11) + " +new ~old"));
     assert_eq!(eleven.len(), 11);
     assert_eq!(eleven[0], "0: 11 removals are more than the 10 that a shard may make without approval");
-    assert_eq!(held(&judge(), &facts(200), &names(20)), [""; 0], "10 % of 200");
-    let mut spent = judge();
-    spent.spent.insert(ShardKey::default().to_string(), 9);
-    assert_eq!(held(&spent, &facts(50), &names(2)).len(), 2, "summed per bundle");
-    assert_eq!(held(&spent, &facts(50), &names(1)).len(), 0);
+    assert_eq!(held(&guard(), &facts(200), &removals(20)), [""; 0], "10 % of 200");
+    assert_eq!(held(&guard(), &facts(200), &removals(21)).len(), 21);
 }
 
 #[test]
-fn a_run_has_a_budget_too() {
-    let steps: Vec<Vec<Vec<Change>>> = (0..4)
-        .map(|shard| changes(&(0..9).map(|name| format!("-{shard}{name}")).collect::<Vec<_>>().join(" ")))
-        .collect();
-    let (keys, facts) = (["a", "b", "c", "d"].map(|name| ShardKey::new([("name", name)])), facts(20));
+fn removals_of_the_last_day_count_whoever_made_them() {
+    let day = 24 * 3600;
+    let nine = "all/a all/b all/c all/d all/e all/f all/g all/h all/i";
+    assert_eq!(held_after(&guard(), &ledger(day - 1, nine), &facts(50), &removals(1)), [""; 0]);
+    let held = held_after(&guard(), &ledger(day - 1, nine), &facts(50), &removals(2));
+    assert_eq!(
+        held,
+        ["0", "1"].map(|name| format!(
+            "{name}: 2 removals after 9 in the last 24 h are more than the 10 that a shard may make without approval"
+        ))
+    );
+    assert_eq!(
+        held_after(&guard(), &ledger(day, nine), &facts(50), &removals(10)),
+        [""; 0],
+        "out of the window"
+    );
+    assert_eq!(
+        held_after(&guard(), &ledger(-day, nine), &facts(50), &removals(2)).len(),
+        2,
+        "a clock that went back"
+    );
+    let others = nine.replace("all/", "other/");
+    assert_eq!(
+        held_after(&guard(), &ledger(1, &others), &facts(50), &removals(10)),
+        [""; 0],
+        "another shard's"
+    );
+}
+
+#[test]
+fn a_removal_that_was_reserved_and_not_made_is_not_counted_twice() {
+    let ten = (0..10).map(|name| format!("all/{name}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(held_after(&guard(), &ledger(60, &ten), &facts(50), &removals(10)), [""; 0]);
+    assert_eq!(held_after(&guard(), &ledger(60, &ten), &facts(50), &removals(11)).len(), 11);
+}
+
+/// How many of the removals of each shard are held.
+fn held_per_shard(
+    guard: &RemovalGuard,
+    ledger: &LedgerState,
+    facts: &Facts,
+    shards: &[(&str, &str)],
+) -> Vec<usize> {
+    let keys: Vec<ShardKey> = shards.iter().map(|(name, _)| ShardKey::new([("name", *name)])).collect();
+    let steps: Vec<Vec<Vec<Change>>> = shards.iter().map(|(_, words)| changes(words)).collect();
     let proposals: Vec<Proposal<'_>> = keys
         .iter()
         .zip(&steps)
         .map(|(key, steps)| Proposal {
             key,
-            facts: &facts,
+            facts,
             steps: steps.iter().map(Vec::as_slice).collect(),
             groups: vec![1; steps.len()],
         })
         .collect();
-    let all = judge().judge(&proposals);
-    assert!(
-        all.iter().flatten().all(|held| held.as_ref().is_some_and(|held| held.why().contains("a run may")))
+    let verdicts = guard.judge(&proposals, Ok(ledger));
+    verdicts.iter().map(|verdict| verdict.iter().flatten().count()).collect()
+}
+
+#[test]
+fn an_integration_has_a_budget_too() {
+    let nine = |shard: &str| (0..9).map(|name| format!("-{shard}{name}")).collect::<Vec<_>>().join(" ");
+    let (a, b, c, d) = (nine("a"), nine("b"), nine("c"), nine("d"));
+    let shards = [("a", a.as_str()), ("b", &b), ("c", &c), ("d", &d)];
+    let empty = LedgerState::default();
+    assert_eq!(held_per_shard(&guard(), &empty, &facts(20), &shards), [9, 9, 9, 9]);
+    assert_eq!(held_per_shard(&guard(), &empty, &facts(20), &shards[..3]), [0, 0, 0]);
+    // Exactly 30, and one more.
+    assert_eq!(held_per_shard(&guard(), &ledger(1, "z/1 z/2 z/3"), &facts(20), &shards[..3]), [0, 0, 0]);
+    assert_eq!(held_per_shard(&guard(), &ledger(1, "z/1 z/2 z/3 z/4"), &facts(20), &shards[..3]), [9, 9, 9]);
+}
+
+#[test]
+fn a_share_is_of_all_shards_or_of_none() {
+    let mut guard = guard();
+    guard.budgets.shard = Budget { count: 1000, percent: 0 };
+    guard.other_shards = vec!["b".to_owned(), "c".to_owned()];
+    let count = |total| ShardCount { total, ..ShardCount::default() };
+    let mut ledger = LedgerState { counts: [("b".to_owned(), count(150))].into(), ..LedgerState::default() };
+    assert_eq!(held_after(&guard, &ledger, &facts(200), &removals(35)).len(), 35, "`c` was never counted");
+    assert_eq!(held_after(&guard, &ledger, &facts(200), &removals(30)).len(), 0, "the absolute limit");
+    ledger.counts.insert("c".to_owned(), count(0));
+    ledger.counts.insert("gone".to_owned(), count(1000));
+    assert_eq!(held_after(&guard, &ledger, &facts(200), &removals(35)).len(), 0, "10 % of 350");
+    assert_eq!(held_after(&guard, &ledger, &facts(200), &removals(36)).len(), 36);
+}
+
+#[test]
+fn a_caller_has_a_budget_over_all_its_shards() {
+    let of = |caller: &str, count: usize| {
+        let scope = caller_scope(caller);
+        let thing = |name: usize| Thing {
+            scope: scope.clone(),
+            kind: "ConfigMap".to_owned(),
+            name: format!("{caller}{name}"),
+        };
+        (0..count).map(|name| vec![Change::new(ChangeKind::Remove, thing(name), "do")]).collect::<Vec<_>>()
+    };
+    let check = |guard: &RemovalGuard, ledger: &LedgerState, counts: [usize; 2], there: usize| {
+        let counted = [("a", there), ("b", there)].map(|(caller, there)| (caller_scope(caller), there));
+        let facts = Facts { counts: counted.into(), ..Facts::default() };
+        let steps = [of("a", counts[0]), of("b", counts[1])].concat();
+        let (key, groups) = (ShardKey::default(), vec![1; steps.len()]);
+        let proposal =
+            Proposal { key: &key, facts: &facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
+        let verdict = guard.judge(&[proposal], Ok(ledger)).remove(0);
+        let held = |part: &[Option<Refusal>]| part.iter().flatten().count();
+        [held(&verdict[..counts[0]]), held(&verdict[counts[0]..])]
+    };
+    let mut wide = guard();
+    wide.budgets.shard = Budget { count: 1000, percent: 0 };
+    wide.budgets.integration = Budget { count: 1000, percent: 0 };
+    let empty = LedgerState::default();
+    assert_eq!(check(&wide, &empty, [20, 5], 100), [0, 0]);
+    assert_eq!(check(&wide, &empty, [21, 5], 100), [21, 0], "only the caller that exceeds it");
+    assert_eq!(check(&wide, &ledger(1, "z/x/a"), [20, 20], 100), [20, 0]);
+    assert_eq!(check(&wide, &empty, [30, 0], 300), [0, 0], "10 % of its things");
+    assert_eq!(check(&wide, &empty, [31, 0], 300), [31, 0]);
+    wide.other_shards = vec!["z".to_owned()];
+    assert_eq!(check(&wide, &empty, [21, 0], 300), [21, 0], "another shard was never counted");
+    let other = ShardCount { total: 900, callers: [("a".to_owned(), 100), ("b".to_owned(), 800)].into() };
+    let counted = LedgerState { counts: [("z".to_owned(), other)].into(), ..LedgerState::default() };
+    assert_eq!(check(&wide, &counted, [40, 0], 300), [0, 0], "10 % of 400");
+    assert_eq!(check(&wide, &counted, [41, 0], 300), [41, 0]);
+}
+
+#[test]
+fn what_was_held_stays_held_until_it_is_approved() {
+    let thing = ThingRef::from(&thing("ConfigMap", "a"));
+    let held_before = HeldEntry { since: NOW, shard: "all".to_owned(), why: "too many".to_owned(), thing };
+    let ledger = LedgerState { held: vec![held_before], ..LedgerState::default() };
+    assert_eq!(
+        held_after(&guard(), &ledger, &facts(50), "-a -b"),
+        ["a: held since 2026-03-31 12:00 until it is approved: too many"]
     );
-    assert!(judge().judge(&proposals[..3]).iter().flatten().all(Option::is_none));
+    let approved = RemovalGuard { approvals: approvals("ConfigMap", "a", "2026-03-31"), ..guard() };
+    assert_eq!(held_after(&approved, &ledger, &facts(50), "-a -b"), [""; 0]);
+}
+
+fn approvals(kind: &str, name: &str, last: &str) -> Approvals {
+    let approval = Approval {
+        integration: "x".to_owned(),
+        expiration: last.to_owned(),
+        removals: vec![ThingRef::from(&thing(kind, name))],
+    };
+    Approvals::on(jiff::civil::date(2026, 3, 31), vec![approval])
 }
 
 #[test]
 fn a_namespace_or_an_emptied_scope_needs_an_approval() {
     assert_eq!(
-        held(&judge(), &facts(5), "-Namespace:n -a"),
+        held(&guard(), &facts(5), "-Namespace:n -a"),
         ["n: removing a Namespace always needs an approval"]
     );
     assert_eq!(
-        held(&judge(), &facts(2), "-a -b"),
+        held(&guard(), &facts(2), "-a -b"),
         [
             "a: it would empty `cluster=c`, which needs an approval",
             "b: it would empty `cluster=c`, which needs an approval"
         ]
     );
-    assert_eq!(held(&judge(), &facts(2), "-a -b +c"), [""; 0], "something comes in its place");
-    assert_eq!(held(&judge(), &facts(2), "±Namespace:n").len(), 1, "replacing removes");
+    assert_eq!(held(&guard(), &facts(2), "-a -b +c"), [""; 0], "something comes in its place");
+    assert_eq!(held(&guard(), &facts(2), "±Namespace:n").len(), 1, "replacing removes");
 }
 
 #[test]
 fn the_data_approves_by_name_until_a_day() {
-    let approval = |last: &str| Approval {
-        integration: "x".to_owned(),
-        expiration: last.to_owned(),
-        removals: vec![approval::Removal {
-            target: "cluster=c".to_owned(),
-            kind: "Namespace".to_owned(),
-            name: "n".to_owned(),
-        }],
-    };
     let today = jiff::civil::date(2026, 3, 31);
-    let with = |last: &str| Judge { approvals: Approvals::on(today, vec![approval(last)]), ..judge() };
+    let with = |last: &str| RemovalGuard { approvals: approvals("Namespace", "n", last), ..guard() };
     assert_eq!(held(&with("2026-03-31"), &facts(5), "-Namespace:n"), [""; 0]);
     assert_eq!(held(&with("2026-03-30"), &facts(5), "-Namespace:n").len(), 1, "over");
     assert_eq!(held(&with("soon"), &facts(5), "-Namespace:n").len(), 1, "no day");
     assert_eq!(held(&with("2026-03-31"), &facts(5), "-Namespace:m").len(), 1, "another name");
     let deletes = Facts { deletes: [thing("Namespace", "n")].into(), ..facts(1) };
-    assert_eq!(held(&judge(), &deletes, "-Namespace:n"), [""; 0], "`delete: true` approves");
+    assert_eq!(held(&guard(), &deletes, "-Namespace:n"), [""; 0], "`delete: true` approves");
     let text = Approvals::text("x", &[&thing("Namespace", "n")], today);
     assert!(text.contains("expiration: \"2026-04-07\"") && text.contains("name: \"n\""), "{text}");
 }
@@ -124,7 +282,7 @@ fn nothing_goes_from_a_scope_that_is_not_known_even_if_it_is_approved() {
     let mut facts = facts(5);
     facts.blocked.insert(Scope::new([("cluster", "c")]), "it could not be read".to_owned());
     facts.deletes.insert(thing("ConfigMap", "a"));
-    assert_eq!(held(&judge(), &facts, "-a +b"), ["a: it could not be read"]);
+    assert_eq!(held(&guard(), &facts, "-a +b"), ["a: it could not be read"]);
 }
 
 #[test]
@@ -133,12 +291,12 @@ fn things_are_counted_not_steps() {
     let one: Vec<Change> =
         changes(&(0..11).map(|name| format!("-{name}")).collect::<Vec<_>>().join(" ")).concat();
     let proposal = Proposal { key: &key, facts: &facts, steps: vec![&one], groups: vec![1] };
-    assert!(judge().judge(&[proposal])[0][0].is_some());
+    assert!(guard().judge(&[proposal], Ok(&LedgerState::default()))[0][0].is_some());
 }
 
 #[test]
 fn nothing_goes_from_a_scope_that_was_not_read() {
-    assert_eq!(held(&judge(), &Facts::default(), "-a +b"), ["a: `cluster=c` was not read"]);
+    assert_eq!(held(&guard(), &Facts::default(), "-a +b"), ["a: `cluster=c` was not read"]);
 }
 
 #[test]
@@ -151,7 +309,7 @@ fn what_one_shard_does_not_know_of_a_scope_counts_for_the_others() {
         Proposal { key: &keys[0], facts: &blind, steps: Vec::new(), groups: Vec::new() },
         Proposal { key: &keys[1], facts: &seeing, steps, groups: vec![1] },
     ];
-    assert!(judge().judge(&proposals)[1][0].is_some());
+    assert!(guard().judge(&proposals, Ok(&LedgerState::default()))[1][0].is_some());
 }
 
 #[test]
@@ -159,12 +317,51 @@ fn what_follows_a_held_step_in_its_group_is_held_too() {
     let (key, facts, steps) = (ShardKey::default(), facts(5), changes("+before -Namespace:n +after +other"));
     let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
     let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![3, 1] };
-    let held: Vec<bool> = judge().judge(&[proposal])[0].iter().map(Option::is_some).collect();
+    let held: Vec<bool> =
+        guard().judge(&[proposal], Ok(&LedgerState::default()))[0].iter().map(Option::is_some).collect();
     assert_eq!(held, [false, true, true, false]);
 }
 
 #[test]
 fn without_the_ledger_nothing_goes_unapproved() {
-    let blind = Judge { unknown: Some("earlier removals are not known".to_owned()), ..judge() };
-    assert_eq!(held(&blind, &facts(5), "-a +b"), ["a: earlier removals are not known"]);
+    let error = LedgerError::Unavailable("no disk".to_owned());
+    let (key, facts, steps) = (ShardKey::default(), facts(5), changes("-a +b -c"));
+    let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
+    let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![1, 1, 1] };
+    let approved = RemovalGuard { approvals: approvals("ConfigMap", "c", "2026-03-31"), ..guard() };
+    let held: Vec<Option<Refusal>> = approved.judge(&[proposal], Err(&error)).remove(0);
+    let why = "the removal ledger cannot be used: no disk".to_owned();
+    assert_eq!(held, [Some(Refusal::Unapproved(why)), None, None]);
+}
+
+#[test]
+fn emptying_a_scope_needs_an_approval_from_two_things_on() {
+    assert_eq!(held(&guard(), &facts(1), "-a"), [""; 0], "a single thing counts against the budget only");
+    assert_eq!(
+        held(&guard(), &facts(1), "-PersistentVolumeClaim:a").len(),
+        1,
+        "unless its kind is protected"
+    );
+    assert_eq!(held(&guard(), &facts(2), "-a"), [""; 0]);
+    assert_eq!(held(&guard(), &facts(2), "-a -b").len(), 2);
+}
+
+#[test]
+fn a_held_step_fills_no_other_scope() {
+    // The step that would fill scope `d` is held with what it empties, so `d` is emptied, too.
+    let other = |kind, name: &str| {
+        let scope = Scope::new([("cluster", "d")]);
+        Change::new(kind, Thing { scope, kind: "ConfigMap".to_owned(), name: name.to_owned() }, "do")
+    };
+    let mut moved = changes("-a -b").concat();
+    moved.push(other(ChangeKind::Add, "new"));
+    let steps = [moved, vec![other(ChangeKind::Remove, "y")], vec![other(ChangeKind::Remove, "z")]];
+    let mut facts = facts(2);
+    facts.counts.insert(Scope::new([("cluster", "d")]), 2);
+    let key = ShardKey::default();
+    let steps = steps.iter().map(Vec::as_slice).collect();
+    let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![1, 1, 1] };
+    let held: Vec<bool> =
+        guard().judge(&[proposal], Ok(&LedgerState::default()))[0].iter().map(Option::is_some).collect();
+    assert_eq!(held, [true, true, true]);
 }

@@ -12,7 +12,7 @@ use crate::data::Data;
 use crate::declarations::Declaration;
 use crate::erased::AnyDeclared;
 use crate::fault::Fault;
-use crate::guard::{Approvals, Judge, Removed};
+use crate::guard::{Approvals, RemovalGuard};
 use crate::key::ShardKey;
 use crate::listing;
 use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState, Skip};
@@ -205,18 +205,19 @@ fn selected(room: &Room, request: &Request, key: &ShardKey) -> bool {
 }
 
 /// What decides about removals in this run.
-pub fn judge(room: &Room, request: &Request) -> Result<Judge, Fault> {
-    let integration = room.about().name.clone();
-    let (spent, unknown) = match request.ledger.spent(&integration, request.head.sha()) {
-        Ok(spent) => (spent, None),
-        Err(why) => (Removed::new(), Some(format!("earlier removals are not known: {why}"))),
-    };
+pub fn guard(room: &Room, request: &Request, work: &Work) -> Result<RemovalGuard, Fault> {
     let approvals = Approvals::on(request.today, listing::approvals(&*request.head)?);
-    Ok(Judge { integration, budgets: request.budgets, approvals, spent, unknown })
+    let Work { head, keys, .. } = work;
+    let own: BTreeSet<&ShardKey> = keys.iter().collect();
+    let declared =
+        head.iter().flat_map(|head| head.keys().into_iter().filter(|key| head.disabled(key).is_none()));
+    let other_shards = declared.filter(|key| !own.contains(key)).map(ToString::to_string).collect();
+    let integration = room.about().name.clone();
+    Ok(RemovalGuard { integration, budgets: request.budgets, approvals, other_shards, now: request.now })
 }
 
 /// Writes down the datafile that would approve what the guards hold.
-pub fn approval(judge: &Judge, request: &Request, outcome: &mut Outcome) {
+pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) {
     let held: Vec<&Thing> = outcome
         .shards
         .values()
@@ -225,7 +226,7 @@ pub fn approval(judge: &Judge, request: &Request, outcome: &mut Outcome) {
         .map(|held| &held.change.thing)
         .collect();
     if !held.is_empty() {
-        outcome.approval = Some(Approvals::text(&judge.integration, &held, request.today));
+        outcome.approval = Some(Approvals::text(&guard.integration, &held, request.today));
     }
 }
 

@@ -15,13 +15,14 @@ use super::Request;
 use super::affairs::Work;
 use super::apply::{self, Done, Hand};
 use super::rehearse;
+use super::reserve::Reservations;
 use super::unresolved::Unresolved;
 use crate::about::MOST_ROUNDS;
 use crate::contract::Read;
 use crate::data::Data;
 use crate::erased::{AnyDeclared, Dynamic, Kind, Opaque, Wants};
 use crate::fault::{Fault, panicked};
-use crate::guard::{Facts, Judge, Proposal, Refusal, Removed};
+use crate::guard::{Facts, Proposal, Refusal, RemovalGuard, Verdicts};
 use crate::key::ShardKey;
 use crate::memo::Memo;
 use crate::outcome::{Outcome, ShardOutcome, ShardState};
@@ -37,8 +38,8 @@ pub struct Crew<'r> {
     pub data: &'r Data,
     /// The permits.
     pub permits: &'r Permits,
-    /// The guards.
-    pub judge: &'r Judge,
+    /// Decides about removals.
+    pub guard: &'r RemovalGuard,
 }
 
 /// A shard that is being worked on.
@@ -125,13 +126,10 @@ impl Crew<'_> {
                 Err(fault) => shard.faults.push(fault),
             }
         }
-        let mut verdicts = self.verdicts(&ready, outcome);
-        if self.permits.write.is_some() {
-            self.write_down(&ready, &mut verdicts, outcome);
-        }
+        let verdicts = self.verdicts(&ready).await;
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
             let Some(shard) = outcome.shards.get_mut(key) else { continue };
-            note(shard, planned, verdict, |change| self.judge.counts(&planned.facts.deletes, change));
+            note(shard, planned, verdict, |change| self.guard.counts(&planned.facts.deletes, change));
         }
         let Some(permit) = &self.permits.write else {
             self.rehearse(read, &ready, &verdicts, outcome).await;
@@ -234,7 +232,7 @@ impl Crew<'_> {
         }
     }
 
-    fn verdicts(&self, ready: &[(ShardKey, Planned)], outcome: &Outcome) -> Vec<Vec<Option<Refusal>>> {
+    async fn verdicts(&self, ready: &[(ShardKey, Planned)]) -> Vec<Verdicts> {
         let proposals: Vec<Proposal<'_>> = ready
             .iter()
             .map(|(key, planned)| {
@@ -244,46 +242,7 @@ impl Crew<'_> {
                 Proposal { key, facts: &planned.facts, steps, groups }
             })
             .collect();
-        // What earlier rounds of this run removed counts like what earlier runs did.
-        let mut judge = self.judge.clone();
-        for (key, shard) in outcome.shards.iter().filter(|(_, shard)| shard.removed > 0) {
-            *judge.spent.entry(key.to_string()).or_default() += shard.removed;
-        }
-        judge.judge(&proposals)
-    }
-
-    /// Writes down what is about to be removed; what cannot be written down is held.
-    fn write_down(
-        &self,
-        ready: &[(ShardKey, Planned)],
-        verdicts: &mut [Vec<Option<Refusal>>],
-        outcome: &Outcome,
-    ) {
-        let mut removed: Removed =
-            outcome.shards.iter().map(|(key, shard)| (key.to_string(), shard.removed)).collect();
-        let mut any = false;
-        for ((key, planned), verdict) in ready.iter().zip(&*verdicts) {
-            let steps = planned.plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
-            let open = steps.filter(|(_, held)| held.is_none()).flat_map(|(step, _)| &step.changes);
-            let count = open.filter(|change| self.judge.counts(&planned.facts.deletes, change)).count();
-            *removed.entry(key.to_string()).or_default() += count;
-            any |= count > 0;
-        }
-        removed.retain(|_, count| *count > 0);
-        if !any {
-            return;
-        }
-        let Request { ledger, run, head, .. } = self.request;
-        let Err(why) = ledger.spend(&self.judge.integration, head.sha(), run, &removed) else { return };
-        let why = format!("removals cannot be written down: {why}");
-        for ((_, planned), verdict) in ready.iter().zip(verdicts) {
-            let steps = planned.plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
-            for (step, held) in steps.filter(|(_, held)| held.is_none()) {
-                if step.changes.iter().any(|change| self.judge.counts(&planned.facts.deletes, change)) {
-                    *held = Some(Refusal::Unapproved(why.clone()));
-                }
-            }
-        }
+        Reservations::new(self.guard, self.request, self.permits).judge(&proposals).await
     }
 }
 

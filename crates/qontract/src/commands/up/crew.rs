@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use qontract_access::Mode;
+use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop, Stopper};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Ended, Options, listing};
@@ -43,6 +44,8 @@ pub struct Crew {
     pub targets: Targets,
     pub feed: Arc<Folder>,
     pub runs: Arc<Runs>,
+    /// Where removals are reserved.
+    pub ledger: Arc<dyn Ledger>,
     pub log: Arc<Log>,
     pub metrics: Arc<Metrics>,
     pub mode: Mode,
@@ -148,6 +151,7 @@ impl Crew {
                 mode: self.mode,
                 slot: Slot::default(),
                 budgets: self.config.guards.budgets(),
+                ledger: Arc::clone(&self.ledger),
                 validate_schemas: true,
             },
             runs: Arc::clone(&self.runs),

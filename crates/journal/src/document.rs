@@ -1,0 +1,88 @@
+//! The documents of a journal as bytes: JSON, with a checksum where a wrong number would grant a budget.
+
+use std::collections::BTreeSet;
+
+use qontract_bundle::Sha256;
+use qontract_runtime::guard::LedgerState;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The version of the format that this program writes.
+const FORMAT: u32 = 1;
+
+/// The index of a journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Format {
+    /// The version of the format.
+    format: u32,
+    /// The integrations that have a ledger.
+    pub ledgers: BTreeSet<String>,
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self { format: FORMAT, ledgers: BTreeSet::new() }
+    }
+}
+
+impl Format {
+    /// The index of these ledgers.
+    pub fn of(ledgers: BTreeSet<String>) -> Self {
+        Self { ledgers, ..Self::default() }
+    }
+
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("an index can be written as JSON")
+    }
+
+    /// The index of these bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        // The version first: another one may have other fields.
+        let Version { format } = serde_json::from_slice(bytes).map_err(|_| FormatError::Damaged)?;
+        if format != FORMAT {
+            return Err(FormatError::Unsupported(format));
+        }
+        serde_json::from_slice(bytes).map_err(|_| FormatError::Damaged)
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+/// What is wrong with the index of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// It is not an index.
+    #[error("has a damaged index")]
+    Damaged,
+    /// Another version of this program wrote it.
+    #[error("is of format {0}, and this version reads only format {FORMAT}")]
+    Unsupported(u32),
+}
+
+/// A ledger with the digest of its text.
+#[derive(Serialize, Deserialize)]
+struct Sealed<'a> {
+    sha256: String,
+    #[serde(borrow)]
+    ledger: &'a RawValue,
+}
+
+/// The bytes of a ledger.
+pub fn encode(state: &LedgerState) -> Vec<u8> {
+    let ledger = serde_json::value::to_raw_value(state).expect("a ledger can be written as JSON");
+    let sealed = Sealed { sha256: Sha256::of(ledger.get().as_bytes()).to_string(), ledger: &ledger };
+    serde_json::to_vec(&sealed).expect("a ledger can be written as JSON")
+}
+
+/// The ledger of these bytes, or what is wrong with them.
+pub fn decode(bytes: &[u8]) -> Result<LedgerState, String> {
+    let sealed: Sealed<'_> = serde_json::from_slice(bytes).map_err(|_| "it is not a ledger".to_owned())?;
+    if Sha256::of(sealed.ledger.get().as_bytes()).to_string() != sealed.sha256 {
+        return Err("its checksum is wrong".to_owned());
+    }
+    serde_json::from_str(sealed.ledger.get()).map_err(|_| "it is a ledger of another format".to_owned())
+}

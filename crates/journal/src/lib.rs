@@ -1,0 +1,271 @@
+//! The journal: what all processes of a platform remember together. Today it holds the removal ledger of each integration.
+//!
+//! | blob | content |
+//! |---|---|
+//! | `format` | the version of the format, and the integrations that have a ledger |
+//! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
+//!
+//! **Invariant:** a journal that was lost, in whole or in part, is never taken for a new one: `format` lists the ledgers that must exist, and only
+//! [`Journal::init`], or the first write to a target that is known to be new, creates it.
+
+mod document;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{ReadPermit, WritePermit};
+use qontract_client_blobs::{Blobs, BlobsError, Content, Etag, Key, Precondition, list_all};
+use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, Stored};
+
+use document::{Format, FormatError};
+
+/// How often the index is written again because another process wrote it meanwhile.
+const MAX_ATTEMPTS: usize = 100;
+
+/// Where ledgers are.
+const LEDGERS: &str = "ledger/";
+
+/// What the absence of the journal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// It was lost, or the operator has not initialised it yet: nothing is removed without approval.
+    Lost,
+    /// The target itself is new, so there is nothing to remember: the journal is created with the first write.
+    New,
+}
+
+/// Where a journal is, as people name it.
+#[derive(Clone, Debug)]
+pub struct JournalLocation {
+    /// The folder or address.
+    pub place: String,
+    /// The command that initialises it.
+    pub init: String,
+}
+
+/// The journal of a platform.
+pub struct Journal {
+    blobs: Arc<dyn Blobs>,
+    location: JournalLocation,
+    absence: Absence,
+    /// Whether this process has seen it: from then on its absence is a loss.
+    seen: AtomicBool,
+    /// Ledgers that this process knows to be in the index.
+    enlisted: Mutex<BTreeSet<String>>,
+}
+
+/// What is known of the index before it is initialised.
+enum IndexState {
+    Absent,
+    Damaged,
+    Whole(Format),
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal").field("location", &self.location).finish_non_exhaustive()
+    }
+}
+
+/// What [`Journal::init`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Initialised {
+    /// The journal is new.
+    Created,
+    /// It was there, and whole.
+    Unchanged,
+    /// These parts were lost or damaged, and are new.
+    Repaired(Vec<String>),
+}
+
+impl Journal {
+    /// The journal in a store.
+    pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: Absence) -> Self {
+        Self { blobs, location, absence, seen: AtomicBool::new(false), enlisted: Mutex::default() }
+    }
+
+    /// Declares that the journal, or each part of it that is lost or damaged, is new. What is whole is left as it is.
+    pub async fn init(&self, read: &ReadPermit, write: &WritePermit) -> Result<Initialised, LedgerError> {
+        let empty = Content::new(document::encode(&LedgerState::default()));
+        let (bytes, over) = self.blob(read, &format_key()).await?;
+        let index = match bytes.as_deref().map(Format::decode) {
+            None => IndexState::Absent,
+            Some(Err(FormatError::Damaged)) => IndexState::Damaged,
+            Some(Err(error @ FormatError::Unsupported(_))) => return Err(self.damaged(error.to_string())),
+            Some(Ok(format)) => IndexState::Whole(format),
+        };
+        let mut ledgers = self.stored_ledgers(read).await?;
+        if let IndexState::Whole(format) = &index {
+            ledgers.extend(format.ledgers.iter().cloned());
+        }
+        let mut lost = Vec::new();
+        for integration in &ledgers {
+            let key = ledger_key(integration)?;
+            let (bytes, _) = self.blob(read, &key).await?;
+            if bytes.is_none_or(|bytes| document::decode(&bytes).is_err()) {
+                self.blobs.put(write, &key, &empty, &Precondition::Any).await.map_err(unavailable)?;
+                lost.push(integration.clone());
+            }
+        }
+        let was_whole = matches!(index, IndexState::Whole(_));
+        if !was_whole
+            && self.put(write, &format_key(), Format::of(ledgers).encode(), over).await? != Stored::Done
+        {
+            return Err(contended());
+        }
+        Ok(match index {
+            IndexState::Absent => Initialised::Created,
+            IndexState::Damaged => {
+                lost.insert(0, "index".to_owned());
+                Initialised::Repaired(lost)
+            }
+            IndexState::Whole(_) if lost.is_empty() => Initialised::Unchanged,
+            IndexState::Whole(_) => Initialised::Repaired(lost),
+        })
+    }
+
+    /// The integrations of which there is a ledger, whatever the index says.
+    async fn stored_ledgers(&self, read: &ReadPermit) -> Result<BTreeSet<String>, LedgerError> {
+        let entries = list_all(&*self.blobs, read, LEDGERS).await.map_err(unavailable)?;
+        Ok(entries.iter().filter_map(|entry| entry.key.strip_prefix(LEDGERS)).map(str::to_owned).collect())
+    }
+
+    /// The index of the journal; none if the journal is still to be created.
+    async fn format(&self, read: &ReadPermit) -> Result<(Option<Format>, Option<Etag>), LedgerError> {
+        let (bytes, etag) = self.blob(read, &format_key()).await?;
+        let Some(bytes) = bytes else {
+            if self.absence == Absence::New && !self.seen.load(Ordering::Acquire) {
+                return Ok((None, None));
+            }
+            let JournalLocation { place, init } = self.location.clone();
+            return Err(LedgerError::NotInitialised { place, init });
+        };
+        let format = Format::decode(&bytes).map_err(|error| self.damaged(error.to_string()))?;
+        self.seen.store(true, Ordering::Release);
+        Ok((Some(format), etag))
+    }
+
+    async fn load_ledger(&self, read: &ReadPermit, integration: &str) -> Result<LedgerSnapshot, LedgerError> {
+        let (format, _) = self.format(read).await?;
+        let (bytes, etag) = self.blob(read, &ledger_key(integration)?).await?;
+        let Some(bytes) = bytes else {
+            if format.is_some_and(|format| format.ledgers.contains(integration)) {
+                return Err(self.damaged(format!("has lost the removals of `{integration}`")));
+            }
+            return Ok(LedgerSnapshot { state: LedgerState::default(), version: None });
+        };
+        let state = document::decode(&bytes)
+            .map_err(|what| self.damaged(format!("cannot be read for `{integration}`: {what}")))?;
+        Ok(LedgerSnapshot { state, version: etag.map(|Etag(tag)| tag) })
+    }
+
+    async fn store_ledger(
+        &self,
+        write: &WritePermit,
+        integration: &str,
+        over: Option<&str>,
+        state: &LedgerState,
+    ) -> Result<Stored, LedgerError> {
+        let over_tag = over.map(|tag| Etag(tag.to_owned()));
+        let stored = self.put(write, &ledger_key(integration)?, document::encode(state), over_tag).await?;
+        if stored == Stored::Done && !self.is_enlisted(integration) {
+            // Before anything is removed: from now on the absence of this ledger is a loss.
+            self.enlist(write, integration).await?;
+        }
+        Ok(stored)
+    }
+
+    /// Adds an integration to the index, which is created with the first one.
+    async fn enlist(&self, write: &WritePermit, integration: &str) -> Result<(), LedgerError> {
+        let read = ReadPermit::for_data();
+        for _ in 0..MAX_ATTEMPTS {
+            let (format, over) = self.format(&read).await?;
+            let mut format = format.unwrap_or_default();
+            let is_new = format.ledgers.insert(integration.to_owned());
+            if !is_new || self.put(write, &format_key(), format.encode(), over).await? == Stored::Done {
+                self.seen.store(true, Ordering::Release);
+                self.enlisted.lock().unwrap_or_else(PoisonError::into_inner).insert(integration.to_owned());
+                return Ok(());
+            }
+        }
+        Err(contended())
+    }
+
+    fn is_enlisted(&self, integration: &str) -> bool {
+        self.enlisted.lock().unwrap_or_else(PoisonError::into_inner).contains(integration)
+    }
+
+    async fn blob(
+        &self,
+        read: &ReadPermit,
+        key: &Key,
+    ) -> Result<(Option<Vec<u8>>, Option<Etag>), LedgerError> {
+        let blob = self.blobs.get(read, key).await.map_err(unavailable)?;
+        Ok(blob.map_or((None, None), |blob| (Some(blob.bytes), Some(blob.head.etag))))
+    }
+
+    async fn put(
+        &self,
+        write: &WritePermit,
+        key: &Key,
+        bytes: Vec<u8>,
+        over: Option<Etag>,
+    ) -> Result<Stored, LedgerError> {
+        let precondition = over.map_or(Precondition::IfAbsent, Precondition::IfMatch);
+        match self.blobs.put(write, key, &Content::new(bytes), &precondition).await {
+            Ok(_) => Ok(Stored::Done),
+            Err(BlobsError::Stale { .. }) => Ok(Stored::Conflict),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> LedgerError {
+        let JournalLocation { place, init } = self.location.clone();
+        LedgerError::Damaged { place, what: what.into(), init }
+    }
+}
+
+impl Ledger for Journal {
+    fn load<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        integration: &'a str,
+    ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>> {
+        self.load_ledger(permit, integration).boxed()
+    }
+
+    fn store<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        integration: &'a str,
+        over: Option<&'a str>,
+        state: &'a LedgerState,
+    ) -> BoxFuture<'a, Result<Stored, LedgerError>> {
+        self.store_ledger(permit, integration, over, state).boxed()
+    }
+}
+
+fn format_key() -> Key {
+    Key::new("format").expect("it is a key")
+}
+
+fn ledger_key(integration: &str) -> Result<Key, LedgerError> {
+    Key::new(format!("{LEDGERS}{integration}")).map_err(unavailable)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
+fn unavailable(error: BlobsError) -> LedgerError {
+    let cause = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
+    LedgerError::Unavailable(format!("{error}{cause}"))
+}
+
+fn contended() -> LedgerError {
+    LedgerError::Unavailable(format!("other processes changed its index {MAX_ATTEMPTS} times meanwhile"))
+}
+
+#[cfg(test)]
+mod tests;

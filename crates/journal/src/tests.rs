@@ -1,0 +1,105 @@
+//! The journal in a folder.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use qontract_access::{Mode, Permits};
+use qontract_client_blobs::Directory;
+use qontract_runtime::guard::{LedgerEntry, ThingRef};
+use qontract_testkit::{Scratch, permits};
+
+use super::*;
+
+fn journal(scratch: &Scratch, absence: Absence) -> Journal {
+    let location = JournalLocation { place: "here".to_owned(), init: "init".to_owned() };
+    Journal::new(Arc::new(Directory::new(scratch.path())), location, absence)
+}
+
+fn real() -> Permits {
+    permits(Mode::Real)
+}
+
+fn state(name: &str) -> LedgerState {
+    let thing = ThingRef { target: "t".to_owned(), kind: "k".to_owned(), name: name.to_owned() };
+    let (run, shard) = ("run".to_owned(), "all".to_owned());
+    let entry = LedgerEntry { at: jiff::Timestamp::UNIX_EPOCH, run, shard, caller: None, thing };
+    LedgerState { removals: vec![entry], ..LedgerState::default() }
+}
+
+async fn load(journal: &Journal) -> Result<LedgerSnapshot, LedgerError> {
+    journal.load(&real().read, "x").await
+}
+
+async fn store(journal: &Journal, over: Option<&str>, name: &str) -> Result<Stored, LedgerError> {
+    journal.store(real().write.as_ref().unwrap(), "x", over, &state(name)).await
+}
+
+async fn init(journal: &Journal) -> Initialised {
+    let permits = real();
+    journal.init(&permits.read, permits.write.as_ref().unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_journal_that_was_never_initialised_cannot_be_used() {
+    let scratch = Scratch::new();
+    let lost = journal(&scratch, Absence::Lost);
+    assert!(matches!(load(&lost).await, Err(LedgerError::NotInitialised { .. })));
+    assert_eq!(init(&lost).await, Initialised::Created);
+    assert_eq!(load(&lost).await.unwrap().version, None);
+    assert_eq!(store(&lost, None, "a").await, Ok(Stored::Done));
+    assert_eq!(init(&lost).await, Initialised::Unchanged);
+    assert_eq!(load(&lost).await.unwrap().state, state("a"), "what is whole is left as it is");
+}
+
+#[tokio::test]
+async fn the_journal_of_a_new_target_is_created_with_the_first_write() {
+    let scratch = Scratch::new();
+    let new = journal(&scratch, Absence::New);
+    assert_eq!(load(&new).await.unwrap().state, LedgerState::default());
+    assert_eq!(store(&new, None, "a").await, Ok(Stored::Done));
+    assert_eq!(load(&journal(&scratch, Absence::Lost)).await.unwrap().state, state("a"));
+    std::fs::remove_dir_all(scratch.path()).unwrap();
+    assert!(matches!(load(&new).await, Err(LedgerError::NotInitialised { .. })), "it was there before");
+}
+
+#[tokio::test]
+async fn a_ledger_that_vanished_or_was_changed_by_hand_is_noticed_until_it_is_declared_new() {
+    let scratch = Scratch::new();
+    let journal = journal(&scratch, Absence::New);
+    store(&journal, None, "a").await.unwrap();
+    let file = scratch.path().join("ledger/x.blob");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"a\"", "\"b\"")).unwrap();
+    let error = load(&journal).await.unwrap_err().to_string();
+    assert!(error.contains("its checksum is wrong"), "{error}");
+    std::fs::write(&file, "").unwrap();
+    assert!(matches!(load(&journal).await, Err(LedgerError::Damaged { .. })));
+    std::fs::remove_file(&file).unwrap();
+    let error = load(&journal).await.unwrap_err().to_string();
+    assert!(error.contains("has lost the removals of `x`"), "{error}");
+    assert_eq!(init(&journal).await, Initialised::Repaired(vec!["x".to_owned()]));
+    assert_eq!(load(&journal).await.unwrap().state, LedgerState::default());
+    std::fs::write(scratch.path().join("format.blob"), "{").unwrap();
+    assert!(matches!(load(&journal).await, Err(LedgerError::Damaged { .. })));
+    assert_eq!(init(&journal).await, Initialised::Repaired(vec!["index".to_owned()]));
+    assert!(load(&journal).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_and_not_declared_new() {
+    let scratch = Scratch::new();
+    scratch.write("format.blob", r#"{"format": 2, "ledgers": []}"#);
+    let journal = journal(&scratch, Absence::Lost);
+    let error = load(&journal).await.unwrap_err().to_string();
+    assert!(error.contains("is of format 2"), "{error}");
+}
+
+#[tokio::test]
+async fn of_two_that_store_over_one_version_the_second_has_to_judge_again() {
+    let scratch = Scratch::new();
+    let journal = journal(&scratch, Absence::New);
+    assert_eq!(store(&journal, None, "a").await, Ok(Stored::Done));
+    assert_eq!(store(&journal, None, "b").await, Ok(Stored::Conflict));
+    let version = load(&journal).await.unwrap().version;
+    assert_eq!(store(&journal, version.as_deref(), "c").await, Ok(Stored::Done));
+    assert_eq!(store(&journal, version.as_deref(), "d").await, Ok(Stored::Conflict));
+    assert_eq!(load(&journal).await.unwrap().state, state("c"));
+}

@@ -1,0 +1,36 @@
+//! `journal`: what all processes remember together.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use qontract_access::Mode;
+use qontract_journal::Initialised;
+
+use crate::cli::{Journal as Arguments, JournalAction, variable};
+use crate::exit::Exit;
+use crate::journal;
+use crate::printer::Printer;
+use crate::runs::Runs;
+
+pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
+    let JournalAction::Init { runs, sandbox } = arguments.action;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start threads")?;
+    let journal = match sandbox {
+        Some(sandbox) => journal::of_sandbox(&sandbox),
+        None => journal::of_runs(&Runs::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?),
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the operator's order to write the journal, and nothing else"
+    )]
+    let permits = qontract_access::mint(Mode::Real);
+    let write = permits.write.as_ref().context("a real run may write")?;
+    let text = match runtime.block_on(journal.init(&permits.read, write))? {
+        Initialised::Created => "initialised: removals count from now on".to_owned(),
+        Initialised::Unchanged => "already initialised: nothing changed".to_owned(),
+        Initialised::Repaired(parts) => format!("started again: {}", parts.join(", ")),
+    };
+    printer.note(&text);
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,209 @@
+//! The ledger after a plan was judged: removals that may go are reserved, those that may not are held, and what was read is counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Facts, HeldEntry, LedgerEntry, LedgerState, Proposal, Refusal, RemovalGuard, ShardCount, ThingRef,
+    Verdicts, caller_of,
+};
+use crate::plan::Change;
+
+impl RemovalGuard {
+    /// The state of the ledger that `verdicts` lead to. It equals `before` if there is nothing to store.
+    pub fn settle(
+        &self,
+        proposals: &[Proposal<'_>],
+        verdicts: &[Verdicts],
+        run: &str,
+        before: &LedgerState,
+    ) -> LedgerState {
+        let mut after = before.clone();
+        let deletes: BTreeSet<_> =
+            proposals.iter().flat_map(|one| one.facts.deletes.iter().cloned()).collect();
+        let mut reserved = Vec::new();
+        for (one, verdict) in proposals.iter().zip(verdicts) {
+            let shard = one.key.to_string();
+            let counts = |change: &&Change| self.counts(&deletes, change);
+            let mut held: BTreeMap<ThingRef, &str> = BTreeMap::new();
+            for (step, refusal) in one.steps.iter().zip(verdict) {
+                for change in step.iter().filter(counts) {
+                    let thing = ThingRef::from(&change.thing);
+                    match refusal {
+                        None => {
+                            let caller = caller_of(&change.thing.scope).map(str::to_owned);
+                            let (run, shard) = (run.to_owned(), shard.clone());
+                            reserved.push(LedgerEntry { at: self.now, run, shard, caller, thing });
+                        }
+                        Some(Refusal::Unapproved(why)) => drop(held.insert(thing, why)),
+                        Some(Refusal::Blocked(_)) => {}
+                    }
+                }
+            }
+            let known = known_scopes(one.facts);
+            // What is still to be removed stays held; what is in a scope that was not read may be.
+            after.held.retain(|entry| {
+                entry.shard != shard
+                    || held.contains_key(&entry.thing)
+                    || !known.contains(&entry.thing.target)
+            });
+            held.retain(|thing, _| after.held(thing).is_none());
+            after.held.extend(held.into_iter().map(|(thing, why)| HeldEntry {
+                since: self.now,
+                shard: shard.clone(),
+                why: why.to_owned(),
+                thing,
+            }));
+            if one.facts.blocked.is_empty() {
+                after.counts.insert(shard, count(one.facts));
+            }
+        }
+        if !reserved.is_empty() {
+            after.reserve(reserved);
+            after.prune(self.budgets.window_start(self.now));
+        }
+        after
+    }
+}
+
+/// The scopes that were read and hold nothing unresolved.
+fn known_scopes(facts: &Facts) -> BTreeSet<String> {
+    let known = facts.counts.keys().filter(|scope| !facts.blocked.contains_key(scope));
+    known.map(ToString::to_string).collect()
+}
+
+fn count(facts: &Facts) -> ShardCount {
+    let mut callers: BTreeMap<String, usize> = BTreeMap::new();
+    for (scope, count) in &facts.counts {
+        if let Some(caller) = caller_of(scope) {
+            *callers.entry(caller.to_owned()).or_default() += count;
+        }
+    }
+    ShardCount { total: facts.counts.values().sum(), callers }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::super::{Approvals, Budgets};
+    use super::*;
+    use crate::key::{Scope, ShardKey};
+    use crate::plan::{ChangeKind, Thing};
+
+    const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
+
+    fn guard() -> RemovalGuard {
+        let (integration, approvals) = ("x".to_owned(), Approvals::default());
+        RemovalGuard {
+            integration,
+            budgets: Budgets::default(),
+            approvals,
+            other_shards: Vec::new(),
+            now: NOW,
+        }
+    }
+
+    fn scope(name: &str) -> Scope {
+        Scope::new([("cluster", name), ("caller", "me")])
+    }
+
+    fn thing(at: &str, name: &str) -> Thing {
+        Thing { scope: scope(at), kind: "ConfigMap".to_owned(), name: name.to_owned() }
+    }
+
+    fn held_entry(shard: &str, at: &str, name: &str) -> HeldEntry {
+        let since = NOW - SignedDuration::from_hours(1);
+        HeldEntry {
+            since,
+            shard: shard.to_owned(),
+            why: "before".to_owned(),
+            thing: (&thing(at, name)).into(),
+        }
+    }
+
+    /// The ledger after a plan of shard `n=s` in scope `c`: `-a` is removed, `!b` is held, `?c` is blocked, `*d` is deleted by the data, `+e` is added.
+    fn settle(before: &LedgerState, facts: &Facts, words: &str) -> LedgerState {
+        let (mut steps, mut verdicts, mut facts) = (Vec::new(), Vec::new(), facts.clone());
+        for word in words.split_whitespace() {
+            let (sign, name) = word.split_at(1);
+            let kind = if sign == "+" { ChangeKind::Add } else { ChangeKind::Remove };
+            let thing = thing("c", name);
+            if sign == "*" {
+                facts.deletes.insert(thing.clone());
+            }
+            steps.push(vec![Change::new(kind, thing, "do")]);
+            verdicts.push(match sign {
+                "!" => Some(Refusal::Unapproved("now".to_owned())),
+                "?" => Some(Refusal::Blocked("blocked".to_owned())),
+                _ => None,
+            });
+        }
+        let key = ShardKey::new([("n", "s")]);
+        let groups = vec![1; steps.len()];
+        let steps = steps.iter().map(Vec::as_slice).collect();
+        let proposal = Proposal { key: &key, facts: &facts, steps, groups };
+        guard().settle(&[proposal], &[verdicts], "run", before)
+    }
+
+    fn facts(there: usize) -> Facts {
+        Facts { counts: [(scope("c"), there)].into(), ..Facts::default() }
+    }
+
+    fn held(state: &LedgerState) -> Vec<(&str, &str)> {
+        state.held.iter().map(|entry| (entry.thing.name.as_str(), entry.why.as_str())).collect()
+    }
+
+    #[test]
+    fn what_goes_without_approval_is_reserved_and_nothing_else() {
+        let after = settle(&LedgerState::default(), &facts(5), "-a !b ?c *d +e");
+        let [entry] = &after.removals[..] else { panic!("one: {after:?}") };
+        assert_eq!((entry.at, entry.run.as_str(), entry.shard.as_str()), (NOW, "run", "n=s"));
+        assert_eq!((entry.caller.as_deref(), entry.thing.name.as_str()), (Some("me"), "a"));
+        assert_eq!(held(&after), [("b", "now")]);
+        let count = &after.counts["n=s"];
+        assert_eq!((count.total, count.callers["me"]), (5, 5));
+        assert_eq!(settle(&after, &facts(5), "!b"), after, "nothing to store");
+    }
+
+    #[test]
+    fn what_is_held_is_forgotten_when_its_own_shard_no_longer_removes_it() {
+        let entries = vec![
+            held_entry("n=s", "c", "a"),
+            held_entry("n=s", "c", "b"),
+            held_entry("n=s", "d", "unread"),
+            held_entry("n=other", "c", "other"),
+        ];
+        let before = LedgerState { held: entries, ..LedgerState::default() };
+        let after = settle(&before, &facts(5), "!a");
+        assert_eq!(held(&after), [("a", "before"), ("unread", "before"), ("other", "before")]);
+        assert_eq!(after.held[0].since, before.held[0].since);
+        let mut blocked = facts(5);
+        blocked.blocked.insert(scope("c"), "not read".to_owned());
+        let after = settle(&before, &blocked, "");
+        assert_eq!(held(&after).len(), 4, "nothing is known of the scope");
+        assert!(after.counts.is_empty(), "and it is not counted");
+    }
+
+    #[test]
+    fn a_read_only_scope_is_not_known_if_it_is_blocked() {
+        let mut facts = facts(1);
+        facts.counts.insert(scope("d"), 2);
+        facts.blocked.insert(scope("d"), "unresolved".to_owned());
+        assert_eq!(known_scopes(&facts), [scope("c").to_string()].into());
+        assert_eq!(count(&facts).total, 3);
+    }
+
+    #[test]
+    fn expired_removals_are_pruned_only_when_something_is_reserved() {
+        let old = |number: i64| LedgerEntry {
+            at: NOW - SignedDuration::from_hours(48) + SignedDuration::from_secs(number),
+            run: "old".to_owned(),
+            shard: "n=s".to_owned(),
+            caller: None,
+            thing: (&thing("c", &format!("old{number}"))).into(),
+        };
+        let before = LedgerState { removals: (0..1500).map(old).collect(), ..LedgerState::default() };
+        assert_eq!(settle(&before, &facts(5), "").removals.len(), 1500);
+        assert_eq!(settle(&before, &facts(5), "-a").removals.len(), 1001);
+    }
+}
