@@ -121,6 +121,7 @@ impl Stage {
             config.push_str(&format!("[promtool]\npath = {promtool:?}\n"));
         }
         scratch.write("config.toml", case.config.as_ref().unwrap_or(&config));
+        scratch.init_journal("sandbox");
         let stage = Self { scratch, room: room_name };
         for (path, content) in world(&case.world) {
             stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&grown(content)));

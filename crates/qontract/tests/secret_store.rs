@@ -32,6 +32,7 @@ fn a_store_that_dies_in_the_midst_of_a_run_removes_nothing() {
         vault.url()
     );
     scratch.write("config.toml", config);
+    scratch.init_journal("sandbox");
     scratch.write(
         "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml",
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: catalog-stage}\n",

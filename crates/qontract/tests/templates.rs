@@ -31,6 +31,7 @@ impl Stage {
         let (text, _) = text.split_once("sharedResources:").unwrap();
         let entries = "managedResourceTypes:\n- ConfigMap\n\nopenshiftResources:\n- provider: resource-template\n  path: /told.yaml.j2\n";
         scratch.write(namespace, format!("{text}{entries}"));
+        scratch.init_journal("sandbox");
         scratch.write(
             "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml",
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: catalog-stage}\n",

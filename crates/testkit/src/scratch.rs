@@ -49,6 +49,11 @@ impl Scratch {
         path
     }
 
+    /// Gives a sandbox that a test fills by hand a journal that remembers nothing, as `qontract journal init` does.
+    pub fn init_journal(&self, sandbox: &str) {
+        self.write(&format!("{sandbox}/journal/format.blob"), r#"{"format": 1, "ledgers": []}"#);
+    }
+
     /// Reads a file as text.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path().join(name)).expect("a text file")
