@@ -131,7 +131,7 @@ impl Folder {
         }
         let (file, etag) = (self.file(key)?, tag(&content.bytes));
         if let Some(folder) = file.parent() {
-            self.make(folder)?;
+            make(folder)?;
         }
         // What is beside the bytes goes first, under a name that only these bytes look for.
         let beside = names::beside(&file, &etag);
@@ -165,7 +165,7 @@ impl Folder {
 
     /// Until the file is dropped, no other process writes.
     fn lock(&self) -> Result<File, BlobsError> {
-        self.make(&self.root)?;
+        make(&self.root)?;
         let path = self.root.join(LOCK);
         let lock = || -> io::Result<File> {
             let file = private_file().create(true).truncate(false).open(&path)?;
@@ -187,15 +187,6 @@ impl Folder {
         lock().map_err(|error| failed("lock", &path, error))
     }
 
-    /// Makes a folder that only its owner may read.
-    fn make(&self, folder: &Path) -> Result<(), BlobsError> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder).map_err(|error| failed("make", folder, error))
-    }
-
     /// Written beside and renamed, and on disk when it returns; the holder of the lock is alone with the draft.
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
         let draft = self.root.join(".draft");
@@ -211,6 +202,15 @@ impl Folder {
             .and_then(|folder| folder.sync_all())
             .map_err(|error| failed("write", folder, error))
     }
+}
+
+/// Makes a folder that only its owner may read.
+fn make(folder: &Path) -> Result<(), BlobsError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| failed("make", folder, error))
 }
 
 /// How files are opened for writing that only their owner may read.

@@ -50,6 +50,7 @@ fn rooms(scratch: &Scratch) -> Vec<String> {
 fn the_example_is_made_and_then_there_is_nothing_to_do() {
     let (clusters, scratch) = (clusters(), Scratch::new());
     scratch.copy(&example(), "repo");
+    scratch.init_journal("runs");
     for (name, cluster) in CLUSTERS.iter().zip(&clusters) {
         let file = format!("repo/data/clusters/{name}.yml");
         let address = format!("https://api.{name}.example.com:6443");

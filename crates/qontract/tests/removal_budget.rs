@@ -12,12 +12,12 @@ use qontract_testkit::{Scratch, example};
 use rustix::process::{Pid, Signal, kill_process};
 use support::command;
 
-/// So many ConfigMaps are put into each of ten namespaces: each shard stays within its budget of 10.
+/// So many objects are put into each of ten namespaces: each shard stays within its budget of 10.
 const EACH: usize = 9;
 /// What an integration may remove without approval.
 const BUDGET: usize = 30;
 
-/// The example on a sandbox, with ninety more ConfigMaps in the data and in the world.
+/// The example on a sandbox, with many more objects in the data and in the world.
 struct Fleet {
     scratch: Scratch,
     namespaces: Vec<(PathBuf, String)>,
@@ -45,11 +45,14 @@ impl Fleet {
             );
             scratch.write(&format!("repo/resources/surplus/{number}.yaml"), object);
         }
-        let entries: String =
-            (0..EACH).map(|number| format!("- provider: resource\n  path: /surplus/{number}.yaml\n")).collect();
+        let entry = |number| format!("- provider: resource\n  path: /surplus/{number}.yaml\n");
+        let entries = (0..EACH).map(entry).collect::<Vec<_>>().concat();
         for (file, text) in &namespaces {
-            std::fs::write(file, text.replace("openshiftResources:\n", &format!("openshiftResources:\n{entries}")))
-                .unwrap();
+            std::fs::write(
+                file,
+                text.replace("openshiftResources:\n", &format!("openshiftResources:\n{entries}")),
+            )
+            .unwrap();
         }
         let fleet = Self { scratch, namespaces };
         fleet.run("openshift-namespaces", &[]);
@@ -121,7 +124,9 @@ fn ten_processes_at_once_and_ten_slots_over_four_bundles_share_one_budget() {
     let unrelated = "repo/data/escalation/shop.yml";
     for bundle in 0..4 {
         let text = fleet.scratch.read(unrelated);
-        fleet.scratch.write(unrelated, format!("{text}# {bundle}\n").replace("description: ", "description: x"));
+        fleet
+            .scratch
+            .write(unrelated, format!("{text}# {bundle}\n").replace("description: ", "description: x"));
         for id in [bundle, bundle + 3, bundle + 6] {
             fleet.slot(id).output().unwrap();
         }
@@ -173,12 +178,25 @@ fn files(keep: &str) -> Scratch {
     scratch
 }
 
-const FILES: [&str; 10] =
-    ["reconcile", "files", "--data", "repo", "--config", "config.toml", "--runs", "runs", "--no-validate-schemas", "--no-validate"];
+const FILES: [&str; 10] = [
+    "reconcile",
+    "files",
+    "--data",
+    "repo",
+    "--config",
+    "config.toml",
+    "--runs",
+    "runs",
+    "--no-validate-schemas",
+    "--no-validate",
+];
 
 fn reconcile(scratch: &Scratch) -> (Option<i32>, String) {
     let output = command::qontract(scratch.path(), &FILES);
-    (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap())
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 fn things(scratch: &Scratch) -> usize {
@@ -217,7 +235,10 @@ fn killed_between_reservation_and_removal_it_converges_within_one_budget() {
     scratch.write("keep", "t00\nt01\nt02\n");
     let (code, shown) = reconcile(&scratch);
     assert_eq!((code, things(&scratch)), (Some(1), 4), "{shown}");
-    assert!(shown.contains("1 removals after 10 in the last 24 h are more than the 10 that a shard may make"), "{shown}");
+    assert!(
+        shown.contains("1 removals after 10 in the last 24 h are more than the 10 that a shard may make"),
+        "{shown}"
+    );
     scratch.write("keep", "t00\nt01\nt02\nt03\n");
     assert_eq!(reconcile(&scratch).0, Some(0), "nothing left to do");
 }
@@ -227,7 +248,10 @@ fn without_its_ledger_nothing_is_removed_until_it_is_said_to_be_new() {
     let scratch = files("t00\nt01\nt02\nt03\nt04\nt05\nt06\nt07\nt08\nt09\nt10\n");
     let (code, shown) = reconcile(&scratch);
     assert_eq!((code, things(&scratch)), (Some(1), 14), "never initialised");
-    assert!(shown.contains("is not initialised; if it is new, run `qontract journal init --runs runs`"), "{shown}");
+    assert!(
+        shown.contains("is not initialised; if it is new, run `qontract journal init --runs runs`"),
+        "{shown}"
+    );
     assert_eq!(init(&scratch), "initialised: removals count from now on\n");
     assert_eq!((reconcile(&scratch).0, things(&scratch)), (Some(0), 11));
     assert_eq!(init(&scratch), "already initialised: nothing changed\n");
@@ -236,14 +260,19 @@ fn without_its_ledger_nothing_is_removed_until_it_is_said_to_be_new() {
     let ledger = scratch.path().join("runs/journal/ledger/files.blob");
     let whole = std::fs::read(&ledger).unwrap();
     for damage in ["truncated", "changed", "gone"] {
+        let text = String::from_utf8(whole.clone()).unwrap();
         match damage {
-            "truncated" => std::fs::write(&ledger, &whole[..whole.len() / 2]).unwrap(),
-            "changed" => std::fs::write(&ledger, String::from_utf8(whole.clone()).unwrap().replace("t11", "t99")).unwrap(),
-            _ => std::fs::remove_file(&ledger).unwrap(),
+            "truncated" => std::fs::write(&ledger, &text[..text.len() / 2]),
+            "changed" => std::fs::write(&ledger, text.replace("t11", "t99")),
+            _ => std::fs::remove_file(&ledger),
         }
+        .unwrap();
         let (code, shown) = reconcile(&scratch);
         assert_eq!((code, things(&scratch)), (Some(1), 11), "{damage}: {shown}");
-        assert!(shown.contains("start a new one with `qontract journal init --runs runs`"), "{damage}: {shown}");
+        assert!(
+            shown.contains("start a new one with `qontract journal init --runs runs`"),
+            "{damage}: {shown}"
+        );
     }
     std::fs::remove_dir_all(scratch.path().join("runs/journal")).unwrap();
     assert_eq!((reconcile(&scratch).0, things(&scratch)), (Some(1), 11), "all of it");

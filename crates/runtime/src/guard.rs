@@ -115,13 +115,14 @@ impl RemovalGuard {
             .collect();
         self.emptied(proposals, &whole, &mut verdicts);
         if let Ok(ledger) = ledger {
+            let context = LimitContext { proposals, whole: &whole, ledger };
             for one in proposals {
-                self.limit(proposals, &whole, &mut verdicts, ledger, Level::Shard(one.key, one.facts));
+                self.limit(&context, Level::Shard(one.key, one.facts), &mut verdicts);
             }
             for caller in whole.callers() {
-                self.limit(proposals, &whole, &mut verdicts, ledger, Level::Caller(caller));
+                self.limit(&context, Level::Caller(caller), &mut verdicts);
             }
-            self.limit(proposals, &whole, &mut verdicts, ledger, Level::Integration);
+            self.limit(&context, Level::Integration, &mut verdicts);
         }
         for (one, verdict) in proposals.iter().zip(&mut verdicts) {
             follow(one, verdict);
@@ -205,14 +206,8 @@ impl RemovalGuard {
     }
 
     /// Holds the removals of a level if its budget does not allow all of them. A removal that was reserved before is not counted twice.
-    fn limit(
-        &self,
-        proposals: &[Proposal<'_>],
-        whole: &Whole,
-        verdicts: &mut [Verdicts],
-        ledger: &LedgerState,
-        level: Level<'_>,
-    ) {
+    fn limit(&self, context: &LimitContext<'_>, level: Level<'_>, verdicts: &mut [Verdicts]) {
+        let LimitContext { proposals, whole, ledger } = *context;
         let counts = |one: &Proposal<'_>, change: &Change| {
             level.has(one.key, change) && self.counts(&whole.deletes, change)
         };
@@ -259,6 +254,13 @@ impl RemovalGuard {
             }
         }
     }
+}
+
+/// What a plan is held against its budgets with.
+struct LimitContext<'a> {
+    proposals: &'a [Proposal<'a>],
+    whole: &'a Whole,
+    ledger: &'a LedgerState,
 }
 
 /// What a budget is summed over.

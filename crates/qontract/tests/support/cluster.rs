@@ -19,6 +19,7 @@ impl Stage {
     /// A data repo without namespaces.
     pub fn new() -> Self {
         let stage = Self { api: shared(), scratch: Scratch::new(), suffix: unique_name("x") };
+        stage.scratch.init_journal("runs");
         for part in ["schemas", "graphql-schemas"] {
             stage.scratch.copy(&example().join(part), &format!("repo/{part}"));
         }

@@ -59,12 +59,11 @@ impl<'r> Reservations<'r> {
 
     async fn rehearse(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
         let known = self.rehearsed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let state = match known {
-            Some(state) => state,
-            None => {
-                let loaded = self.request.ledger.load(&self.permits.read, &self.guard.integration).await;
-                loaded.map(|snapshot| snapshot.state)
-            }
+        let state = if let Some(state) = known {
+            state
+        } else {
+            let loaded = self.request.ledger.load(&self.permits.read, &self.guard.integration).await;
+            loaded.map(|snapshot| snapshot.state)
         };
         let verdicts = self.guard.judge(proposals, state.as_ref());
         let next = state.map(|state| self.guard.settle(proposals, &verdicts, &self.request.run, &state));
