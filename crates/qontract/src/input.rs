@@ -112,7 +112,9 @@ pub fn directory(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, Stamp)>
     if !folder.is_dir() {
         return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
     }
-    let stamp = head_stamp(folder).unwrap_or_default();
+    let stamp = head_stamp(folder).with_context(|| {
+        format!("cannot read the commit of `{}`", folder.display())
+    })?;
     Ok((Repo::directory(folder, layout), stamp))
 }
 
@@ -138,7 +140,7 @@ fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, St
 fn refused(error: GitError, name: &str) -> anyhow::Error {
     match error {
         GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
-        GitError::Failed { .. } => neither(name),
+        GitError::NoRepository(_) | GitError::Failed { .. } => neither(name),
         other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
     }
 }

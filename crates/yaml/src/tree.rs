@@ -3,9 +3,14 @@
 //! An alias is the same node again, not a copy: [`NodeId`] tells whether two values are one. Merge keys are
 //! already taken in.
 
+mod index;
+
 use std::fmt;
+use std::sync::OnceLock;
 
 use qontract_diagnostics::Span;
+
+pub(crate) use index::MapIndex;
 
 /// Names a node of its document. Two places with the same id are one value (an alias).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +38,8 @@ pub struct Document {
     /// All texts of the document, one after the other.
     pub(crate) text: String,
     pub(crate) root: Option<NodeId>,
+    /// Made when an entry of a large map is first looked up.
+    pub(crate) index: OnceLock<MapIndex>,
 }
 
 /// A range of one of the document's vectors.
@@ -265,7 +272,12 @@ impl<'a> Map<'a> {
 
     /// The entry of `key`.
     pub fn entry(self, key: &str) -> Option<Entry<'a>> {
-        self.iter().find(|entry| entry.key == key)
+        if self.stretch.range().len() < MapIndex::MIN_ENTRIES {
+            return self.iter().find(|entry| entry.key == key);
+        }
+        let index = self.document.index.get_or_init(|| MapIndex::new(self.document));
+        let place = index.find(self.document, self.stretch, key)?;
+        self.iter().nth(place - self.stretch.start as usize)
     }
 
     /// The value of `key`.
