@@ -121,8 +121,7 @@ struct Frame {
 impl Frame {
     /// The lines that `span` touches, or `None` if they are too long to show.
     fn cut(Text { text, lines }: &Text, span: Span) -> Option<Self> {
-        let (start, end) =
-            (char_boundary(text, span.start as usize), char_boundary(text, span.end as usize));
+        let (start, end) = (char_boundary(text, span.start as usize), char_boundary(text, span.end as usize));
         let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let mut to = start;
         for _ in 0..MOST_LINES {

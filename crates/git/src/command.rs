@@ -166,6 +166,9 @@ mod tests {
     fn a_message_is_short_text() {
         assert_eq!(message(b" fatal: no\n"), "fatal: no");
         assert_eq!(message("é".repeat(MAX_SHOWN_BYTES).as_bytes()).len(), MAX_SHOWN_BYTES);
-        assert_eq!(message(format!("x{}", "é".repeat(MAX_SHOWN_BYTES)).as_bytes()).len(), MAX_SHOWN_BYTES - 1);
+        assert_eq!(
+            message(format!("x{}", "é".repeat(MAX_SHOWN_BYTES)).as_bytes()).len(),
+            MAX_SHOWN_BYTES - 1
+        );
     }
 }

@@ -38,7 +38,9 @@ pub fn discover(folder: &Path) -> Result<Location, GitError> {
         // The Git directory itself, named explicitly, stands for the top.
         let below = if folder.starts_with(&git_dir) { top } else { &folder };
         let prefix = below.strip_prefix(top).ok().and_then(Path::to_str);
-        let Some(prefix) = prefix else { return Err(refused(git_dir, "the path of the folder is not UTF-8")) };
+        let Some(prefix) = prefix else {
+            return Err(refused(git_dir, "the path of the folder is not UTF-8"));
+        };
         return Ok(Location { git_dir, common_dir, prefix: prefix.to_owned() });
     }
     Err(none())
@@ -92,7 +94,9 @@ fn linked_work_tree(dot_git: &Path, git_dir: &Path, common: &str) -> Result<Path
     let refuse = |reason: &str| refused(dot_git.to_owned(), reason);
     let back = file::first_line(&git_dir.join("gitdir")).unwrap_or_default();
     if git_dir.join(&back).canonicalize().ok().as_deref() != Some(dot_git) {
-        return Err(refuse("the Git directory that it names is of another work tree (`git worktree repair`)"));
+        return Err(refuse(
+            "the Git directory that it names is of another work tree (`git worktree repair`)",
+        ));
     }
     let common_dir = git_dir.join(common).canonicalize();
     let common_dir = common_dir.map_err(|_| refuse("the repository of the work tree does not exist"))?;

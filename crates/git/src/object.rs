@@ -196,8 +196,9 @@ mod tests {
 
     #[test]
     fn the_time_is_that_of_the_committer() {
-        let check =
-            |commit: &str, expect: Option<&str>| assert_eq!(committer_time(commit.as_bytes()).as_deref(), expect);
+        let check = |commit: &str, expect: Option<&str>| {
+            assert_eq!(committer_time(commit.as_bytes()).as_deref(), expect)
+        };
         check("tree x\nauthor a <b> 1 +0000\ncommitter a> <b> 17 +0000\n\ntext", Some("17"));
         check("author a <b> 1 +0000\n\ncommitter a <b> 2 +0000\n", None);
         check("committer a <b> -1 +0000\n", None);

@@ -52,7 +52,9 @@ pub fn list(git: &Git, tree: &ObjectId) -> Result<Vec<(TreePath, TreeEntry)>, Gi
                 return Err(ReadError::TooLarge(format!("a tree has more than {max_entries} files")));
             }
             if read > max_bytes {
-                return Err(ReadError::TooLarge(format!("the listing of a tree has more than {max_bytes} bytes")));
+                return Err(ReadError::TooLarge(format!(
+                    "the listing of a tree has more than {max_bytes} bytes"
+                )));
             }
             entries.push(parse(&line).ok_or(ReadError::Form)?);
         }
@@ -87,9 +89,9 @@ mod tests {
     fn lines_are_read() {
         let check = |line: String, expect: Option<(Result<&str, &str>, EntryKind, u64)>| {
             let found = parse(line.as_bytes());
-            let found = found.as_ref().map(|(path, entry)| {
-                (path.as_deref().map_err(String::as_str), entry.kind, entry.size)
-            });
+            let found = found
+                .as_ref()
+                .map(|(path, entry)| (path.as_deref().map_err(String::as_str), entry.kind, entry.size));
             assert_eq!(found, expect, "{line:?}");
         };
         check(format!("100644 blob {ID}      12\ta/b c"), Some((Ok("a/b c"), EntryKind::File, 12)));

@@ -174,11 +174,14 @@ fn revisions_are_names_and_never_options() {
     scratch.git(&["update-ref", "refs/heads/-x", &head]);
     scratch.git(&["tag", "--annotate", "--message", "tag", "v1"]);
     scratch.write(".git/FETCH_HEAD", format!("{head}\t\tbranch 'main' of elsewhere\nmore\n"));
-    for revision in ["HEAD", "main", "refs/heads/main", "refs/heads/-x", "v1", "FETCH_HEAD", "HEAD@{0}", &head[..8]] {
+    for revision in
+        ["HEAD", "main", "refs/heads/main", "refs/heads/-x", "v1", "FETCH_HEAD", "HEAD@{0}", &head[..8]]
+    {
         assert_eq!(commit(scratch.path(), revision), Ok(head.clone()), "{revision}");
     }
     let options = ["-x", "--upload-pack=touch x", "-c", "--batch-all-objects", "--"];
-    let odd = ["", "HEAD\nHEAD", "HEAD\0", "HEAD\rHEAD", "none", "HEAD~1", "HEAD^{tree}", "HEAD:sub", " ", "a b"];
+    let odd =
+        ["", "HEAD\nHEAD", "HEAD\0", "HEAD\rHEAD", "none", "HEAD~1", "HEAD^{tree}", "HEAD:sub", " ", "a b"];
     for revision in options.into_iter().chain(odd) {
         let error = commit(scratch.path(), revision).unwrap_err();
         assert_eq!(error, format!("there is no Git revision `{revision}`"));

@@ -167,7 +167,8 @@ fn outside(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Res
 fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
     let own = folder.join(SECRETS);
     let (file, text) = if own.is_file() {
-        let text = std::fs::read_to_string(&own).with_context(|| format!("cannot read `{}`", own.display()))?;
+        let text =
+            std::fs::read_to_string(&own).with_context(|| format!("cannot read `{}`", own.display()))?;
         (own, text)
     } else {
         let Some(repo) = repo else { return Ok(toml::Table::new()) };

@@ -225,7 +225,8 @@ impl<'a> List<'a> {
 
     /// The value at `index`.
     pub fn get(self, index: usize) -> Option<Node<'a>> {
-        self.iter().nth(index)
+        let id = *self.document.items[self.stretch.range()].get(index)?;
+        Some(Node { document: self.document, id })
     }
 }
 
@@ -259,15 +260,18 @@ pub struct Entry<'a> {
     pub value: Node<'a>,
 }
 
+impl<'a> Entry<'a> {
+    fn at(document: &'a Document, slot: &EntrySlot) -> Self {
+        let key = &document.text[slot.key.range()];
+        Self { key, key_span: slot.key_span, value: Node { document, id: slot.value } }
+    }
+}
+
 impl<'a> Map<'a> {
     /// The entries in the order of the file, merged ones first; each key once.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Entry<'a>> {
         let document = self.document;
-        document.entries[self.stretch.range()].iter().map(move |entry| Entry {
-            key: &document.text[entry.key.range()],
-            key_span: entry.key_span,
-            value: Node { document, id: entry.value },
-        })
+        document.entries[self.stretch.range()].iter().map(move |slot| Entry::at(document, slot))
     }
 
     /// The entry of `key`.
@@ -277,7 +281,7 @@ impl<'a> Map<'a> {
         }
         let index = self.document.index.get_or_init(|| MapIndex::new(self.document));
         let place = index.find(self.document, self.stretch, key)?;
-        self.iter().nth(place - self.stretch.start as usize)
+        Some(Entry::at(self.document, &self.document.entries[place]))
     }
 
     /// The value of `key`.

@@ -17,8 +17,7 @@ use rustix::io::Errno;
 use super::{MOST_BYTES, Sight};
 
 /// How anything is opened.
-const FLAGS: OFlags =
-    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// The folder below which everything is opened.
 #[derive(Debug)]

@@ -205,8 +205,7 @@ impl Entries {
                 return Resolved::Refused(link_outside(shown, &first));
             };
             let Some(found) = self.files.get(&next) else {
-                let why =
-                    if self.has_folder(&next) { "which is a folder" } else { "which does not exist" };
+                let why = if self.has_folder(&next) { "which is a folder" } else { "which does not exist" };
                 let target = if self.has_folder(&next) { next } else { first };
                 return Resolved::Refused(link_broken(shown, &target, why));
             };
@@ -240,7 +239,8 @@ fn join(link: &str, target: &str) -> Option<String> {
 
 /// A link whose target is too long.
 fn link_too_long(name: &str, entry: &TreeEntry) -> Diagnostic {
-    let message = format!("the target of the link has {} bytes, and {MAX_LINK_BYTES} are allowed", entry.size);
+    let message =
+        format!("the target of the link has {} bytes, and {MAX_LINK_BYTES} are allowed", entry.size);
     Diagnostic::new(code::LINK_BROKEN, message).in_file(name)
 }
 

@@ -158,10 +158,7 @@ fn settled(told: &Receiver<Told>, first: Told) -> Option<BTreeSet<PathBuf>> {
     files
 }
 
-fn listen(
-    folders: &[PathBuf],
-    gaps: &Arc<Gaps>,
-) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
+fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
     let (sender, told) = mpsc::channel();
     let (roots, gaps) = (folders.to_vec(), Arc::clone(gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {

@@ -50,7 +50,9 @@ mod tests {
 
     #[test]
     fn every_key_of_a_map_is_found_however_large_it_is() {
-        for entries in [0, 1, MapIndex::MIN_ENTRIES - 1, MapIndex::MIN_ENTRIES, MapIndex::MIN_ENTRIES + 1, 500] {
+        for entries in
+            [0, 1, MapIndex::MIN_ENTRIES - 1, MapIndex::MIN_ENTRIES, MapIndex::MIN_ENTRIES + 1, 500]
+        {
             // Not in the order of the keys, and beside another large map.
             let own: String = (0..entries).rev().map(|number| format!("k{number}: {number}\n")).collect();
             let other: String = (0..50).map(|number| format!("  o{number}: x\n")).collect();
@@ -61,7 +63,11 @@ mod tests {
                 let found = map.get(&format!("k{number}")).map(|node| node.value());
                 assert_eq!(found, Some(Value::Int(i64::try_from(number).unwrap())), "{number} of {entries}");
             }
-            assert!(map.get("k").is_none() && map.get(&format!("k{entries}")).is_none() && map.get("o1").is_none());
+            assert!(
+                map.get("k").is_none()
+                    && map.get(&format!("k{entries}")).is_none()
+                    && map.get("o1").is_none()
+            );
             let Some(Value::Map(other)) = map.get("other").map(|node| node.value()) else { panic!("a map") };
             assert!(other.get("o49").is_some() && other.get("k1").is_none());
         }
