@@ -6,7 +6,8 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use qontract_testkit::Scratch;
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -106,24 +107,23 @@ impl Stage {
             .stderr(fs::File::create(&err).unwrap())
             .spawn()
             .unwrap();
-        let began = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break Some(status);
-            }
-            if began.elapsed() > HANGS {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                break None;
-            }
-            std::thread::yield_now();
-        };
+        let (pid, (ended, end)) = (Pid::from_child(&child), mpsc::channel());
+        let waiting = std::thread::spawn(move || {
+            let status = child.wait().unwrap();
+            ended.send(()).ok();
+            status
+        });
+        let is_hanging = end.recv_timeout(HANGS).is_err();
+        if is_hanging {
+            kill_process(pid, Signal::KILL).unwrap();
+        }
+        let status = waiting.join().unwrap();
         let text =
             [&out, &err].map(|file| String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned()).concat();
         fs::remove_file(out).unwrap();
         fs::remove_file(err).unwrap();
-        assert!(status.is_some(), "it hangs: {text}");
-        Outcome { code: status.and_then(|status| status.code()), text }
+        assert!(!is_hanging, "it hangs: {text}");
+        Outcome { code: status.code(), text }
     }
 
     /// Runs every command, and checks that the attack did nothing and that nothing was left behind.
