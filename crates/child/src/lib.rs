@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(group.wait_until(now).unwrap(), None);
         assert_eq!(group.wait_until(now + Duration::from_millis(20)).unwrap(), None);
         let (mut group, _stdout) = shell("exit 4");
-        let status = group.wait_until(now + Duration::from_secs(60)).unwrap();
+        let status = group.wait_until(now + Duration::from_mins(1)).unwrap();
         assert_eq!(status.and_then(|status| status.code()), Some(4));
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let mut group = Group::start(command.args(["-c", script]).stdin(Stdio::piped())).unwrap();
         group.limit_memory(64 << 20).unwrap();
         drop(group.take_pipes());
-        let status = group.wait_until(Instant::now() + Duration::from_secs(60)).unwrap().unwrap();
+        let status = group.wait_until(Instant::now() + Duration::from_mins(1)).unwrap().unwrap();
         assert!(!status.success(), "{status}");
     }
 

@@ -57,7 +57,7 @@ mod tests {
         writer.write_all(b"abc").unwrap();
         drop(writer);
         let mut text = String::new();
-        let mut reader = DeadlineReader::new(pipe, Instant::now() + Duration::from_secs(60));
+        let mut reader = DeadlineReader::new(pipe, Instant::now() + Duration::from_mins(1));
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "abc");
     }

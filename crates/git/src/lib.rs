@@ -49,7 +49,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
             commit_bytes: 1 << 20,
             entries: 1_000_000,
             listing_bytes: 256 << 20,

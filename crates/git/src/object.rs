@@ -96,7 +96,7 @@ pub fn blobs(git: &Git, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError
     if total > limit {
         return Err(GitError::TooLarge(format!("its files have {total} bytes, and {limit} are allowed")));
     }
-    let request = entries.iter().map(|entry| format!("{}\n", entry.id)).collect();
+    let request = entries.iter().flat_map(|entry| [entry.id.as_str(), "\n"]).collect();
     git.run(CAT_FILE, &["--batch"], request, |output| {
         let blob = |entry: &&TreeEntry| {
             let expected = Header { id: entry.id.clone(), kind: "blob".to_owned(), size: entry.size };
@@ -136,8 +136,8 @@ fn content(output: &mut impl BufRead, size: u64) -> Result<Vec<u8>, ReadError> {
 
 /// The time in the `committer` line of a commit.
 fn committer_time(commit: &[u8]) -> Option<String> {
-    let lines = commit.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
-    let line = lines.filter_map(|line| line.strip_prefix(b"committer ")).next()?;
+    let mut lines = commit.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+    let line = lines.find_map(|line| line.strip_prefix(b"committer "))?;
     let (_, after) = line.split_at(line.iter().rposition(|byte| *byte == b'>')? + 1);
     let time = str::from_utf8(after).ok()?.split_whitespace().next()?;
     time.bytes().all(|byte| byte.is_ascii_digit()).then(|| time.to_owned())
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_time_is_that_of_the_committer() {
         let check = |commit: &str, expect: Option<&str>| {
-            assert_eq!(committer_time(commit.as_bytes()).as_deref(), expect)
+            assert_eq!(committer_time(commit.as_bytes()).as_deref(), expect);
         };
         check("tree x\nauthor a <b> 1 +0000\ncommitter a> <b> 17 +0000\n\ntext", Some("17"));
         check("author a <b> 1 +0000\n\ncommitter a <b> 2 +0000\n", None);

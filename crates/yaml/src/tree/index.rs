@@ -46,7 +46,7 @@ fn key(document: &Document, entry: u32) -> &str {
 #[cfg(test)]
 mod tests {
     use super::MapIndex;
-    use crate::{Limits, Value, parse};
+    use crate::{Limits, Node, Value, parse};
 
     #[test]
     fn every_key_of_a_map_is_found_however_large_it_is() {
@@ -54,13 +54,14 @@ mod tests {
             [0, 1, MapIndex::MIN_ENTRIES - 1, MapIndex::MIN_ENTRIES, MapIndex::MIN_ENTRIES + 1, 500]
         {
             // Not in the order of the keys, and beside another large map.
-            let own: String = (0..entries).rev().map(|number| format!("k{number}: {number}\n")).collect();
-            let other: String = (0..50).map(|number| format!("  o{number}: x\n")).collect();
-            let text = format!("{own}other:\n{other}");
+            let own: Vec<String> =
+                (0..entries).rev().map(|number| format!("k{number}: {number}\n")).collect();
+            let other: Vec<String> = (0..50).map(|number| format!("  o{number}: x\n")).collect();
+            let text = format!("{}other:\n{}", own.concat(), other.concat());
             let document = parse(text.as_bytes(), &Limits::default()).document.unwrap();
             let Value::Map(map) = document.root().value() else { panic!("a map") };
             for number in 0..entries {
-                let found = map.get(&format!("k{number}")).map(|node| node.value());
+                let found = map.get(&format!("k{number}")).map(Node::value);
                 assert_eq!(found, Some(Value::Int(i64::try_from(number).unwrap())), "{number} of {entries}");
             }
             assert!(
@@ -68,7 +69,7 @@ mod tests {
                     && map.get(&format!("k{entries}")).is_none()
                     && map.get("o1").is_none()
             );
-            let Some(Value::Map(other)) = map.get("other").map(|node| node.value()) else { panic!("a map") };
+            let Some(Value::Map(other)) = map.get("other").map(Node::value) else { panic!("a map") };
             assert!(other.get("o49").is_some() && other.get("k1").is_none());
         }
     }
