@@ -2,6 +2,7 @@
 //!
 //! A rule is a function from the [`Tree`] to its [`Violation`]s, in a file of its own, listed in [`RULES`].
 
+mod git;
 mod headers;
 mod layers;
 mod links;
@@ -46,7 +47,8 @@ impl fmt::Display for Violation {
 pub type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// Every rule.
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
+    git::check,
     headers::check,
     layers::check,
     links::check,

@@ -1,19 +1,21 @@
 //! The files of a data repo: in a directory, or in a Git revision without a checkout.
 
 mod directory;
+mod disk;
 mod folders;
 mod layout;
 mod revision;
 mod sight;
 
 use std::borrow::Cow;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use qontract_diagnostics::{Diagnostic, Sources, code};
 use rayon::prelude::*;
 
+pub(crate) use disk::{DiskPath, Root};
 pub use folders::Folders;
 pub use layout::Layout;
 pub use revision::{GitError, Revision, head_stamp};
@@ -21,6 +23,9 @@ pub use sight::Sight;
 
 /// Most bytes of one file of a data repo.
 pub const MOST_BYTES: u64 = 8 << 20;
+
+/// Most levels of folders below a part of a data repo.
+pub const MAX_DEPTH: usize = 64;
 
 /// A data repo, wherever it is.
 #[derive(Clone, Debug)]
@@ -51,7 +56,7 @@ pub struct File {
 
 #[derive(Debug)]
 enum Content {
-    OnDisk(PathBuf),
+    OnDisk(DiskPath),
     InMemory(Vec<u8>),
     TooLarge(u64),
 }
@@ -210,14 +215,19 @@ impl Sources for Repo {
 
 impl File {
     /// The file at `place` on disk, which has this name in the data repo and this path in its part.
-    pub(crate) fn on_disk(name: String, path: &str, place: &Path) -> Self {
-        Self { path: path.to_owned(), name, content: Content::OnDisk(place.to_owned()) }
+    pub(crate) fn on_disk(name: String, path: &str, place: DiskPath) -> Self {
+        Self { path: path.to_owned(), name, content: Content::OnDisk(place) }
+    }
+
+    /// A file whose content is not needed.
+    pub(crate) fn without_content(name: String, path: &str) -> Self {
+        Self { path: path.to_owned(), name, content: Content::InMemory(Vec::new()) }
     }
 
     /// How it looks, if it is on disk and looks tell anything there.
     pub fn sight(&self) -> Option<Sight> {
         match &self.content {
-            Content::OnDisk(path) => Sight::of(&std::fs::metadata(path).ok()?),
+            Content::OnDisk(place) => place.sight(),
             Content::InMemory(_) | Content::TooLarge(_) => None,
         }
     }
@@ -232,23 +242,13 @@ impl File {
         match &self.content {
             Content::InMemory(bytes) => Ok((Bytes::Whole(Cow::Borrowed(bytes)), None)),
             Content::TooLarge(size) => Ok((Bytes::TooLarge(*size), None)),
-            Content::OnDisk(path) => {
-                let mut file = std::fs::File::open(path)?;
-                let about = file.metadata()?;
-                let (size, sight) = (about.len(), Sight::of(&about));
-                if size > MOST_BYTES {
-                    return Ok((Bytes::TooLarge(size), sight));
-                }
-                let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-                (&mut file).take(size).read_to_end(&mut bytes)?;
-                // What says that it is empty may have something all the same; it may also have grown: not past the limit.
-                if bytes.is_empty() {
-                    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-                    if bytes.len() as u64 > MOST_BYTES {
-                        return Ok((Bytes::TooLarge(bytes.len() as u64), sight));
-                    }
-                }
-                Ok((Bytes::Whole(Cow::Owned(bytes)), sight))
+            Content::OnDisk(place) => {
+                let disk::Opened { sight, bytes } = place.read()?;
+                let bytes = match bytes {
+                    Ok(bytes) => Bytes::Whole(Cow::Owned(bytes)),
+                    Err(size) => Bytes::TooLarge(size),
+                };
+                Ok((bytes, sight))
             }
         }
     }
@@ -271,6 +271,12 @@ fn link_outside(name: &str, target: &str) -> Diagnostic {
 
 fn link_broken(name: &str, target: &str, why: &str) -> Diagnostic {
     Diagnostic::new(code::LINK_BROKEN, format!("the link leads to `{target}`, {why}")).in_file(name)
+}
+
+/// A folder that is nested too deeply to be listed.
+fn too_deep(name: &str) -> Diagnostic {
+    let message = format!("the folder is nested more than {MAX_DEPTH} levels deep, and is not read");
+    Diagnostic::new(code::FOLDER_DEPTH, message).in_file(name).hint("move it up, or remove it")
 }
 
 /// A file that cannot be read.

@@ -2,11 +2,24 @@
 //!
 //! **Invariant:** nothing of a group is left once its first process was seen to have ended, or nobody holds the [`Group`] any more.
 
+mod pipe;
+
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+#[cfg(target_os = "linux")]
+use rustix::process::{Resource, Rlimit, prlimit};
+
+pub use pipe::DeadlineReader;
+
+/// Interval between two checks whether a child has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A child that takes its group with it.
 #[derive(Debug)]
@@ -35,6 +48,35 @@ impl Group {
             self.end()?;
         }
         Ok(self.status)
+    }
+
+    /// Waits until the child ends or the deadline passes; `None` means that it is still running.
+    pub fn wait_until(&mut self, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Limits the memory of the child: its heap and private writable mappings, in bytes. Files that it maps for reading do not count.
+    ///
+    /// The limit is set right after the start, so that a child could allocate more only in its first moments.
+    #[cfg(target_os = "linux")]
+    pub fn limit_memory(&self, bytes: u64) -> io::Result<()> {
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        prlimit(Some(self.pid()?), Resource::Data, limit)?;
+        Ok(())
+    }
+
+    /// Limits the memory of the child; not available on this system.
+    #[cfg(not(target_os = "linux"))]
+    pub fn limit_memory(&self, _bytes: u64) -> io::Result<()> {
+        Ok(())
     }
 
     /// Kills what is left of the group, and reaps the child.
@@ -66,6 +108,7 @@ mod tests {
     use std::io::Read as _;
     use std::process::{ChildStdout, Command, Stdio};
     use std::thread;
+    use std::time::{Duration, Instant};
 
     /// A shell with a script, and what all that it starts have as their stdout.
     fn shell(script: &str) -> (Group, ChildStdout) {
@@ -91,6 +134,29 @@ mod tests {
         assert_eq!(status.code(), Some(3));
         all_are_gone(stdout);
         assert_eq!(group.ended().unwrap(), Some(status), "it is told again");
+    }
+
+    #[test]
+    fn waiting_ends_with_the_deadline_or_the_child() {
+        let (mut group, _stdout) = shell("sleep 600");
+        let now = Instant::now();
+        assert_eq!(group.wait_until(now).unwrap(), None);
+        assert_eq!(group.wait_until(now + Duration::from_millis(20)).unwrap(), None);
+        let (mut group, _stdout) = shell("exit 4");
+        let status = group.wait_until(now + Duration::from_mins(1)).unwrap();
+        assert_eq!(status.and_then(|status| status.code()), Some(4));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_is_limited() {
+        let script = "read go; dd if=/dev/zero of=/dev/null bs=200M count=1 2>/dev/null";
+        let mut command = Command::new("sh");
+        let mut group = Group::start(command.args(["-c", script]).stdin(Stdio::piped())).unwrap();
+        group.limit_memory(64 << 20).unwrap();
+        drop(group.take_pipes());
+        let status = group.wait_until(Instant::now() + Duration::from_mins(1)).unwrap().unwrap();
+        assert!(!status.success(), "{status}");
     }
 
     #[test]

@@ -135,6 +135,8 @@ table! {
     NAME_IGNORED = 2010 Warning;
     /// A schema without `properties`.
     SCHEMA_WITHOUT_PROPERTIES = 2011 Error;
+    /// A folder that is nested too deeply.
+    FOLDER_DEPTH = 2012 Error;
     /// A reference to a datafile that is not there.
     DANGLING_REFERENCE = 2041 Error;
     /// A resource that is named but not there.
@@ -225,6 +227,8 @@ table! {
     UNIQUE_BELOW = 3127 Error;
     /// A unique field that is not simple.
     UNIQUE_COMPLEX = 3128 Error;
+    /// Types that are not a GraphQL schema.
+    GRAPHQL_SCHEMA_FORM = 3129 Error;
     /// A scalar that readers of YAML take differently.
     SCALAR_DIALECT = 4001 Warning;
     /// A resource that nothing names.

@@ -16,6 +16,6 @@ mod shown;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Note, Severity};
-pub use place::{Place, Position, Span, position};
-pub use report::{NoSources, Report, Sources, counted};
+pub use place::{LineIndex, Place, Position, Span, position};
+pub use report::{MAX_PER_FILE, NoSources, Omitted, Report, Sources, counted};
 pub use shown::shown;

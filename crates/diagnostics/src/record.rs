@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::diagnostic::Diagnostic;
-use crate::place::{Place, position};
-use crate::report::{Remembered, Report, Sources};
+use crate::place::Place;
+use crate::report::{Omitted, Remembered, Report, Sources};
 
 /// A finding with its lines worked out.
 #[derive(Debug, Serialize)]
@@ -62,10 +62,31 @@ pub struct NoteRecord {
     pub place: Option<PlaceRecord>,
 }
 
-/// All findings of a report as records.
-pub fn records(report: &Report, sources: &dyn Sources) -> Vec<Record> {
+/// The first `max` findings of a report as records.
+pub fn records(report: &Report, max: usize, sources: &dyn Sources) -> Vec<Record> {
     let sources = Remembered::new(sources);
-    report.findings().iter().map(|finding| record(finding, &sources)).collect()
+    report.findings().iter().take(max).map(|finding| record(finding, &sources)).collect()
+}
+
+/// A file with more findings than a report holds.
+#[derive(Debug, Serialize)]
+pub struct OmittedRecord {
+    /// Path relative to the data repo.
+    pub file: String,
+    /// How many errors are not listed.
+    pub errors: usize,
+    /// How many warnings are not listed.
+    pub warnings: usize,
+}
+
+/// The files with more findings than a report holds, as records.
+pub fn omitted(report: &Report) -> Vec<OmittedRecord> {
+    let record = |Omitted { file, errors, warnings }: &Omitted| OmittedRecord {
+        file: file.clone(),
+        errors: *errors,
+        warnings: *warnings,
+    };
+    report.omitted().iter().map(record).collect()
 }
 
 fn record(finding: &Diagnostic, sources: &Remembered<'_>) -> Record {
@@ -88,7 +109,8 @@ fn record(finding: &Diagnostic, sources: &Remembered<'_>) -> Record {
 fn place_record(place: &Place, sources: &Remembered<'_>) -> PlaceRecord {
     let lines = place.span.and_then(|span| {
         let text = sources.text(&place.file)?;
-        Some((position(&text, span.start as usize), position(&text, span.end as usize)))
+        let position = |offset: u32| text.lines.position(&text.text, offset as usize);
+        Some((position(span.start), position(span.end)))
     });
     PlaceRecord {
         file: place.file.clone(),
@@ -115,7 +137,7 @@ mod tests {
             .in_file("data/a.yml")
             .hint("remove one");
         let report = Report::new(vec![finding]);
-        let json = serde_json::to_string(&records(&report, sources)).expect("records are JSON");
+        let json = serde_json::to_string(&records(&report, usize::MAX, sources)).expect("records are JSON");
         assert_eq!(json, expect);
     }
 

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::place::{Place, Span};
-use crate::report::{Remembered, Report, Sources};
+use crate::place::{Place, Span, char_boundary};
+use crate::report::{Remembered, Report, Sources, Text};
 use crate::shown::shown;
 
 /// Lines longer than this are not shown in a frame: they would bury the message.
@@ -24,21 +24,27 @@ pub enum Colour {
     Plain,
 }
 
-/// Most findings of one file that are shown.
-const MOST_OF_A_FILE: usize = 100;
-
-/// All findings, an empty line after each; of a file with very many, the first ones.
+/// All findings, an empty line after each; of a file with more than a report holds, how many there are.
 pub fn text(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
+    first(report, usize::MAX, sources, colour)
+}
+
+/// The first `max` findings, an empty line after each; of a file with more than a report holds, how many there are.
+pub fn first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour) -> String {
     let sources = Remembered::new(sources);
-    let mut out = String::new();
+    let (mut out, mut left) = (String::new(), max);
     for findings in report.by_file() {
-        for finding in findings.iter().take(MOST_OF_A_FILE) {
+        for finding in findings.iter().take(left) {
             out.push_str(&render(finding, &sources, colour));
             out.push_str("\n\n");
         }
-        if findings.len() > MOST_OF_A_FILE {
-            let more = findings.len() - MOST_OF_A_FILE;
+        let more = report.omitted_of(&findings[0].place.file);
+        if more > 0 && left >= findings.len() {
             let _ = write!(out, "… and {more} more in {}\n\n", shown(&findings[0].place.file));
+        }
+        left = left.saturating_sub(findings.len());
+        if left == 0 {
+            break;
         }
     }
     out
@@ -96,7 +102,7 @@ fn framed<'a>(
         return group.element(Origin::path(path));
     };
     let Some(frame) = Frame::cut(&text, span) else {
-        let at = crate::position(&text, span.start as usize);
+        let at = text.lines.position(&text.text, span.start as usize);
         return group.element(Origin::path(file).line(at.line as usize).char_column(at.column as usize));
     };
     let label = Some(label).filter(|label| !label.is_empty()).map(shown);
@@ -114,15 +120,8 @@ struct Frame {
 
 impl Frame {
     /// The lines that `span` touches, or `None` if they are too long to show.
-    fn cut(text: &str, span: Span) -> Option<Self> {
-        let clamp = |offset: usize| {
-            let mut offset = offset.min(text.len());
-            while !text.is_char_boundary(offset) {
-                offset -= 1;
-            }
-            offset
-        };
-        let (start, end) = (clamp(span.start as usize), clamp(span.end as usize));
+    fn cut(Text { text, lines }: &Text, span: Span) -> Option<Self> {
+        let (start, end) = (char_boundary(text, span.start as usize), char_boundary(text, span.end as usize));
         let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let mut to = start;
         for _ in 0..MOST_LINES {
@@ -136,7 +135,7 @@ impl Frame {
         if shown.lines().any(|line| line.len() > LONGEST_LINE) {
             return None;
         }
-        let first_line = text[..from].bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let first_line = lines.line(from) + 1;
         let mark = start - from..end.min(to).max(start) - from;
         Some(Self { text: shown.to_owned(), first_line, mark })
     }

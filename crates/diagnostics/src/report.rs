@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::place::LineIndex;
 
 /// Where the texts of files come from when findings are rendered.
 pub trait Sources {
@@ -12,10 +13,16 @@ pub trait Sources {
     fn text(&self, file: &str) -> Option<Cow<'_, str>>;
 }
 
-/// The texts of other sources, kept as long as the same file is asked for.
+/// The texts of other sources with their lines, kept as long as the same file is asked for.
 pub(crate) struct Remembered<'a> {
     sources: &'a dyn Sources,
-    last: RefCell<Option<(String, Option<Rc<str>>)>>,
+    last: RefCell<Option<(String, Option<Rc<Text>>)>>,
+}
+
+/// The text of a file, and where its lines begin.
+pub(crate) struct Text {
+    pub text: String,
+    pub lines: LineIndex,
 }
 
 impl<'a> Remembered<'a> {
@@ -23,10 +30,12 @@ impl<'a> Remembered<'a> {
         Self { sources, last: RefCell::new(None) }
     }
 
-    pub(crate) fn text(&self, file: &str) -> Option<Rc<str>> {
+    pub(crate) fn text(&self, file: &str) -> Option<Rc<Text>> {
         let mut last = self.last.borrow_mut();
         if last.as_ref().is_none_or(|(known, _)| known != file) {
-            *last = Some((file.to_owned(), self.sources.text(file).map(|text| Rc::from(&*text))));
+            let text = self.sources.text(file).map(Cow::into_owned);
+            let text = text.map(|text| Rc::new(Text { lines: LineIndex::new(&text), text }));
+            *last = Some((file.to_owned(), text));
         }
         last.as_ref().and_then(|(_, text)| text.clone())
     }
@@ -52,20 +61,53 @@ impl Sources for NoSources {
     }
 }
 
-/// Findings in the order of files and places.
+/// Most findings of one file that a report holds; the others are only counted.
+pub const MAX_PER_FILE: usize = 100;
+
+/// Findings of one file that a report does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Omitted {
+    /// The file.
+    pub file: String,
+    /// How many of them are errors.
+    pub errors: usize,
+    /// How many of them are warnings.
+    pub warnings: usize,
+}
+
+impl Omitted {
+    /// How many findings there are.
+    pub fn count(&self) -> usize {
+        self.errors + self.warnings
+    }
+}
+
+/// Findings in the order of files and places, at most [`MAX_PER_FILE`] of each file.
 ///
-/// **Invariant:** the order does not depend on the order in which findings were pushed.
+/// One mistake made everywhere in a file is shown often enough, and a hostile file does not make a report large. Of a file with too many
+/// findings, errors are kept before warnings. **Invariant:** the order does not depend on the order in which findings were pushed.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     findings: Vec<Diagnostic>,
+    omitted: Vec<Omitted>,
 }
 
 impl Report {
-    /// All of `findings`, sorted.
+    /// The report of `findings`.
     pub fn new(mut findings: Vec<Diagnostic>) -> Self {
         findings.sort_by(|a, b| order(a).cmp(&order(b)));
         findings.dedup();
-        Self { findings }
+        let mut report = Self::default();
+        let mut rest = findings.into_iter().peekable();
+        while let Some(first) = rest.next() {
+            let mut of_file = vec![first];
+            while let Some(next) = rest.next_if(|next| next.place.file == of_file[0].place.file) {
+                of_file.push(next);
+            }
+            report.omitted.extend(cap(&mut of_file));
+            report.findings.append(&mut of_file);
+        }
+        report
     }
 
     /// The findings, in order.
@@ -73,14 +115,33 @@ impl Report {
         &self.findings
     }
 
-    /// How many findings have this severity.
+    /// The files with more findings than the report holds, in order.
+    pub fn omitted(&self) -> &[Omitted] {
+        &self.omitted
+    }
+
+    /// How many findings of a file the report does not hold.
+    pub fn omitted_of(&self, file: &str) -> usize {
+        self.omitted.iter().find(|omitted| omitted.file == file).map_or(0, Omitted::count)
+    }
+
+    /// How many findings there are, with those that the report does not hold.
+    pub fn len(&self) -> usize {
+        self.findings.len() + self.omitted.iter().map(Omitted::count).sum::<usize>()
+    }
+
+    /// How many findings have this severity, with those that the report does not hold.
     pub fn count(&self, severity: Severity) -> usize {
-        self.findings.iter().filter(|finding| finding.severity == severity).count()
+        let omitted = self.omitted.iter().map(|omitted| match severity {
+            Severity::Error => omitted.errors,
+            Severity::Warning => omitted.warnings,
+        });
+        self.findings.iter().filter(|finding| finding.severity == severity).count() + omitted.sum::<usize>()
     }
 
     /// Whether there is at least one error.
     pub fn has_errors(&self) -> bool {
-        self.findings.iter().any(Diagnostic::is_error)
+        self.count(Severity::Error) > 0
     }
 
     /// Whether there is nothing to say.
@@ -116,6 +177,30 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Removes findings of one file until it has at most [`MAX_PER_FILE`]: the last warnings first, then the last errors. Returns what was
+/// removed.
+fn cap(findings: &mut Vec<Diagnostic>) -> Option<Omitted> {
+    if findings.len() <= MAX_PER_FILE {
+        return None;
+    }
+    let file = findings[0].place.file.clone();
+    let total = |findings: &[Diagnostic]| {
+        let errors = findings.iter().filter(|finding| finding.is_error()).count();
+        (errors, findings.len() - errors)
+    };
+    let (errors, warnings) = total(findings);
+    let (mut errors_left, mut warnings_left) =
+        (errors.min(MAX_PER_FILE), warnings.min(MAX_PER_FILE.saturating_sub(errors)));
+    findings.retain(|finding| {
+        let left = if finding.is_error() { &mut errors_left } else { &mut warnings_left };
+        let is_kept = *left > 0;
+        *left = left.saturating_sub(1);
+        is_kept
+    });
+    let (kept_errors, kept_warnings) = total(findings);
+    Some(Omitted { file, errors: errors - kept_errors, warnings: warnings - kept_warnings })
+}
+
 /// By file, then place; findings about the whole file come first.
 fn order(finding: &Diagnostic) -> impl Ord + '_ {
     let place = &finding.place;
@@ -145,5 +230,38 @@ mod tests {
             Report::new(vec![sorted[2].clone(), sorted[1].clone(), sorted[0].clone(), sorted[0].clone()]);
         assert_eq!(report.findings(), sorted);
         assert_eq!(report.summary(), "3 errors in 2 files");
+    }
+
+    /// How many errors and warnings of a file are kept, and how many are left out.
+    fn check(errors: usize, warnings: usize, kept: (usize, usize), omitted: Option<(usize, usize)>) {
+        let at = |code, start| Diagnostic::new(code, "x").in_file("a").at(Span::new(start, start));
+        // Warnings stand before the errors.
+        let mut findings: Vec<_> = (0..warnings).map(|start| at(code::YAML_DUPLICATE_KEY, start)).collect();
+        findings.extend((0..errors).map(|start| at(code::YAML_SYNTAX, 10_000 + start)));
+        findings.push(Diagnostic::new(code::YAML_SYNTAX, "x").in_file("b"));
+        let report = Report::new(findings);
+        let held = |severity| {
+            report.findings().iter().filter(|one| one.place.file == "a" && one.severity == severity).count()
+        };
+        assert_eq!((held(Severity::Error), held(Severity::Warning)), kept, "{errors} {warnings}");
+        let left_out: Vec<_> = report.omitted().iter().map(|one| (one.errors, one.warnings)).collect();
+        assert_eq!(left_out, omitted.into_iter().collect::<Vec<_>>(), "{errors} {warnings}");
+        let (total, counted) = (errors + warnings + 1, omitted.map_or(0, |(one, two)| one + two));
+        assert_eq!((report.len(), report.omitted_of("a"), report.omitted_of("b")), (total, counted, 0));
+        assert_eq!(report.count(Severity::Error), errors + 1);
+        assert_eq!(report.count(Severity::Warning), warnings);
+        assert!(report.findings().is_sorted_by_key(|finding| finding.place.clone()));
+    }
+
+    #[test]
+    fn of_a_file_with_too_many_findings_the_first_errors_are_kept() {
+        check(100, 0, (100, 0), None);
+        check(101, 0, (100, 0), Some((1, 0)));
+        check(0, 101, (0, 100), Some((0, 1)));
+        check(1, 99, (1, 99), None);
+        check(1, 100, (1, 99), Some((0, 1)));
+        check(99, 300, (99, 1), Some((0, 299)));
+        check(100, 1, (100, 0), Some((0, 1)));
+        check(150, 7, (100, 0), Some((50, 7)));
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{Bytes, File, Names};
 use qontract_bundle::{Bundle, Layout, Repo};
-use qontract_diagnostics::Diagnostic;
+use qontract_diagnostics::{Diagnostic, code};
+use qontract_graphql::Schema;
 pub use qontract_validate::Known;
 pub use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate_again};
@@ -19,12 +20,27 @@ fn rules(repo: &Repo, outcome: &Outcome, options: &Options, known: &mut Known) -
     let mut findings = match built.or(outcome.partial.as_ref()) {
         Some(bundle) => {
             let options = Options { layout: repo.layout().clone(), unread, ..options.clone() };
-            validate_again(bundle, &options, known)
+            let mut findings = validate_again(bundle, &options, known);
+            findings.extend(types(bundle, &options, &findings));
+            findings
         }
         None => Vec::new(),
     };
     locate(&mut findings, repo);
     findings
+}
+
+/// An error if no GraphQL schema can be made of the types, which `query` and `serve` would then refuse. Where another error of the same
+/// file is known, that one is the reason.
+pub fn types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option<Diagnostic> {
+    let file = &options.layout.graphql;
+    let is_known = options.unread.contains(file)
+        || found.iter().any(|finding| finding.is_error() && finding.place.file == *file);
+    if is_known {
+        return None;
+    }
+    let error = Schema::build(&bundle.graphql().value).err()?;
+    Some(Diagnostic::new(code::GRAPHQL_SCHEMA_FORM, error.to_string()).in_file(file))
 }
 
 /// The errors that checking a data repo finds, for who knows what was right the last time.

@@ -107,13 +107,19 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// The data repo in a folder, at the commit that Git knows.
-pub fn directory(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, Stamp)> {
+/// The data repo in a folder.
+pub fn folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
     if !folder.is_dir() {
         return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
     }
-    let stamp = head_stamp(folder).unwrap_or_default();
-    Ok((Repo::directory(folder, layout), stamp))
+    Ok(Repo::directory(folder, layout))
+}
+
+/// The data repo in a folder, at the commit that Git knows.
+pub fn directory(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, Stamp)> {
+    let repo = self::folder(folder, layout)?;
+    let cannot = || UsageError(format!("cannot read the commit of `{}`", folder.display()));
+    Ok((repo, head_stamp(folder).with_context(cannot)?))
 }
 
 /// The data repo in a Git revision.
@@ -138,7 +144,7 @@ fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, St
 fn refused(error: GitError, name: &str) -> anyhow::Error {
     match error {
         GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
-        GitError::Failed { .. } => neither(name),
+        GitError::NoRepository(_) | GitError::Failed { .. } => neither(name),
         other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use qontract_diagnostics::{Sources, position};
+use qontract_diagnostics::{LineIndex, Sources};
 use qontract_yaml::{Document, Limits, Syntax, parse_as};
 
 /// So many files are remembered at a time: whoever asks about one mostly asks about it again soon.
@@ -16,6 +16,7 @@ pub struct Lines(Mutex<HashMap<String, Option<Arc<Read>>>>);
 /// A file that was read again.
 struct Read {
     text: String,
+    lines: LineIndex,
     document: Document,
 }
 
@@ -25,7 +26,7 @@ impl Lines {
         let Some(read) = self.document(sources, file) else { return file.to_owned() };
         let located = read.document.root().locate(pointer);
         let span = located.key_span.unwrap_or(located.span);
-        format!("{file}:{}", position(&read.text, span.start as usize).line)
+        format!("{file}:{}", read.lines.position(&read.text, span.start as usize).line)
     }
 
     fn document(&self, sources: &dyn Sources, file: &str) -> Option<Arc<Read>> {
@@ -39,7 +40,7 @@ impl Lines {
         let text = sources.text(file).map(std::borrow::Cow::into_owned);
         let found = text.and_then(|text| {
             let document = parse_as(Syntax::of(file), text.as_bytes(), &Limits::default()).document?;
-            Some(Arc::new(Read { text, document }))
+            Some(Arc::new(Read { lines: LineIndex::new(&text), text, document }))
         });
         read.entry(file.to_owned()).or_insert(found).clone()
     }

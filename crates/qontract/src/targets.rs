@@ -10,6 +10,8 @@ use anyhow::{Context as _, bail};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit};
+use qontract_bundle::repo::{Bytes, MOST_BYTES, RepoError};
+use qontract_bundle::{Layout, Repo};
 use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{
     Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenRef, Tokens,
@@ -162,13 +164,35 @@ fn outside(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Res
 
 /// The made-up secrets of a sandbox: its own, else those that come with the data repo.
 fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
-    let files = [Some(folder.join(SECRETS)), repo.map(|repo| repo.join(REPO_SECRETS))];
-    let Some(file) = files.into_iter().flatten().find(|file| file.is_file()) else {
-        return Ok(toml::Table::new());
+    let own = folder.join(SECRETS);
+    let (file, text) = if own.is_file() {
+        let text =
+            std::fs::read_to_string(&own).with_context(|| format!("cannot read `{}`", own.display()))?;
+        (own, text)
+    } else {
+        let Some(repo) = repo else { return Ok(toml::Table::new()) };
+        let Some(text) = repo_secrets(repo)? else { return Ok(toml::Table::new()) };
+        (repo.join(REPO_SECRETS), text)
     };
-    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?;
     // What it holds is not quoted: somebody might have put real ones there.
     text.parse().map_err(|_| anyhow::anyhow!("`{}` is no TOML", file.display()))
+}
+
+/// The made-up secrets that come with a data repo, if there are any. The file is read as every file of a data repo is: a link
+/// that leaves the data repo and a file that is too large are refused.
+fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
+    let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS).display());
+    let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS) {
+        Err(RepoError::Missing { .. }) => return Ok(None),
+        Err(error) => return Err(error).with_context(cannot),
+        Ok(Err(finding)) => bail!("{}: {}", cannot(), finding.message),
+        Ok(Ok(file)) => file,
+    };
+    let bytes = match file.read().with_context(cannot)? {
+        Bytes::Whole(bytes) => bytes.into_owned(),
+        Bytes::TooLarge(size) => bail!("{}: it has {size} bytes, and {MOST_BYTES} are allowed", cannot()),
+    };
+    String::from_utf8(bytes).map(Some).map_err(|_| anyhow::anyhow!("{}: it is not UTF-8", cannot()))
 }
 
 /// Tokens from the store of secrets.

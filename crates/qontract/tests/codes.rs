@@ -80,6 +80,10 @@ fn make(kind: &str, file: &str, body: &str, scratch: &Scratch) {
                     .expect("an escaped text");
             scratch.write(file, text);
         }
+        "generated" if body.trim() == "folder nested 65 deep" => {
+            let (folder, name) = file.split_once('/').expect("a file in a folder");
+            drop(scratch.write(&format!("{folder}/{}{name}", "d/".repeat(64)), "name: core\n"));
+        }
         "generated" => drop(scratch.write(file, generated(body.trim()))),
         _ => drop(scratch.write(file, body)),
     }

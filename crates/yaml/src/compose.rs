@@ -1,6 +1,7 @@
 //! Events → tree: anchors, aliases, merge keys, limits, and the findings about them.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
@@ -104,6 +105,7 @@ impl<'t> Composer<'t> {
             entries: Vec::with_capacity(values),
             text: String::with_capacity(source.len()),
             root: None,
+            index: OnceLock::new(),
         };
         Self {
             source,

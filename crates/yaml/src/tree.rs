@@ -3,9 +3,14 @@
 //! An alias is the same node again, not a copy: [`NodeId`] tells whether two values are one. Merge keys are
 //! already taken in.
 
+mod index;
+
 use std::fmt;
+use std::sync::OnceLock;
 
 use qontract_diagnostics::Span;
+
+pub(crate) use index::MapIndex;
 
 /// Names a node of its document. Two places with the same id are one value (an alias).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +38,8 @@ pub struct Document {
     /// All texts of the document, one after the other.
     pub(crate) text: String,
     pub(crate) root: Option<NodeId>,
+    /// Made when an entry of a large map is first looked up.
+    pub(crate) index: OnceLock<MapIndex>,
 }
 
 /// A range of one of the document's vectors.
@@ -218,7 +225,8 @@ impl<'a> List<'a> {
 
     /// The value at `index`.
     pub fn get(self, index: usize) -> Option<Node<'a>> {
-        self.iter().nth(index)
+        let id = *self.document.items[self.stretch.range()].get(index)?;
+        Some(Node { document: self.document, id })
     }
 }
 
@@ -252,20 +260,28 @@ pub struct Entry<'a> {
     pub value: Node<'a>,
 }
 
+impl<'a> Entry<'a> {
+    fn at(document: &'a Document, slot: &EntrySlot) -> Self {
+        let key = &document.text[slot.key.range()];
+        Self { key, key_span: slot.key_span, value: Node { document, id: slot.value } }
+    }
+}
+
 impl<'a> Map<'a> {
     /// The entries in the order of the file, merged ones first; each key once.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Entry<'a>> {
         let document = self.document;
-        document.entries[self.stretch.range()].iter().map(move |entry| Entry {
-            key: &document.text[entry.key.range()],
-            key_span: entry.key_span,
-            value: Node { document, id: entry.value },
-        })
+        document.entries[self.stretch.range()].iter().map(move |slot| Entry::at(document, slot))
     }
 
     /// The entry of `key`.
     pub fn entry(self, key: &str) -> Option<Entry<'a>> {
-        self.iter().find(|entry| entry.key == key)
+        if self.stretch.range().len() < MapIndex::MIN_ENTRIES {
+            return self.iter().find(|entry| entry.key == key);
+        }
+        let index = self.document.index.get_or_init(|| MapIndex::new(self.document));
+        let place = index.find(self.document, self.stretch, key)?;
+        Some(Entry::at(self.document, &self.document.entries[place]))
     }
 
     /// The value of `key`.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -17,7 +17,7 @@ use super::encode;
 use super::memory::{self, Found, Kept, Known, Memory, Recollection, Whole};
 use super::resources;
 use crate::model::{Bundle, Document, Pool, Resource, Stamp};
-use crate::repo::{File, Names, Repo, has_hidden_part};
+use crate::repo::{DiskPath, File, Names, Repo, Root, has_hidden_part};
 
 type Paths<'a> = HashSet<&'a str, RandomState>;
 
@@ -40,7 +40,7 @@ pub fn build(
     let (data, raw) = few.places(told)?;
     let guide = whole.ground.schemas.guide();
     let ways = Ways { known: datafiles, begun: Some(begun), guide: &guide, types: &whole.ground.types };
-    let read = |place: usize, file: &Path| {
+    let read = |place: usize, file: DiskPath| {
         let (path, kept) = &datafiles.files()[place];
         let file = File::on_disk(repo.layout().datafile(path), path, file);
         let kept = datafiles::look(&file, Some(kept), &ways).ok()?;
@@ -89,12 +89,13 @@ struct Few<'a> {
 }
 
 /// Files that may have changed, by their places among all.
-type Places<'t> = BTreeMap<usize, &'t Path>;
+type Places = BTreeMap<usize, DiskPath>;
 
 impl<'a> Few<'a> {
     /// Which datafiles and which resources the files are; nothing if others may have changed too.
-    fn places<'t>(&self, told: &'t BTreeSet<PathBuf>) -> Option<(Places<'t>, Places<'t>)> {
+    fn places(&self, told: &BTreeSet<PathBuf>) -> Option<(Places, Places)> {
         let (root, layout) = (std::path::absolute(self.repo.folder()?).ok()?, self.repo.layout());
+        let opened = Root::open(&root.canonicalize().ok()?).ok()?;
         let (mut data, mut raw) = (Places::new(), Places::new());
         let parts = [&layout.data, &layout.resources, &layout.schemas, &layout.graphql];
         for file in told {
@@ -124,7 +125,7 @@ impl<'a> Few<'a> {
             };
             match (file.symlink_metadata(), known) {
                 (Ok(about), Ok(place)) if about.is_file() && !has_other_names(&about) => {
-                    places.insert(place, file);
+                    places.insert(place, DiskPath::new(&opened, file.strip_prefix(&root).ok()?));
                 }
                 // Editors write other files for a moment.
                 (Ok(about), Err(_)) if about.is_file() && !names.wants(&path) => {}
@@ -205,7 +206,7 @@ impl<'a> Few<'a> {
     fn resources(
         &self,
         data: &'a BTreeMap<usize, Kept<Read>>,
-        raw: &Places<'_>,
+        raw: &Places,
         begun: std::time::SystemTime,
         pool: &Pool,
     ) -> Option<BTreeMap<usize, (Kept<Resource>, bool)>> {
@@ -228,7 +229,10 @@ impl<'a> Few<'a> {
             let known = &self.resources.files()[place].1;
             let at = raw.get(&place);
             let name = self.repo.layout().resource(path);
-            let file = File::on_disk(name, path, at.copied().unwrap_or(Path::new("")));
+            let file = match at {
+                Some(at) => File::on_disk(name, path, at.clone()),
+                None => File::without_content(name, path),
+            };
             let found = match at {
                 Some(_) => memory::look(&file, Some(known), Some(begun)).ok()?,
                 None => Found::Kept(known.clone()),

@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
 use super::folders::{Folder, Folders};
 use super::{
-    Before, Content, File, Listing, Names, RepoError, Sight, has_hidden_part, is_hidden, link_broken,
-    link_outside, unreadable,
+    Before, Content, DiskPath, File, Listing, MAX_DEPTH, Names, RepoError, Root, Sight, has_hidden_part,
+    is_hidden, link_broken, link_outside, too_deep, unreadable,
 };
 
 /// The files below `folder`, which people call `name`. Links may lead anywhere within `root`, or within the folder
@@ -28,10 +28,9 @@ pub fn list(
         Resolved::Missing => Err(RepoError::Missing { name: name.to_owned() }),
         Resolved::Refused(finding) => refused(finding),
         Resolved::Real(real) if real.is_dir() => {
-            let place = Place { folder: real, name: name.to_owned(), path: String::new() };
-            let all = Mutex::new(Vec::new());
-            Walk { boundary: &boundary, wanted, all: &all }.folder(&place)?;
-            Ok(Found::together(all.into_inner().unwrap_or_else(PoisonError::into_inner)))
+            let (root, disk) = below(&boundary, &real, name)?;
+            let place = Place { disk, name: name.to_owned(), path: String::new() };
+            Ok(Found::together(Walk { root: &root, wanted }.all(place)?))
         }
         Resolved::Real(_) => refused(unreadable(name, "it is not a folder")),
     }
@@ -50,9 +49,16 @@ pub fn file(
     match resolve(path, name, &boundary) {
         Resolved::Missing => Err(missing()),
         Resolved::Refused(finding) => Ok(Err(Box::new(finding))),
-        Resolved::Real(real) if real.is_file() => Ok(Ok(Content::OnDisk(real))),
+        Resolved::Real(real) if real.is_file() => Ok(Ok(Content::OnDisk(below(&boundary, &real, name)?.1))),
         Resolved::Real(_) => Ok(Err(Box::new(unreadable(name, "it is not a regular file")))),
     }
+}
+
+/// The boundary, opened, and a path without links below it.
+fn below(boundary: &Path, real: &Path, name: &str) -> Result<(Arc<Root>, DiskPath), RepoError> {
+    let root = Root::open(boundary).map_err(|source| RepoError::List { name: name.to_owned(), source })?;
+    let disk = DiskPath::of(&root, real).ok_or_else(|| RepoError::Missing { name: name.to_owned() })?;
+    Ok((root, disk))
 }
 
 /// The data repo's root, if the part called `name` is within it; a part that was asked for elsewhere is its own.
@@ -97,10 +103,8 @@ pub struct Wanted<'a> {
 /// Looks through folders, many at a time.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
-    boundary: &'a Path,
+    root: &'a Arc<Root>,
     wanted: Wanted<'a>,
-    /// Where each folder puts what it has, in no particular order.
-    all: &'a Mutex<Vec<Found>>,
 }
 
 /// What was found in a folder.
@@ -128,29 +132,52 @@ impl Found {
 
 /// A folder: where it is, how people call it, and how the bundle does.
 struct Place {
-    folder: PathBuf,
+    disk: DiskPath,
     name: String,
     path: String,
 }
 
 impl Place {
     fn folder(&self, entry: &str) -> Self {
-        let Self { folder, name, path } = self;
-        Self { folder: folder.join(entry), name: format!("{name}/{entry}"), path: format!("{path}/{entry}") }
+        let Self { disk, name, path } = self;
+        Self { disk: disk.join(entry), name: format!("{name}/{entry}"), path: format!("{path}/{entry}") }
     }
 
     fn file(&self, entry: &str) -> File {
-        let Self { folder, name, path } = self.folder(entry);
-        File { path, name, content: Content::OnDisk(folder) }
+        let Self { disk, name, path } = self.folder(entry);
+        File { path, name, content: Content::OnDisk(disk) }
     }
 }
 
 impl Walk<'_> {
-    /// Lists a folder and all that are in it.
-    fn folder(self, place: &Place) -> Result<(), RepoError> {
+    /// Lists a folder and all that are in it, level by level: no stack grows with the depth of folders.
+    fn all(self, top: Place) -> Result<Vec<Found>, RepoError> {
+        let (mut all, mut level) = (Vec::new(), vec![top]);
+        for depth in 0.. {
+            if depth > MAX_DEPTH {
+                let findings = level.iter().map(|place| too_deep(&place.name)).collect();
+                all.push(Found { listing: Listing { findings, ..Listing::default() }, folder: None });
+                break;
+            }
+            let listed = level.par_iter().map(|place| self.folder(place));
+            let listed: Vec<(Found, Vec<Place>)> = listed.collect::<Result<_, _>>()?;
+            level = Vec::new();
+            for (found, folders) in listed {
+                all.push(found);
+                level.extend(folders);
+            }
+            if level.is_empty() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Lists a folder; the folders in it come second.
+    fn folder(self, place: &Place) -> Result<(Found, Vec<Place>), RepoError> {
         let mut found = Found::default();
         // Before it is listed: what comes or goes later makes it look different.
-        let sight = self.wanted.before.and_then(|_| Sight::of(&fs::symlink_metadata(&place.folder).ok()?));
+        let sight = self.wanted.before.and_then(|_| place.disk.sight());
         let known = sight.and_then(|sight| self.wanted.before?.folders.find(&place.path, sight));
         let folders = if let Some((path, known)) = known {
             let mut folders = Vec::new();
@@ -165,8 +192,7 @@ impl Walk<'_> {
         } else {
             self.read(place, sight, &mut found)?
         };
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(found);
-        folders.par_iter().try_for_each(|folder| self.folder(folder))
+        Ok((found, folders))
     }
 
     /// Reads what is in a folder, and returns the folders in it; `sight` is how it looked before.
@@ -176,10 +202,7 @@ impl Walk<'_> {
         let settled = |sight: &Sight| self.wanted.before.is_some_and(|before| sight.is_settled(before.begun));
         let mut entries = sight.filter(settled).map(|sight| (sight, String::new()));
         let mut folders = Vec::new();
-        for entry in fs::read_dir(&place.folder).map_err(list)? {
-            let entry = entry.map_err(list)?;
-            let file_name = entry.file_name();
-            let kind = entry.file_type().map_err(list)?;
+        for (file_name, kind) in place.disk.entries().map_err(list)? {
             let Some(file_name) = file_name.to_str() else {
                 let shown = format!("{}/{}", place.name, file_name.to_string_lossy());
                 if kind.is_dir() || self.wanted.names.wants(&shown) {
@@ -197,7 +220,7 @@ impl Walk<'_> {
                 listing.files.push(place.file(file_name));
             } else {
                 let File { path, name, .. } = place.file(file_name);
-                self.odd(&entry.path(), name, path, listing);
+                self.odd(&place.disk.join(file_name).path(), name, path, listing);
                 entries = None;
             }
             if let Some((_, entries)) = &mut entries {
@@ -213,13 +236,17 @@ impl Walk<'_> {
 
     /// A link, or something that is neither file nor folder.
     fn odd(self, entry: &Path, name: String, path: String, listing: &mut Listing) {
-        let finding = match resolve(entry, &name, self.boundary) {
-            Resolved::Real(real) if real.is_file() => {
-                listing.has_links = true;
-                return listing.files.push(File { path, name, content: Content::OnDisk(real) });
-            }
+        let boundary = self.root.path();
+        let finding = match resolve(entry, &name, boundary) {
+            Resolved::Real(real) if real.is_file() => match DiskPath::of(self.root, &real) {
+                Some(disk) => {
+                    listing.has_links = true;
+                    return listing.files.push(File { path, name, content: Content::OnDisk(disk) });
+                }
+                None => unreadable(&name, "it is gone"),
+            },
             Resolved::Real(real) if real.is_dir() => {
-                let target = real.strip_prefix(self.boundary).unwrap_or(&real).to_string_lossy().into_owned();
+                let target = real.strip_prefix(boundary).unwrap_or(&real).to_string_lossy().into_owned();
                 link_broken(&name, &target, "which is a folder")
             }
             Resolved::Real(_) => unreadable(&name, "it is not a regular file"),

@@ -1,70 +1,66 @@
 //! A revision of a Git repository, read through `git` without a checkout.
 
-mod git;
-
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use qontract_diagnostics::Diagnostic;
+use qontract_diagnostics::{Diagnostic, code};
+use qontract_git::{EntryKind, ObjectId, Repository, TreeEntry};
 
 use super::{
-    Content, File, Listing, MOST_BYTES, Names, RepoError, has_hidden_part, link_broken, link_outside,
-    unreadable,
+    Content, File, Listing, MAX_DEPTH, MOST_BYTES, Names, RepoError, has_hidden_part, link_broken,
+    link_outside, too_deep, unreadable,
 };
 use crate::model::Stamp;
 
-pub use git::GitError;
+pub use qontract_git::GitError;
 
 /// A commit, and the folder of it that is the data repo.
 #[derive(Clone, Debug)]
 pub struct Revision {
-    /// Where `git` is run.
-    folder: PathBuf,
+    repository: Repository,
     stamp: Stamp,
-    /// The commit, or the folder of it that is the data repo.
-    tree: String,
+    /// The folder of the commit that is the data repo.
+    tree: ObjectId,
     entries: Arc<OnceLock<Entries>>,
 }
 
 /// Every file of the data repo, by its path within it.
 #[derive(Debug, Default)]
 struct Entries {
-    files: BTreeMap<String, git::Entry>,
+    files: BTreeMap<String, TreeEntry>,
     /// Names that are no text, as well as they can be shown.
     odd: Vec<String>,
+    /// The targets of links, by the ids of their blobs; those that are too long are missing.
+    targets: BTreeMap<ObjectId, String>,
 }
 
 /// What an entry leads to.
 enum Resolved<'a> {
-    File(&'a git::Entry),
+    File(&'a TreeEntry),
     Refused(Diagnostic),
 }
 
 /// Longest chain of links that is followed.
 const MOST_LINKS: usize = 16;
 
+/// Most bytes of the target of a link: file systems do not take longer ones.
+const MAX_LINK_BYTES: u64 = 4096;
+
 impl Revision {
     /// The revision `name` of the Git repository that `folder` is in; the data repo is where `folder` is.
     ///
     /// `name` may end in `:PATH`, the path of the data repo from the top of the repository.
     pub fn open(folder: &Path, name: &str) -> Result<Self, GitError> {
+        let repository = Repository::open(folder)?;
         let (revision, path) = match name.split_once(':') {
-            Some((revision, path)) => (revision, Some(path.trim_matches('/').to_owned())),
-            None => (name, None),
+            Some((revision, path)) => (revision, path.trim_matches('/')),
+            None => (name, repository.prefix()),
         };
-        let commit = git::commit(folder, revision)?;
-        let path = match path {
-            Some(path) => path,
-            None => git::line(folder, &["rev-parse", "--show-prefix"])?.trim_end_matches('/').to_owned(),
-        };
-        let tree = if path.is_empty() { commit.clone() } else { format!("{commit}:{path}") };
-        let kind = git::line(folder, &["cat-file", "-t", &tree]);
-        if !matches!(kind.as_deref(), Ok("commit" | "tree")) {
-            return Err(GitError::NoFolder { revision: revision.to_owned(), path });
-        }
-        let stamp = git::stamp(folder, commit)?;
-        Ok(Self { folder: folder.to_owned(), stamp, tree, entries: Arc::default() })
+        let commit = repository.commit(revision)?;
+        let tree = repository.tree(&commit, path, revision)?;
+        let stamp = Stamp { commit: commit.id.to_string(), timestamp: commit.time };
+        Ok(Self { repository, stamp, tree, entries: Arc::default() })
     }
 
     /// The commit and its time.
@@ -76,7 +72,7 @@ impl Revision {
     pub(super) fn list(&self, name: &str, names: Names) -> Result<Listing, RepoError> {
         let entries = self.entries()?;
         let mut listing = Listing::default();
-        let real = match self.folder_of(entries, name)? {
+        let real = match entries.folder_of(name)? {
             Ok(real) => format!("{real}/"),
             Err(finding) => {
                 listing.findings.push(finding);
@@ -88,23 +84,30 @@ impl Revision {
                 listing.findings.push(unreadable(&format!("{name}/{odd}"), "its name is not UTF-8"));
             }
         }
-        let mut wanted = Vec::new();
+        let (mut wanted, mut deep) = (Vec::new(), BTreeSet::new());
         for (full, entry) in
             entries.files.range(real.clone()..).take_while(|(full, _)| full.starts_with(&real))
         {
             let below = &full[real.len()..];
+            if let Some(folder) = folder_at(below, MAX_DEPTH) {
+                if !has_hidden_part(folder) {
+                    deep.insert(folder);
+                }
+                continue;
+            }
             if has_hidden_part(below) || !names.wants(below) {
                 continue;
             }
             let shown = format!("{name}/{below}");
-            match self.resolve(entries, full, &shown, entry)? {
+            match entries.resolve(full, &shown, entry) {
                 Resolved::File(entry) => wanted.push((below, shown, entry)),
                 Resolved::Refused(finding) => listing.findings.push(finding),
             }
         }
+        listing.findings.extend(deep.iter().map(|folder| too_deep(&format!("{name}/{folder}"))));
         let small = wanted.iter().filter(|(.., entry)| entry.size <= MOST_BYTES);
-        let small: Vec<&str> = small.map(|(.., entry)| entry.oid.as_str()).collect();
-        let mut blobs = git::blobs(&self.folder, &small)?.into_iter();
+        let small: Vec<&TreeEntry> = small.map(|(.., entry)| *entry).collect();
+        let mut blobs = self.repository.blobs(&small)?.into_iter();
         for (below, name, entry) in wanted {
             let content = if entry.size <= MOST_BYTES {
                 Content::InMemory(blobs.next().ok_or(GitError::Answer("cat-file"))?)
@@ -120,11 +123,10 @@ impl Revision {
     pub(super) fn file(&self, name: &str) -> Result<Result<Content, Box<Diagnostic>>, RepoError> {
         let entries = self.entries()?;
         let entry = entries.files.get(name).ok_or_else(|| RepoError::Missing { name: name.to_owned() })?;
-        match self.resolve(entries, name, name, entry)? {
+        match entries.resolve(name, name, entry) {
             Resolved::File(entry) if entry.size > MOST_BYTES => Ok(Ok(Content::TooLarge(entry.size))),
             Resolved::File(entry) => {
-                let blob =
-                    git::blobs(&self.folder, &[&entry.oid])?.pop().ok_or(GitError::Answer("cat-file"))?;
+                let blob = self.repository.blobs(&[entry])?.pop().ok_or(GitError::Answer("cat-file"))?;
                 Ok(Ok(Content::InMemory(blob)))
             }
             Resolved::Refused(finding) => Ok(Err(Box::new(finding))),
@@ -137,29 +139,44 @@ impl Revision {
             return Ok(entries);
         }
         let mut entries = Entries::default();
-        for (path, entry) in git::list(&self.folder, &self.tree)? {
+        for (path, entry) in self.repository.list(&self.tree)? {
             match path {
                 Ok(path) => drop(entries.files.insert(path, entry)),
                 Err(odd) => entries.odd.push(odd),
             }
         }
+        entries.targets = self.link_targets(&entries)?;
         Ok(self.entries.get_or_init(|| entries))
     }
 
+    /// The targets of all links, read at once.
+    fn link_targets(&self, entries: &Entries) -> Result<BTreeMap<ObjectId, String>, GitError> {
+        let is_link = |entry: &&TreeEntry| entry.kind == EntryKind::Link && entry.size <= MAX_LINK_BYTES;
+        let links: BTreeMap<&ObjectId, &TreeEntry> =
+            entries.files.values().filter(is_link).map(|entry| (&entry.id, entry)).collect();
+        let blobs = self.repository.blobs(&links.values().copied().collect::<Vec<_>>())?;
+        let text = |blob: Vec<u8>| String::from_utf8_lossy(&blob).into_owned();
+        Ok(links.into_keys().cloned().zip(blobs.into_iter().map(text)).collect())
+    }
+}
+
+impl Entries {
     /// The path of the folder that `name` leads to: itself, or the target of a link.
-    fn folder_of(&self, entries: &Entries, name: &str) -> Result<Result<String, Diagnostic>, RepoError> {
+    fn folder_of(&self, name: &str) -> Result<Result<String, Diagnostic>, RepoError> {
         let mut at = name.to_owned();
         for _ in 0..MOST_LINKS {
-            if entries.has_folder(&at) {
+            if self.has_folder(&at) {
                 return Ok(Ok(at));
             }
-            let Some(entry) = entries.files.get(&at).filter(|entry| entry.kind == git::Kind::Link) else {
+            let Some(entry) = self.files.get(&at).filter(|entry| entry.kind == EntryKind::Link) else {
                 break;
             };
-            let target = self.link_target(entry)?;
-            match join(&at, &target) {
+            let Some(target) = self.targets.get(&entry.id) else {
+                return Ok(Err(link_too_long(name, entry)));
+            };
+            match join(&at, target) {
                 Some(next) if !has_hidden_part(&next) => at = next,
-                _ => return Ok(Err(link_outside(name, &target))),
+                _ => return Ok(Err(link_outside(name, target))),
             }
         }
         if at == name {
@@ -169,46 +186,34 @@ impl Revision {
     }
 
     /// The file that `entry` stands for: itself, or what its link leads to.
-    fn resolve<'a>(
-        &self,
-        entries: &'a Entries,
-        full: &str,
-        shown: &str,
-        entry: &'a git::Entry,
-    ) -> Result<Resolved<'a>, GitError> {
+    fn resolve<'a>(&'a self, full: &str, shown: &str, entry: &'a TreeEntry) -> Resolved<'a> {
         let (mut at, mut entry) = (full.to_owned(), entry);
         let mut first_target = None;
         for _ in 0..MOST_LINKS {
             match entry.kind {
-                git::Kind::File => return Ok(Resolved::File(entry)),
-                git::Kind::Other => {
-                    return Ok(Resolved::Refused(unreadable(shown, "it is not a regular file")));
+                EntryKind::File => return Resolved::File(entry),
+                EntryKind::Submodule => {
+                    return Resolved::Refused(unreadable(shown, "it is not a regular file"));
                 }
-                git::Kind::Link => {}
+                EntryKind::Link => {}
             }
-            let target = self.link_target(entry)?;
-            let first = first_target.get_or_insert_with(|| target.clone()).clone();
-            let Some(next) = join(&at, &target).filter(|next| !has_hidden_part(next)) else {
-                return Ok(Resolved::Refused(link_outside(shown, &first)));
+            let Some(target) = self.targets.get(&entry.id) else {
+                return Resolved::Refused(link_too_long(shown, entry));
             };
-            let Some(found) = entries.files.get(&next) else {
-                let why =
-                    if entries.has_folder(&next) { "which is a folder" } else { "which does not exist" };
-                let target = if entries.has_folder(&next) { next } else { first };
-                return Ok(Resolved::Refused(link_broken(shown, &target, why)));
+            let first = first_target.get_or_insert_with(|| target.clone()).clone();
+            let Some(next) = join(&at, target).filter(|next| !has_hidden_part(next)) else {
+                return Resolved::Refused(link_outside(shown, &first));
+            };
+            let Some(found) = self.files.get(&next) else {
+                let why = if self.has_folder(&next) { "which is a folder" } else { "which does not exist" };
+                let target = if self.has_folder(&next) { next } else { first };
+                return Resolved::Refused(link_broken(shown, &target, why));
             };
             (at, entry) = (next, found);
         }
-        Ok(Resolved::Refused(link_broken(shown, &first_target.unwrap_or_default(), "which does not exist")))
+        Resolved::Refused(link_broken(shown, &first_target.unwrap_or_default(), "which does not exist"))
     }
 
-    fn link_target(&self, entry: &git::Entry) -> Result<String, GitError> {
-        let target = git::blobs(&self.folder, &[&entry.oid])?.pop().unwrap_or_default();
-        Ok(String::from_utf8_lossy(&target).into_owned())
-    }
-}
-
-impl Entries {
     fn has_folder(&self, path: &str) -> bool {
         let inside = format!("{path}/");
         self.files.range(inside.clone()..).next().is_some_and(|(full, _)| full.starts_with(&inside))
@@ -232,7 +237,39 @@ fn join(link: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The commit that the work tree around `folder` is at; nothing if it is no work tree.
-pub fn head_stamp(folder: &Path) -> Option<Stamp> {
-    git::stamp(folder, git::commit(folder, "HEAD").ok()?).ok()
+/// A link whose target is too long.
+fn link_too_long(name: &str, entry: &TreeEntry) -> Diagnostic {
+    let message =
+        format!("the target of the link has {} bytes, and {MAX_LINK_BYTES} are allowed", entry.size);
+    Diagnostic::new(code::LINK_BROKEN, message).in_file(name)
+}
+
+/// The folder that the file at `path` is in, or one above that, which has more than `max` folders above and including itself.
+fn folder_at(path: &str, max: usize) -> Option<&str> {
+    path.match_indices('/').nth(max).map(|(end, _)| &path[..end])
+}
+
+/// The commit that the work tree around `folder` is at; the empty stamp if it is not in a work tree or has no commit yet.
+///
+/// A repository that must not be used is an error, so that a bundle does not lose its commit silently.
+pub fn head_stamp(folder: &Path) -> Result<Stamp, GitError> {
+    match Repository::discover(folder).and_then(|repository| repository.commit("HEAD")) {
+        Ok(commit) => Ok(Stamp { commit: commit.id.to_string(), timestamp: commit.time }),
+        Err(error @ (GitError::Refused { .. } | GitError::TimedOut { .. })) => Err(error),
+        Err(_) => Ok(Stamp::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder_at;
+
+    #[test]
+    fn the_first_folder_that_is_too_deep_is_named() {
+        let check = |max, expect| assert_eq!(folder_at("a/b/c/x.yml", max), expect);
+        check(0, Some("a"));
+        check(1, Some("a/b"));
+        check(2, Some("a/b/c"));
+        check(3, None);
+    }
 }

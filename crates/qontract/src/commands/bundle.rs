@@ -20,13 +20,14 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
         arguments;
     let layout = Layout::from(layout);
-    let (repo, known) = match &rev {
-        Some(rev) => input::revision(&folder, rev, &layout)?,
-        None => input::directory(&folder, layout)?,
-    };
-    let stamp = match (commit, commit_timestamp) {
-        (Some(commit), Some(timestamp)) => Stamp { commit, timestamp },
-        _ => known,
+    let given = commit.zip(commit_timestamp).map(|(commit, timestamp)| Stamp { commit, timestamp });
+    let (repo, stamp) = match (&rev, given) {
+        (Some(rev), given) => {
+            let (repo, known) = input::revision(&folder, rev, &layout)?;
+            (repo, given.unwrap_or(known))
+        }
+        (None, Some(given)) => (input::folder(&folder, layout)?, given),
+        (None, None) => input::directory(&folder, layout)?,
     };
     if stamp.commit.is_empty() {
         printer

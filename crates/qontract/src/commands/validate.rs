@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
-use qontract_diagnostics::record::records;
 use qontract_diagnostics::render::{self, Colour};
-use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources};
+use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, record};
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
 use serde_json::json;
@@ -54,7 +53,9 @@ fn find(
             UsageError(format!("`{what}` is not a bundle: {error:#}"))
         })?;
         let options = Options { layout, formats, ..Options::default() };
-        return Ok((validate(&bundle, &options), Box::new(NoSources)));
+        let mut findings = validate(&bundle, &options);
+        findings.extend(check::types(&bundle, &options, &findings));
+        return Ok((findings, Box::new(NoSources)));
     }
     let (repo, stamp) = if path.is_dir() {
         input::directory(&path, layout)?
@@ -73,14 +74,11 @@ fn find(
 
 /// At most `max` findings, and a line that counts them all.
 fn text(report: &Report, sources: &dyn Sources, max: Option<usize>) -> String {
-    let shown = max.unwrap_or(usize::MAX).min(report.findings().len());
-    let mut out = String::new();
-    for finding in &report.findings()[..shown] {
-        out.push_str(&render::one(finding, sources, Colour::Styled));
-        out.push_str("\n\n");
-    }
+    let max = max.unwrap_or(usize::MAX);
+    let mut out = render::first(report, max, sources, Colour::Styled);
     out.push_str(&report.summary());
-    if shown < report.findings().len() {
+    let shown = max.min(report.findings().len());
+    if shown < report.len() {
         out.push_str(&format!(", the first {shown} shown"));
     }
     out.push('\n');
@@ -88,12 +86,14 @@ fn text(report: &Report, sources: &dyn Sources, max: Option<usize>) -> String {
 }
 
 fn json(report: &Report, sources: &dyn Sources, max: Option<usize>) -> anyhow::Result<String> {
-    let mut findings = records(report, sources);
-    findings.truncate(max.unwrap_or(usize::MAX));
-    let answer = json!({
+    let mut answer = json!({
         "errors": report.count(Severity::Error),
         "warnings": report.count(Severity::Warning),
-        "findings": findings,
+        "findings": record::records(report, max.unwrap_or(usize::MAX), sources),
     });
+    // Only where there is something to tell: most reports hold every finding.
+    if !report.omitted().is_empty() {
+        answer["omitted"] = json!(record::omitted(report));
+    }
     Ok(serde_json::to_string_pretty(&answer)? + "\n")
 }

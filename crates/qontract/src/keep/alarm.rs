@@ -1,11 +1,12 @@
 //! Tells when a file changes.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -18,6 +19,11 @@ const SHORTEST: Duration = Duration::from_millis(200);
 const SETTLED: Duration = Duration::from_millis(20);
 /// After so many of them it is looked whatever goes on.
 const UNSETTLED: u32 = 20;
+/// Interval between two checks whether the folders are still those that are watched.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Number of checks after the watches were renewed at which all files are looked at: files that appear while watches are being set up are
+/// not reported.
+const RECHECKS: u32 = 4;
 /// More files than these are not counted one by one.
 const MANY: usize = 1000;
 
@@ -34,19 +40,48 @@ pub enum Woken {
 type Told = Option<Vec<PathBuf>>;
 
 /// Tells when something changes below some folders.
+///
+/// A watch is bound to a folder, not to its path. When a folder is deleted, moved or replaced, the watches are set up again on what is at the
+/// path then.
 pub struct Alarm {
+    folders: Vec<PathBuf>,
+    /// The folders that are watched, in the same order; those that do not exist are not.
+    watched: Vec<Option<FolderId>>,
     /// What the operating system tells; it may tell nothing at all.
     told: Option<(Receiver<Told>, RecommendedWatcher)>,
-    /// Whether it may have left something out, once and so from then on: nobody knows then which files changed.
-    has_gaps: Arc<AtomicBool>,
+    gaps: Arc<Gaps>,
+    /// How many of the next checks look at all files.
+    rechecks: u32,
+}
+
+/// What a watcher missed, or will miss.
+#[derive(Default)]
+struct Gaps {
+    /// Some events were lost, so that it is not known which files changed.
+    has_lost: AtomicBool,
+    /// A folder that is watched was removed or replaced.
+    is_stale: AtomicBool,
+}
+
+/// Device and inode of a folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FolderId(u64, u64);
+
+impl FolderId {
+    fn of(folder: &Path) -> Option<Self> {
+        let about = folder.metadata().ok().filter(std::fs::Metadata::is_dir)?;
+        Some(Self(about.dev(), about.ino()))
+    }
 }
 
 impl Alarm {
     /// Of these folders, with all that is below them.
     pub fn new(folders: &[PathBuf]) -> Self {
-        // What is not there yet is not watched.
-        let has_gaps = Arc::new(AtomicBool::new(!folders.iter().all(|folder| folder.is_dir())));
-        Self { told: listen(folders, &has_gaps).ok(), has_gaps }
+        let (folders, watched) = (folders.to_vec(), Vec::new());
+        let mut alarm = Self { folders, watched, told: None, gaps: Arc::default(), rechecks: 0 };
+        alarm.renew();
+        alarm.rechecks = 0;
+        alarm
     }
 
     /// How long it may take until everything is looked at, whatever is told. `took` is how long it takes to look.
@@ -54,48 +89,78 @@ impl Alarm {
         AT_LEAST.max(took * 100)
     }
 
+    /// Sets up the watches again if the folders are not those that are watched; whether that was so.
+    fn renew(&mut self) -> bool {
+        let now: Vec<Option<FolderId>> = self.folders.iter().map(|folder| FolderId::of(folder)).collect();
+        if now == self.watched && !self.gaps.is_stale.load(Ordering::Relaxed) {
+            return false;
+        }
+        // The watcher that goes must not report to the one that comes.
+        self.gaps = Arc::default();
+        self.gaps.has_lost.store(now.contains(&None), Ordering::Relaxed);
+        self.watched = now;
+        self.told = listen(&self.folders, &self.gaps).ok();
+        self.rechecks = RECHECKS;
+        true
+    }
+
     /// Waits until something changed, or might have. `took` is how long it takes to look.
-    pub fn wait(&self, took: Duration) -> Woken {
-        let Some((told, _)) = &self.told else {
-            std::thread::sleep((took * 10).max(SHORTEST));
-            return Woken::ByItself;
-        };
-        match told.recv_timeout(Self::patience(took)) {
-            Err(RecvTimeoutError::Timeout) => Woken::ByItself,
-            Err(RecvTimeoutError::Disconnected) => {
-                std::thread::sleep((took * 10).max(SHORTEST));
-                Woken::ByItself
+    pub fn wait(&mut self, took: Duration) -> Woken {
+        let deadline = Instant::now() + Self::patience(took);
+        loop {
+            if self.renew() {
+                return Woken::Told(None);
             }
-            Ok(first) => {
-                let mut files = Some(BTreeSet::new());
-                let mut add = |told: Told| {
-                    if let (Some(all), Some(more)) = (&mut files, told) {
-                        all.extend(more);
-                    } else {
-                        files = None;
-                    }
-                    files.take_if(|files| files.len() > MANY);
-                };
-                add(first);
-                for _ in 0..UNSETTLED {
-                    match told.recv_timeout(SETTLED) {
-                        Ok(more) => add(more),
-                        Err(_) => break,
-                    }
-                    told.try_iter().for_each(&mut add);
+            let Some((told, _)) = &self.told else {
+                std::thread::sleep((took * 10).max(SHORTEST));
+                return Woken::ByItself;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            match told.recv_timeout(left.min(CHECK_INTERVAL)) {
+                Err(RecvTimeoutError::Timeout) if self.rechecks > 0 => {
+                    self.rechecks -= 1;
+                    return Woken::ByItself;
                 }
-                Woken::Told(files.filter(|_| !self.has_gaps.load(Ordering::Relaxed)))
+                Err(RecvTimeoutError::Timeout) if left <= CHECK_INTERVAL => return Woken::ByItself,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::sleep((took * 10).max(SHORTEST));
+                    return Woken::ByItself;
+                }
+                Ok(first) => {
+                    let files = settled(told, first);
+                    return Woken::Told(files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)));
+                }
             }
         }
     }
 }
 
-fn listen(
-    folders: &[PathBuf],
-    has_gaps: &Arc<AtomicBool>,
-) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
+/// The files that changed until nothing changes any more, if it is known which.
+fn settled(told: &Receiver<Told>, first: Told) -> Option<BTreeSet<PathBuf>> {
+    let mut files = Some(BTreeSet::new());
+    let mut add = |told: Told| {
+        if let (Some(all), Some(more)) = (&mut files, told) {
+            all.extend(more);
+        } else {
+            files = None;
+        }
+        files.take_if(|files| files.len() > MANY);
+    };
+    add(first);
+    for _ in 0..UNSETTLED {
+        match told.recv_timeout(SETTLED) {
+            Ok(more) => add(more),
+            Err(_) => break,
+        }
+        told.try_iter().for_each(&mut add);
+    }
+    files
+}
+
+fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Told>, RecommendedWatcher)> {
     let (sender, told) = mpsc::channel();
-    let (roots, has_gaps) = (folders.to_vec(), Arc::clone(has_gaps));
+    let (roots, gaps) = (folders.to_vec(), Arc::clone(gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
         // That something is read, which we do ourselves, changes nothing. Whatever cannot be told apart may be a change.
         let told = match event {
@@ -106,14 +171,15 @@ fn listen(
                     // What comes in the place of a folder that is watched is not.
                     let is_about_looks = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
                     if !is_about_looks && event.paths.iter().any(|path| roots.contains(path)) {
-                        has_gaps.store(true, Ordering::Relaxed);
+                        gaps.has_lost.store(true, Ordering::Relaxed);
+                        gaps.is_stale.store(true, Ordering::Relaxed);
                     }
                     Some(event.paths)
                 }
                 EventKind::Any | EventKind::Other => None,
             },
             Err(_) => {
-                has_gaps.store(true, Ordering::Relaxed);
+                gaps.has_lost.store(true, Ordering::Relaxed);
                 None
             }
         };

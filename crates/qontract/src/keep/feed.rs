@@ -151,7 +151,7 @@ impl Folder {
 
     /// Looks whenever a file changes, for ever.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
-        let alarm = Alarm::new(&self.folders());
+        let mut alarm = Alarm::new(&self.folders());
         let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
         // What changed before the alarm was set is told by nobody.
         let mut woken = Woken::ByItself;

@@ -1,0 +1,174 @@
+//! Builds and runs `git` commands.
+
+use std::io::{self, BufReader, Read, Write as _};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use qontract_child::{DeadlineReader, Group};
+
+use crate::location::Location;
+use crate::private_dir::PrivateDir;
+use crate::{GitError, Limits, alternates};
+
+/// Settings on the command line, each of which the private directory rules out as well.
+const SETTINGS: [&str; 7] = [
+    // No program is run on behalf of the repository.
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
+    // A bare repository is never discovered.
+    "safe.bareRepository=explicit",
+    // Nothing is fetched, and no submodule is looked at.
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    // Objects are what they are named after.
+    "core.useReplaceRefs=false",
+];
+
+/// The environment, besides `PATH` and what names directories.
+const ENVIRONMENT: [(&str, &str); 10] = [
+    ("LC_ALL", "C"),
+    // Neither the machine's nor the user's configuration and attributes.
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    // Missing objects are missing. The list of allowed protocols has one entry, which no transport has.
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_GRAFT_FILE", "/dev/null"),
+    // Nobody is asked for a password, and no file is written.
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+];
+
+/// Most bytes of standard error that are read.
+const MAX_ERROR_BYTES: u64 = 16 << 10;
+/// Most bytes of standard error that are part of an error message.
+const MAX_SHOWN_BYTES: usize = 500;
+/// Time that standard error is waited for after the process has ended.
+const LAST_ERRORS: Duration = Duration::from_secs(1);
+
+/// Runs `git` on one repository.
+#[derive(Clone, Debug)]
+pub struct Git {
+    private_dir: Arc<PrivateDir>,
+    limits: Limits,
+}
+
+/// The standard output of a running `git`.
+pub type Output = BufReader<DeadlineReader<ChildStdout>>;
+
+impl Git {
+    /// Prepares the repository at a location; one that must not be used is an error.
+    pub fn new(location: &Location, limits: Limits) -> Result<Self, GitError> {
+        alternates::check(location)?;
+        Ok(Self { private_dir: Arc::new(PrivateDir::new(location)?), limits })
+    }
+
+    /// The limits that hold.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Runs a subcommand with `input` on its standard input, and reads its output with `read`.
+    ///
+    /// `arguments` are constants and object ids; what a user or data names goes into `input`.
+    pub fn run<T>(
+        &self,
+        subcommand: &'static str,
+        arguments: &[&str],
+        input: String,
+        read: impl FnOnce(&mut Output) -> Result<T, ReadError>,
+    ) -> Result<T, GitError> {
+        let deadline = Instant::now() + self.limits.deadline;
+        let mut group = self.start(subcommand, arguments).map_err(GitError::Start)?;
+        let (stdin, stdout, stderr) = group.take_pipes();
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(GitError::Answer(subcommand));
+        };
+        // Both threads end with the process group at the latest. A process that does not read its input to the end has its reasons.
+        thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let (sender, errors) = mpsc::channel();
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = stderr.take(MAX_ERROR_BYTES).read_to_end(&mut bytes);
+            sender.send(bytes)
+        });
+        let timed_out = || GitError::TimedOut { command: subcommand, deadline: self.limits.deadline };
+        let mut output = BufReader::new(DeadlineReader::new(stdout, deadline));
+        let read = match read(&mut output) {
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return Err(timed_out()),
+            Err(ReadError::TooLarge(what)) => return Err(GitError::TooLarge(what)),
+            read => read,
+        };
+        drop(output);
+        let status = group.wait_until(deadline).map_err(GitError::Start)?.ok_or_else(timed_out)?;
+        match read {
+            Ok(value) if status.success() => Ok(value),
+            _ if !status.success() => {
+                let errors = errors.recv_timeout(LAST_ERRORS).unwrap_or_default();
+                Err(GitError::Failed { command: subcommand, message: message(&errors) })
+            }
+            _ => Err(GitError::Answer(subcommand)),
+        }
+    }
+
+    fn start(&self, subcommand: &str, arguments: &[&str]) -> io::Result<Group> {
+        let private_dir = self.private_dir.path();
+        let mut command = Command::new("git");
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(ENVIRONMENT);
+        command.env("HOME", private_dir).env("GIT_DIR", private_dir);
+        command.env("GIT_OBJECT_DIRECTORY", self.private_dir.objects());
+        command.current_dir(private_dir);
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        command.arg("--no-pager").arg(subcommand).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let group = Group::start(&mut command)?;
+        // Where memory cannot be limited, the other limits still hold.
+        let _ = group.limit_memory(self.limits.memory);
+        Ok(group)
+    }
+}
+
+/// Output that was not read to the end.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The pipe failed, or the deadline passed.
+    Io(io::Error),
+    /// It is not what the subcommand is documented to answer.
+    Form,
+    /// It is more than a limit allows.
+    TooLarge(String),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The beginning of what was written to standard error, as text.
+fn message(errors: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(errors).trim().to_owned();
+    let end = (0..=MAX_SHOWN_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or_default());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SHOWN_BYTES, message};
+
+    #[test]
+    fn a_message_is_short_text() {
+        assert_eq!(message(b" fatal: no\n"), "fatal: no");
+        assert_eq!(message("é".repeat(MAX_SHOWN_BYTES).as_bytes()).len(), MAX_SHOWN_BYTES);
+        assert_eq!(
+            message(format!("x{}", "é".repeat(MAX_SHOWN_BYTES)).as_bytes()).len(),
+            MAX_SHOWN_BYTES - 1
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! Reads Git repositories that may be hostile.
+//!
+//! Every `git` process of the workspace is built and run by this crate. The program is used for what only it can do well (resolving
+//! revisions, reading packed objects); everything that could make it run code or reach out is kept away from it:
+//!
+//! - The repository is found by `location`, not by `git`, and a bare repository is never discovered.
+//! - `git` does not read the repository's configuration, hooks, attributes or grafts. It runs on a private Git directory
+//!   (`private_dir`) that holds a configuration of ours and refers only to the refs and the objects of the repository.
+//! - Its environment is cleared, no transport protocol is allowed, and nothing is fetched lazily.
+//! - Revisions, paths and object names are lines on its standard input and never arguments, so that they cannot become options.
+//! - Each command has a deadline, a process group, a memory limit and limits on what it may answer.
+
+mod alternates;
+mod command;
+mod file;
+mod location;
+mod object;
+mod private_dir;
+mod settings;
+mod tree;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use command::Git;
+use location::Location;
+
+pub use object::{Commit, ObjectId};
+pub use tree::{EntryKind, TreeEntry, TreePath};
+
+/// Limits on what `git` may take and answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time that one command may take.
+    pub deadline: Duration,
+    /// Most bytes of a commit object.
+    pub commit_bytes: u64,
+    /// Most entries of a tree, with those of the trees below it.
+    pub entries: usize,
+    /// Most bytes of the listing of a tree.
+    pub listing_bytes: u64,
+    /// Most bytes of all objects that are read at once.
+    pub total_bytes: u64,
+    /// Most memory of the `git` process, besides the files that it maps.
+    pub memory: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_mins(1),
+            commit_bytes: 1 << 20,
+            entries: 1_000_000,
+            listing_bytes: 256 << 20,
+            total_bytes: 1 << 30,
+            memory: 1 << 30,
+        }
+    }
+}
+
+/// A Git repository that cannot be read, or lacks what was requested.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// `git` could not be started.
+    #[error("cannot run `git`")]
+    Start(#[source] io::Error),
+    /// The private Git directory could not be made.
+    #[error("cannot make a temporary folder for `git`")]
+    PrivateDir(#[source] io::Error),
+    /// The folder is not in a Git repository.
+    #[error("`{}` is not in a Git repository", .0.display())]
+    NoRepository(PathBuf),
+    /// There is a Git repository that must not be used.
+    #[error("the Git repository at `{}` is refused: {reason}", .git_dir.display())]
+    Refused {
+        /// The Git directory, or the file that names it.
+        git_dir: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// `git` failed.
+    #[error("`git {command}` failed: {message}")]
+    Failed {
+        /// The subcommand.
+        command: &'static str,
+        /// The beginning of its standard error.
+        message: String,
+    },
+    /// `git` took longer than its deadline.
+    #[error("`git {command}` took longer than {} s", .deadline.as_secs())]
+    TimedOut {
+        /// The subcommand.
+        command: &'static str,
+        /// Its deadline.
+        deadline: Duration,
+    },
+    /// The repository holds more than is read.
+    #[error("the Git repository is too large: {0}")]
+    TooLarge(String),
+    /// There is no such revision.
+    #[error("there is no Git revision `{0}`")]
+    NoRevision(String),
+    /// There is no such folder in the revision.
+    #[error("there is no folder `{path}` in the Git revision `{revision}`")]
+    NoFolder {
+        /// The revision.
+        revision: String,
+        /// The folder.
+        path: String,
+    },
+    /// `git` answered in an unexpected form.
+    #[error("`git {0}` answered something unexpected")]
+    Answer(&'static str),
+}
+
+/// A Git repository, and the folder of it that is of interest.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    git: Git,
+    /// The path of the folder from the top of the repository; empty at the top.
+    prefix: String,
+}
+
+impl Repository {
+    /// The repository whose work tree contains `folder`. A bare repository is never found this way.
+    pub fn discover(folder: &Path) -> Result<Self, GitError> {
+        Self::at(&location::discover(folder)?, Limits::default())
+    }
+
+    /// The repository whose work tree contains `folder`, or the bare repository that `folder` itself is.
+    ///
+    /// A folder in a work tree is part of that work tree, even if it looks like a bare repository: a commit can bring such a folder.
+    pub fn open(folder: &Path) -> Result<Self, GitError> {
+        Self::open_within(folder, Limits::default())
+    }
+
+    /// The repository of `folder` as by [`Self::open`], read within these limits.
+    pub fn open_within(folder: &Path, limits: Limits) -> Result<Self, GitError> {
+        match location::discover(folder) {
+            Err(GitError::NoRepository(_)) => Self::at(&location::bare(folder)?, limits),
+            found => Self::at(&found?, limits),
+        }
+    }
+
+    fn at(location: &Location, limits: Limits) -> Result<Self, GitError> {
+        Ok(Self { git: Git::new(location, limits)?, prefix: location.prefix.clone() })
+    }
+
+    /// The path of the folder from the top of the repository; empty at the top.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The commit that `revision` names.
+    pub fn commit(&self, revision: &str) -> Result<Commit, GitError> {
+        object::commit(&self.git, revision)
+    }
+
+    /// The tree at `path` of a commit; the whole tree if the path is empty. `revision` is how the user calls the commit.
+    pub fn tree(&self, commit: &Commit, path: &str, revision: &str) -> Result<ObjectId, GitError> {
+        let none = || GitError::NoFolder { revision: revision.to_owned(), path: path.to_owned() };
+        object::tree(&self.git, &commit.id, path)?.ok_or_else(none)
+    }
+
+    /// Every file, link and submodule of a tree, with its path in it.
+    pub fn list(&self, tree: &ObjectId) -> Result<Vec<(TreePath, TreeEntry)>, GitError> {
+        tree::list(&self.git, tree)
+    }
+
+    /// The contents of blobs, in order. An entry that is not a blob of the size that the listing states is an error.
+    pub fn blobs(&self, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError> {
+        object::blobs(&self.git, entries)
+    }
+}
