@@ -344,6 +344,7 @@ fn emptying_a_scope_needs_an_approval_from_two_things_on() {
     );
     assert_eq!(held(&guard(), &facts(2), "-a"), [""; 0]);
     assert_eq!(held(&guard(), &facts(2), "-a -b").len(), 2);
+    assert_eq!(held(&guard(), &facts(2), "-a -b ~c").len(), 2, "what changes in it is not held");
 }
 
 #[test]
