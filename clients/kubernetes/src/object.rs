@@ -144,7 +144,7 @@ pub enum Fields {
 }
 
 /// An object as it was read. Who manages which of its fields is not in the body: it is as large as the rest.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Object {
     /// Where it is.
     pub address: Address,
@@ -154,6 +154,13 @@ pub struct Object {
     pub fields: Fields,
     /// All of it but `metadata.managedFields`.
     pub body: Value,
+}
+
+/// Tells what it is, never what it holds: it may be a secret.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({} `{}`)", self.address.kind, self.address.name)
+    }
 }
 
 impl Object {

@@ -8,7 +8,7 @@ mod walk;
 
 use serde_json::Value;
 
-use crate::difference::{Difference, Show, Side};
+use crate::difference::{Difference, Disclosure, Show, Side};
 use crate::mark::{SENSITIVE, SHA256SUM, annotation};
 use crate::normal;
 use crate::object::{Desired, Live};
@@ -38,13 +38,18 @@ impl Comparison {
 /// Compares what is declared with what is live.
 ///
 /// They are equal if the hash on the live object is that of what is declared now, and everything that is declared holds.
-/// Values of Secrets are never shown, and none if the object is `sensitive`, or was.
-pub fn compare(desired: &Desired, live: &Live, sensitive: bool) -> Comparison {
+/// Values of Secrets are never shown, and none if the object is sensitive, or was.
+pub fn compare(desired: &Desired, live: &Live, disclosure: Disclosure<'_>) -> Comparison {
     let was_sensitive = annotation(live.body(), SENSITIVE) == Some("true");
-    let hides = sensitive || was_sensitive || desired.kind() == "Secret";
-    let show = if hides { Show::Paths } else { Show::Values };
+    let is_open =
+        matches!(disclosure, Disclosure::Everything) && !was_sensitive && desired.kind() != "Secret";
+    let show = if is_open { Show::Values } else { Show::Paths };
     let body = keep_restarts(desired, live);
-    let mut differences = fields(&body, live.body(), show);
+    let declared = match disclosure {
+        Disclosure::PathsOf(declared) => Some(normal::of_desired(declared)),
+        Disclosure::Everything | Disclosure::Paths => None,
+    };
+    let mut differences = fields(&body, live.body(), show, declared.as_ref());
     let stored = live.mark().and_then(|mark| mark.sha256sum.as_deref());
     let declared = hash(&body).to_string();
     if differences.is_empty() && stored != Some(&declared) {
@@ -56,9 +61,10 @@ pub fn compare(desired: &Desired, live: &Live, sensitive: bool) -> Comparison {
 }
 
 /// What is declared and does not hold.
-fn fields(desired: &Value, live: &Value, show: Show) -> Vec<Difference> {
+fn fields(desired: &Value, live: &Value, show: Show, declared: Option<&Value>) -> Vec<Difference> {
     let kind = desired["kind"].as_str().unwrap_or_default();
     let mut walk = Walk::new(kind, show);
+    walk.declared = declared;
     walk.value(&normal::of_desired(desired), Some(&normal::of_live(live)));
     walk.differences
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::compare::{Comparison, compare};
-use crate::difference::{Difference, Side};
+use crate::difference::{Difference, Disclosure, Side};
 use crate::immutable;
 use crate::mark::{CALLER, INTEGRATION, Owner, VERSION};
 use crate::object::{Desired, Live};
@@ -21,8 +21,8 @@ pub enum Wanted<'a> {
         body: &'a Desired,
         /// The integrations, by their names in marks, from which the data moved it to us.
         moved_from: &'a BTreeSet<String>,
-        /// Whether its values must not be shown.
-        sensitive: bool,
+        /// What of it may be shown.
+        disclosure: Disclosure<'a>,
     },
     /// It should go: the data says so in as many words.
     Delete,
@@ -91,11 +91,11 @@ pub fn decide(owner: &Owner, callers: &Callers, wanted: Wanted<'_>, live: Option
     let standing = Standing::of(owner, callers, live.mark());
     let part = Part { owner, live };
     match wanted {
-        Wanted::Present { body, moved_from, sensitive } => {
+        Wanted::Present { body, moved_from, disclosure } => {
             if live.is_going() {
                 return Verdict::Wait(part.going());
             }
-            let comparison = compare(body, live, sensitive);
+            let comparison = compare(body, live, disclosure);
             present(&part, standing, body, moved_from, comparison)
         }
         Wanted::Delete => named(&part, standing),

@@ -19,6 +19,20 @@ pub enum Side {
     Shown(String),
     /// There is a value that is not shown.
     Hidden,
+    /// So many fields below differ that come from a secret, of which not even the names are shown.
+    SecretFields(usize),
+}
+
+/// What of an object may be shown.
+#[derive(Clone, Copy, Debug)]
+pub enum Disclosure<'a> {
+    /// Everything, unless it is a `Secret`: of that, paths.
+    Everything,
+    /// The paths of fields, no values.
+    Paths,
+    /// The paths that this rendering has, in which secrets stand as their addresses. Of what is below them and comes from a
+    /// secret, only the number of fields.
+    PathsOf(&'a Value),
 }
 
 /// Whether values may be shown.
@@ -60,9 +74,15 @@ impl fmt::Display for Difference {
         let side = |side: &Side| match side {
             Side::Absent => "absent".to_owned(),
             Side::Shown(text) => text.clone(),
-            Side::Hidden => "…".to_owned(),
+            Side::Hidden | Side::SecretFields(_) => "…".to_owned(),
         };
         match (&self.before, &self.after) {
+            (_, Side::SecretFields(1)) => {
+                write!(f, "{}: 1 field that comes from a secret differs", self.path)
+            }
+            (_, Side::SecretFields(count)) => {
+                write!(f, "{}: {count} fields that come from a secret differ", self.path)
+            }
             (Side::Absent, Side::Hidden) => write!(f, "{}: added", self.path),
             (Side::Hidden, _) | (_, Side::Hidden) => write!(f, "{}: changed", self.path),
             (before, after) => write!(f, "{}: {} → {}", self.path, side(before), side(after)),
@@ -110,6 +130,12 @@ mod tests {
         let hidden = || Side::of(Some(&json!("secret")), Show::Paths);
         check(hidden(), hidden(), "data.x: changed");
         check(Side::Absent, hidden(), "data.x: added");
+    }
+
+    #[test]
+    fn fields_that_come_from_a_secret_are_counted() {
+        check(Side::Hidden, Side::SecretFields(1), "data.x: 1 field that comes from a secret differs");
+        check(Side::Hidden, Side::SecretFields(2), "data.x: 2 fields that come from a secret differ");
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod standing;
 pub use canonical::{Canonical, NotAnObject, canonical};
 pub use compare::{Comparison, compare};
 pub use decide::{Former, Verdict, Wanted, decide};
-pub use difference::{Difference, Side, lines};
+pub use difference::{Difference, Disclosure, Side, lines};
 pub use mark::{BadVersion, CALLER, INTEGRATION, Mark, Owner, SENSITIVE, SHA256SUM, UPDATE, VERSION, stamp};
 pub use names::marks_of;
 pub use object::{Desired, InvalidObject, Live};

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use qontract_inventory::{Callers, Desired, Former, Live, Owner, Verdict, Wanted, decide, lines, to_write};
+use qontract_inventory::{
+    Callers, Desired, Disclosure, Former, Live, Owner, Verdict, Wanted, decide, lines, to_write,
+};
 use serde_json::{Value, json};
 
 const NOW: &str = "2024-05-01T12:00:00";
@@ -69,7 +71,9 @@ fn decided(owner: &Owner, callers: &Callers, say: Say, desired: Value, live: Opt
         Present | Delete | Nothing => BTreeSet::new(),
     };
     let wanted = match say {
-        Present | Moved => Wanted::Present { body: &desired, moved_from: &from, sensitive: false },
+        Present | Moved => {
+            Wanted::Present { body: &desired, moved_from: &from, disclosure: Disclosure::Everything }
+        }
         Delete => Wanted::Delete,
         Nothing => Wanted::Absent,
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use qontract_inventory::{
-    Callers, Comparison, Desired, Live, Owner, Verdict, Wanted, compare, decide, to_write,
+    Callers, Comparison, Desired, Disclosure, Live, Owner, Verdict, Wanted, compare, decide, to_write,
 };
 use qontract_testkit::Chance;
 use serde_json::{Map, Value, json};
@@ -155,7 +155,8 @@ fn owner() -> Owner {
 }
 
 fn verdict(desired: &Desired, live: &Live) -> Verdict {
-    let wanted = Wanted::Present { body: desired, moved_from: &BTreeSet::new(), sensitive: false };
+    let wanted =
+        Wanted::Present { body: desired, moved_from: &BTreeSet::new(), disclosure: Disclosure::Everything };
     decide(&owner(), &Callers::Unknown, wanted, Some(live))
 }
 
@@ -168,7 +169,7 @@ fn what_was_written_is_kept_whatever_was_added() {
         assert_eq!(verdict(&desired, &Live::new(written.clone())), Verdict::Keep, "seed {seed}");
         let live = Live::new(lived(written, chance));
         assert_eq!(
-            compare(&desired, &live, false),
+            compare(&desired, &live, Disclosure::Everything),
             Comparison::Equal,
             "seed {seed}: {} {}",
             desired.body(),
@@ -197,7 +198,7 @@ fn whatever_was_taken_away_or_changed_is_noticed() {
             let mut other = live.clone();
             *other.pointer_mut(&place).unwrap() = "something else".into();
             for changed in [without, other] {
-                let found = compare(&desired, &Live::new(changed.clone()), false);
+                let found = compare(&desired, &Live::new(changed.clone()), Disclosure::Everything);
                 assert!(
                     matches!(found, Comparison::Differs(_)),
                     "seed {seed}: {place} of {} in {changed}",
@@ -218,7 +219,7 @@ fn no_value_of_a_sensitive_object_is_told() {
         let other = Live::new(
             json!({"apiVersion": "v1", "kind": desired.kind(), "metadata": {"name": "b"}, "data": map(chance)}),
         );
-        let told = format!("{:?}", compare(&desired, &other, true));
+        let told = format!("{:?}", compare(&desired, &other, Disclosure::Paths));
         assert!(!told.contains("text ") && !told.contains("Shown"), "seed {seed}: {told}");
     }
 }

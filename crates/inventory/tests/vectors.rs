@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use qontract_inventory::{Callers, Desired, Live, Owner, Verdict, Wanted, canonical, decide};
+use qontract_inventory::{Callers, Desired, Disclosure, Live, Owner, Verdict, Wanted, canonical, decide};
 use qontract_testkit::vectors;
 use serde_json::{Value, json};
 
@@ -42,7 +42,8 @@ fn what_the_established_runtime_wrote_is_kept() {
         live["metadata"]["annotations"]["qontract.integration_version"] = "1.2.0".into();
         live["metadata"]["annotations"]["qontract.sha256sum"] = one["sha256"].clone();
         let desired = Desired::new(one["object"].clone()).unwrap();
-        let wanted = Wanted::Present { body: &desired, moved_from: &moved_from, sensitive: false };
+        let wanted =
+            Wanted::Present { body: &desired, moved_from: &moved_from, disclosure: Disclosure::Everything };
         let verdict = decide(&owner, &Callers::Unknown, wanted, Some(&Live::new(live)));
         assert_eq!(verdict, Verdict::Keep, "{}", one["object"]);
     }

@@ -57,7 +57,7 @@ impl Put {
         if let Some(namespace) = &self.address.namespace {
             metadata["namespace"] = namespace.as_str().into();
         }
-        if self.item.is_sensitive {
+        if self.item.sensitivity.is_sensitive() {
             metadata["annotations"][SENSITIVE] = "true".into();
         }
         if let Some(cause) = &self.pending {
@@ -67,7 +67,7 @@ impl Put {
         if let (true, Some(kind)) = (self.awaits_kind, Kind::of(&body)) {
             address.kind = kind;
         }
-        Draft { address, body, onto: self.onto.clone(), is_sensitive: self.item.is_sensitive }
+        Draft { address, body, onto: self.onto.clone(), is_sensitive: self.item.sensitivity.is_sensitive() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Address, Cluster, Kind};
-use qontract_inventory::{Callers, Desired, Owner};
+use qontract_inventory::{Callers, Desired, Disclosure, Owner};
 use qontract_runtime::{Scope, Thing};
 use serde_json::Value;
 
@@ -49,10 +49,49 @@ pub struct Item {
     pub kind: Kind,
     /// All that is declared of it.
     pub desired: Desired,
-    /// Whether none of its values may be shown.
-    pub is_sensitive: bool,
+    /// What of it may be shown.
+    pub sensitivity: Sensitivity,
     /// Annotation names of integrations that the data moved it from.
     pub moved_from: BTreeSet<String>,
+}
+
+/// Whether an object holds secrets, and what of it may be shown then. Never a value.
+#[derive(Clone, Debug, Default)]
+pub enum Sensitivity {
+    /// It holds none.
+    #[default]
+    Public,
+    /// It is rendered from a template with secrets. What may be shown is what this rendering has, too, in which secrets stand
+    /// as their addresses.
+    Rendered(Arc<Value>),
+    /// It is a secret as a whole, but for what is in this object. The record of a real run names its fields.
+    Entry(Arc<Value>),
+}
+
+impl Sensitivity {
+    /// Whether no value may be shown.
+    pub fn is_sensitive(&self) -> bool {
+        match self {
+            Self::Public => false,
+            Self::Rendered(_) | Self::Entry(_) => true,
+        }
+    }
+
+    /// What may be shown in any run.
+    pub fn disclosure(&self) -> Disclosure<'_> {
+        match self {
+            Self::Public => Disclosure::Everything,
+            Self::Rendered(declared) | Self::Entry(declared) => Disclosure::PathsOf(declared),
+        }
+    }
+
+    /// What the record of a real run shows, where that is more.
+    pub fn disclosure_in_record(&self) -> Option<Disclosure<'static>> {
+        match self {
+            Self::Public | Self::Rendered(_) => None,
+            Self::Entry(_) => Some(Disclosure::Paths),
+        }
+    }
 }
 
 impl Estate {

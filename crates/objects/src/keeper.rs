@@ -7,14 +7,14 @@ use std::sync::Arc;
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_inventory::{Callers, Desired, Owner};
 use qontract_runtime::{
-    About, Applied, Data, DeclaredOf, Fault, Options, Place, Plan, Read, Rehearsed, Staged, View, Want,
-    Wanted, World, Write,
+    About, Applied, Data, DeclaredOf, Fault, Options, Place, Plan, Read, Rehearsed, SecretLookup, Staged,
+    View, Want, Wanted, World, Write,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::act::Action;
-use crate::estate::{Estate, Item, Managed};
+use crate::estate::{Estate, Item, Managed, Sensitivity};
 use crate::observe::Seen;
 use crate::{Declared, Steward};
 
@@ -38,6 +38,16 @@ pub trait Keeper: Send + Sync + 'static {
     /// Whether what nobody marked is looked after there, too: if it is not wanted, it goes.
     fn takes_over(&self, _: Plot<'_, Self::State>) -> bool {
         false
+    }
+
+    /// The secrets that the data names for a shard; see [`Staged::secret_lookups`].
+    fn secret_lookups(&self, _: Plot<'_, Self::State>) -> BTreeSet<SecretLookup> {
+        BTreeSet::new()
+    }
+
+    /// Text that follows from the data alone; see [`Staged::public_texts`].
+    fn public_texts(&self, _: Plot<'_, Self::State>) -> Vec<String> {
+        Vec::new()
     }
 
     /// What is wanted there.
@@ -77,15 +87,14 @@ impl<K: Keeper> Kept<K> {
 
 impl Estate {
     /// An object that is wanted here. One that cannot be is wanted all the same, and nothing is removed because of it.
-    pub fn want(self: &Arc<Self>, body: Value, is_sensitive: bool, place: Option<Place>) -> Want<Item> {
+    ///
+    /// **Invariant:** kind and name come from the data alone, also of an object that holds secrets: they are shown.
+    pub fn want(self: &Arc<Self>, body: Value, sensitivity: Sensitivity, place: Option<Place>) -> Want<Item> {
         let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let own = Kind::of(&body);
         let Some(kind) = self.kind_of(&body).cloned() else {
             let fault = Fault::author("its kind is not among those that are looked after here")
                 .hint("add it to `managedResourceTypes`");
-            // What is made of a secret is not told.
-            let kind = own.filter(|_| !is_sensitive).unwrap_or_else(|| Kind::named("object"));
-            let name = if is_sensitive { "…".to_owned() } else { name };
+            let kind = Kind::of(&body).unwrap_or_else(|| Kind::named("object"));
             return Want { thing: self.thing(&kind, name), place, wanted: Wanted::Unresolved(fault) };
         };
         let names =
@@ -99,7 +108,7 @@ impl Estate {
         let wanted = match Desired::new(body) {
             Ok(desired) => {
                 let (estate, moved_from) = (Arc::clone(self), BTreeSet::new());
-                Wanted::Present(Item { estate, kind, desired, is_sensitive, moved_from })
+                Wanted::Present(Item { estate, kind, desired, sensitivity, moved_from })
             }
             Err(why) => Wanted::Unresolved(Fault::author(why.to_string())),
         };
@@ -121,6 +130,14 @@ impl<K: Keeper> Staged for Kept<K> {
 
     fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredOf<Self>, Fault> {
         self.keeper.declare(data, options)
+    }
+
+    fn secret_lookups(&self, plot: Plot<'_, K::State>) -> BTreeSet<SecretLookup> {
+        self.keeper.secret_lookups(plot)
+    }
+
+    fn public_texts(&self, plot: Plot<'_, K::State>) -> Vec<String> {
+        self.keeper.public_texts(plot)
     }
 
     async fn resolve(&self, read: &Read, plot: Plot<'_, K::State>) -> Result<Vec<Want<Item>>, Fault> {

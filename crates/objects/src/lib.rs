@@ -28,7 +28,7 @@ pub use act::{Action, applied, rehearsed};
 pub use bindings::{Members, Person};
 pub use collection::{Collection, without_nulls};
 pub use contact::Contact;
-pub use estate::{Estate, Item, Managed};
+pub use estate::{Estate, Item, Managed, Sensitivity};
 pub use fault::fault;
 pub use grounds::{Ground, Grounded, Grounds, Stated, in_namespaces};
 pub use keeper::{Keeper, Kept, Plot};

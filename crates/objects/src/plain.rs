@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Declared;
-use crate::estate::{Estate, Item, Managed};
+use crate::estate::{Estate, Item, Managed, Sensitivity};
 use crate::keeper::{Keeper, Kept, Plot};
 
 /// What is declared for a shard of such a room: the objects themselves. The place of the object at index 3 is that of `/objects/3`.
@@ -105,7 +105,7 @@ impl Keeper for Plain {
         let objects = state.objects.iter().enumerate().filter(|(_, body)| !is_over(body));
         let wants = objects.map(|(index, body)| {
             let place = plot.shard.place(&format!("/objects/{index}"));
-            estate.want(body.clone(), false, place.cloned())
+            estate.want(body.clone(), Sensitivity::Public, place.cloned())
         });
         Ok(wants.collect())
     }

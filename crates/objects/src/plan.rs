@@ -77,12 +77,13 @@ fn index(world: &World<Seen>) -> Index<'_> {
 
 /// Something is to be there.
 fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option<&Seen>) {
-    let wish =
-        Wish::Present { body: &item.desired, moved_from: &item.moved_from, sensitive: item.is_sensitive };
     let estate = &item.estate;
     let kind = item.desired.kind();
-    let verdict = decide(&estate.owner, &estate.callers, wish, seen.map(|seen| &seen.live));
-    let (how, what, diff) = match verdict {
+    let decide = |disclosure| {
+        let wish = Wish::Present { body: &item.desired, moved_from: &item.moved_from, disclosure };
+        decide(&estate.owner, &estate.callers, wish, seen.map(|seen| &seen.live))
+    };
+    let write = match decide(item.sensitivity.disclosure()) {
         Verdict::Keep | Verdict::Leave(_) | Verdict::Remove => return,
         Verdict::Wait(text) => {
             plan.waits.push(Wait { text, place: want.place.clone() });
@@ -92,23 +93,11 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
             plan.faults.push(Fault::author(text).at(want.place.clone()));
             return;
         }
-        Verdict::Create => (ChangeKind::Add, format!("create {kind}"), Vec::new()),
-        Verdict::Change { differences } => {
-            (ChangeKind::Change, format!("change {kind}"), lines(&differences))
-        }
-        Verdict::Adopt { differences } => {
-            (ChangeKind::Change, format!("adopt {kind}"), besides_marks(&differences))
-        }
-        Verdict::TakeOver { from, differences } => {
-            (ChangeKind::Change, format!("take over {kind}"), taken(&from, &differences))
-        }
-        Verdict::Replace { fields, differences } => {
-            let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
-            let mut diff = vec![format!("{} cannot change in place", fields.join(", "))];
-            diff.extend(lines(&differences));
-            (ChangeKind::Replace, format!("replace {kind}"), diff)
-        }
+        verdict => write(kind, verdict),
     };
+    let Some(Described { how, what, diff }) = write else { return };
+    let by_name =
+        item.sensitivity.disclosure_in_record().and_then(|disclosure| self::write(kind, decide(disclosure)));
     let onto = match (how, seen) {
         (_, None) => Onto::Nothing,
         (ChangeKind::Replace, Some(seen)) => Onto::Replaced(seen.version.clone()),
@@ -132,9 +121,39 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
         pending: recycle::note(item, seen),
         awaits_kind: false,
     };
-    let change = Change::new(how, want.thing.clone(), what).with_diff(diff).at(want.place.clone());
+    let mut change = Change::new(how, want.thing.clone(), what).with_diff(diff).at(want.place.clone());
+    change.diff_by_name = by_name.map(|described| described.diff).unwrap_or_default();
     let stage = Stage::of(kind, item.desired.group());
     plan.step_in(number(Turn::Write(stage)), change, Action::Put(Box::new(put)));
+}
+
+/// A write in words.
+struct Described {
+    how: ChangeKind,
+    what: String,
+    diff: Vec<String>,
+}
+
+/// The write that a verdict asks for, if it does.
+fn write(kind: &str, verdict: Verdict) -> Option<Described> {
+    let (how, verb, diff) = match verdict {
+        Verdict::Create => (ChangeKind::Add, "create", Vec::new()),
+        Verdict::Change { differences } => (ChangeKind::Change, "change", lines(&differences)),
+        Verdict::Adopt { differences } => (ChangeKind::Change, "adopt", besides_marks(&differences)),
+        Verdict::TakeOver { from, differences } => {
+            (ChangeKind::Change, "take over", taken(&from, &differences))
+        }
+        Verdict::Replace { fields, differences } => {
+            let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+            let mut diff = vec![format!("{} cannot change in place", fields.join(", "))];
+            diff.extend(lines(&differences));
+            (ChangeKind::Replace, "replace", diff)
+        }
+        Verdict::Keep | Verdict::Leave(_) | Verdict::Remove | Verdict::Wait(_) | Verdict::Refuse(_) => {
+            return None;
+        }
+    };
+    Some(Described { how, what: format!("{verb} {kind}"), diff })
 }
 
 /// Something is to be gone, in as many words.

@@ -17,7 +17,7 @@ use qontract_client_kubernetes::{
 };
 use qontract_inventory::{Callers, Owner};
 use qontract_objects::{Estate, Managed, Steward};
-use qontract_runtime::{About, Data, Memo, Observed, Read, Terms};
+use qontract_runtime::{About, Data, Memo, Observed, Read, ShardSecrets, Terms};
 use qontract_testkit::{Scratch, permits};
 use support::yard::source;
 
@@ -115,7 +115,13 @@ async fn what_one_token_was_told_is_not_told_to_another() {
     for order in [["creds/good", "creds/bad"], ["creds/bad", "creds/good"]] {
         let data = Data::new(source(), Terms::of(&About::new("yard", "Looks after objects")));
         let today = jiff::civil::date(2026, 1, 1);
-        let read = Read { permit: permits(Mode::DryRun).read, data, memo: Memo::default(), today };
+        let read = Read {
+            permit: permits(Mode::DryRun).read,
+            data,
+            memo: Memo::default(),
+            today,
+            secrets: ShardSecrets::default(),
+        };
         for token in order {
             let world = steward.observe(&read, &estate(token), &[]).await;
             let is_known = world.values().all(|observed| matches!(observed, Observed::Known(_)));

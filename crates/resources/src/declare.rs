@@ -211,10 +211,12 @@ impl Work<'_> {
             variables,
             answers: BTreeMap::new(),
             accounts: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            declared: None,
         };
         Ok(match render::declared(&path, source, self.data)? {
             Told::Text(text) => Item::Object(parse::object(&path, &text, false)?),
-            Told::Unsettled(template) => Item::Template(template),
+            Told::Unsettled(template) => Item::Template(*template),
         })
     }
 }

@@ -1,12 +1,13 @@
 //! The rooms: which providers each of them knows, and which kinds it looks after.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Kind, Kubernetes};
 use qontract_objects::{Declared, Estate, Item as Wished, Keeper, Kept, Managed, Plot};
-use qontract_runtime::{About, Data, Fault, Options, Read, Want};
+use qontract_runtime::{About, Data, Fault, Options, Read, SecretLookup, Want, texts};
 
-use crate::item::Named;
+use crate::item::{Item, Named};
 use crate::outside::Outside;
 use crate::{asking, declare, query, resolve};
 
@@ -101,6 +102,18 @@ impl Keeper for Resources {
             Some(Managed { kind: kind.parse::<Kind>().ok()?, names: names.clone() })
         });
         (plot.key.get("namespace").map(str::to_owned), managed.collect())
+    }
+
+    fn secret_lookups(&self, plot: Plot<'_, Named>) -> BTreeSet<SecretLookup> {
+        plot.shard.state.items.iter().flat_map(Item::secret_lookups).collect()
+    }
+
+    fn public_texts(&self, plot: Plot<'_, Named>) -> Vec<String> {
+        let declared = plot.shard.state.items.iter().filter_map(|item| match item {
+            Item::Template(template) => template.source.declared.as_ref(),
+            Item::Object(_) | Item::Secret(_) | Item::Route { .. } | Item::Wrong(_) => None,
+        });
+        declared.flat_map(texts).collect()
     }
 
     async fn wanted(

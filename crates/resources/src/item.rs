@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use qontract_runtime::Fault;
+use qontract_runtime::{Fault, SecretLookup};
 use qontract_template::{Address, Answer, Data, Dialect};
 use serde::Serialize;
 use serde_json::Value;
@@ -67,6 +67,45 @@ pub struct TemplateSource {
     pub answers: BTreeMap<Address, Answer>,
     /// The accounts that it looks into.
     pub(crate) accounts: BTreeMap<String, Account>,
+    /// What it looks up whatever the secrets are.
+    pub asked: BTreeSet<Address>,
+    /// The object that it renders to with addresses in place of what lies outside, if it renders to one.
+    pub declared: Option<Value>,
+}
+
+impl Template {
+    /// The object that the data alone names, unless something outside that is no secret may decide which one it is.
+    pub fn known(&self) -> Option<&Value> {
+        let decides = |address: &Address| !address.is_secret() && !matches!(address, Address::Query { .. });
+        if self.source.asked.iter().any(decides) { None } else { self.source.declared.as_ref() }
+    }
+}
+
+impl Item {
+    /// The secrets that the data names for it.
+    pub fn secret_lookups(&self) -> Vec<SecretLookup> {
+        match self {
+            Item::Object(_) | Item::Wrong(_) => Vec::new(),
+            Item::Secret(address) | Item::Route { tls: address, .. } => vec![address.lookup()],
+            Item::Template(template) => {
+                let own = template.source.asked.iter().filter_map(lookup);
+                own.chain(template.source.accounts.values().map(Account::lookup)).collect()
+            }
+        }
+    }
+}
+
+/// The secret at an address, if it is one.
+pub fn lookup(address: &Address) -> Option<SecretLookup> {
+    let Address::Secret { path, key, version, .. } = address else { return None };
+    Some(SecretLookup { path: path.clone(), field: Some(key.clone()), version: version.clone() })
+}
+
+impl SecretAddress {
+    /// All fields of the secret.
+    pub fn lookup(&self) -> SecretLookup {
+        SecretLookup::all(&self.path, self.version.map(|version| version.to_string()))
+    }
 }
 
 impl fmt::Debug for Template {

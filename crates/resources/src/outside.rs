@@ -3,6 +3,8 @@
 //! **Invariant:** nothing outside of a list is asked, by a redirect neither; an empty list, which is the default, names nothing.
 //!
 //! **Invariant:** no error tells what was read, nor the query of a URL.
+//!
+//! **Invariant:** a secret that data names is read only if the shard may read it, and is recorded with the shard.
 
 mod allowed;
 mod github;
@@ -15,9 +17,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use qontract_client_http::{Http, HttpError, StatusCode};
-use qontract_client_secrets::{Reader, SecretsError};
-use qontract_runtime::{Fault, Read};
+use qontract_client_secrets::{Fields, Reader, SecretsError};
+use qontract_runtime::{Fault, Read, SecretLookup};
 use qontract_template::{Address, Answer, Data};
+
+use crate::item::SecretAddress;
 
 pub use allowed::{Allowed, Limits};
 pub(crate) use s3::{Account, accounts};
@@ -57,18 +61,23 @@ impl Outside {
         Self { secrets, outward: Some(Outward { allowed, http }) }
     }
 
-    /// Where secrets are looked up.
-    pub(crate) fn store(&self) -> &dyn Reader {
-        &*self.secrets
+    /// All fields of a secret that the data names.
+    pub(crate) async fn fields(&self, read: &Read, address: &SecretAddress) -> Result<Fields, Fault> {
+        read.secrets.check(&address.lookup())?;
+        let version = address.version.map(|version| version.unsigned_abs().into());
+        let fields = self.secrets.read_all(&read.permit, &address.path, version).await;
+        let fields = fields.map_err(|error| crate::resolve::fault(&error))?;
+        for value in fields.values() {
+            read.secrets.record(value.expose());
+        }
+        Ok(fields)
     }
 
     /// What is known of a secret. What could not be read may come right: then the template is not wrong, but not known.
-    pub(crate) async fn secret(
-        &self,
-        read: &Read,
-        (path, key, version, allow_not_found): (&str, &str, Option<&str>, bool),
-    ) -> Found {
-        let version = match version.map(str::parse::<u64>) {
+    pub(crate) async fn secret(&self, read: &Read, lookup: &SecretLookup, allow_not_found: bool) -> Found {
+        read.secrets.check(lookup)?;
+        let (path, key) = (&lookup.path, lookup.field.as_deref().unwrap_or_default());
+        let version = match lookup.version.as_deref().map(str::parse::<u64>) {
             None => None,
             Some(Ok(version)) => Some(version),
             Some(Err(_)) => return Ok(Answer::Failed(format!("the version of `{path}` is no number"))),
@@ -77,7 +86,10 @@ impl Outside {
             |why: String| if allow_not_found { Answer::Known(Data::Null) } else { Answer::Failed(why) };
         match self.secrets.read_all(&read.permit, path, version).await {
             Ok(fields) => Ok(match fields.get(key) {
-                Some(value) => Answer::Known(Data::text(value.expose())),
+                Some(value) => {
+                    read.secrets.record(value.expose());
+                    Answer::Known(Data::text(value.expose()))
+                }
                 None => absent(format!("`{path}` has no field `{key}`")),
             }),
             Err(error @ SecretsError::NotFound(_)) => Ok(absent(error.to_string())),
@@ -98,6 +110,10 @@ impl Outside {
             Address::S3Object { account, .. } | Address::S3List { account, .. } => accounts.get(account),
             _ => None,
         };
+        // Whoever asks first in a round answers for all: each has to be allowed for itself.
+        if let Some(account) = account.filter(|_| self.outward.is_some()) {
+            read.secrets.check(&account.lookup())?;
+        }
         let ask = async {
             match &self.outward {
                 Some(outward) => outward.ask(read, &*self.secrets, address, account).await,

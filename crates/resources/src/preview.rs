@@ -25,7 +25,10 @@ pub fn rendered(
     match render(&Request::new(source, variables), &Declared(Queries::new(data))) {
         Ok(Outcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
         Ok(Outcome::Needs(_)) => Err("it looks outside".to_owned()),
-        Err(fault) => Err(format!("line {}: {}", fault.line, fault.message)),
+        Err(fault) => Err(match fault.line {
+            Some(line) => format!("line {line}: {}", fault.message),
+            None => fault.message,
+        }),
     }
 }
 

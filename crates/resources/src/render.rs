@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_runtime::{Data as Source, Fault, Place, Read};
 use qontract_template::{
-    Address, Answer, Data, Declared, Kind, Lookups, Outcome, Rendered, Request, Strictness, render,
+    Address, Answer, Data, Declared, Kind, Lookups, Outcome, Request, Strictness, render,
 };
+use serde_json::Value;
 
-use crate::item::{Template, TemplateSource};
+use crate::item::{self, Template, TemplateSource};
 use crate::outside::{self, Outside};
-use crate::variables;
+use crate::{parse, variables};
 
 /// So often a template may ask for more.
 const ROUNDS: usize = 8;
@@ -81,6 +82,10 @@ impl<L: Lookups> Lookups for Recorded<L> {
         self.asked.borrow_mut().insert(address.clone());
         self.lookups.answer(address)
     }
+
+    fn reveals_secrets(&self) -> bool {
+        self.lookups.reveals_secrets()
+    }
 }
 
 /// What was looked up, but for secrets: each of them is its address.
@@ -94,6 +99,26 @@ impl Lookups for WithoutSecrets<'_> {
             self.0.answer(address)
         }
     }
+
+    fn reveals_secrets(&self) -> bool {
+        false
+    }
+}
+
+/// [`WithoutSecrets`], where what was not looked up is its address, too: a secret decided that it is not asked for.
+struct AddressesForSecrets<'a>(&'a BTreeMap<Address, Answer>);
+
+impl Lookups for AddressesForSecrets<'_> {
+    fn answer(&self, address: &Address) -> Answer {
+        match WithoutSecrets(self.0).answer(address) {
+            Answer::Unknown => Answer::Known(Data::text(address.to_string())),
+            answer => answer,
+        }
+    }
+
+    fn reveals_secrets(&self) -> bool {
+        false
+    }
 }
 
 /// What a template is, as far as the data alone tells.
@@ -101,7 +126,7 @@ pub enum Told {
     /// The text that it renders to.
     Text(String),
     /// It looks outside: what it comes to is not settled yet.
-    Unsettled(Template),
+    Unsettled(Box<Template>),
 }
 
 /// Renders a template from the data alone.
@@ -114,12 +139,13 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
             // What it comes to depends on what lies outside, in ways that cannot be told: all that it is made of is declared. With addresses in place
             // of values, it asks the queries that it asks whatever those are.
             let lookups = Recorded::new(Declared(queries));
-            match once(path, &source, &lookups) {
-                Ok(_) => {}
+            let object = match once(path, &source, &lookups) {
+                Ok(Outcome::Rendered(rendered)) => parse::object(path, rendered.expose(), false).ok(),
+                Ok(Outcome::Needs(_)) => None,
                 // An address is not always what a value is: a map, a number.
-                Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => {}
+                Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => None,
                 Err(fault) => return Err(author(&fault)),
-            }
+            };
             let mut asked = lookups.asked.into_inner();
             asked.extend(needs);
             let accounts = outside::accounts(data, &asked)?;
@@ -132,23 +158,39 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
             let told: Vec<String> = told.collect();
             let variables = shown(&Data::Map(source.variables.clone()));
             let inputs = format!("{:?} {variables} {}", source.dialect, told.join(" "));
-            let source = TemplateSource { answers, accounts, ..source };
-            Ok(Told::Unsettled(Template { path: path.to_owned(), text: source.text.clone(), inputs, source }))
+            let source = TemplateSource { answers, accounts, asked, declared: object, ..source };
+            let (path, text) = (path.to_owned(), source.text.clone());
+            Ok(Told::Unsettled(Box::new(Template { path, text, inputs, source })))
         }
     }
 }
 
+/// The object that a template comes to.
+pub struct Settled {
+    /// The object.
+    pub body: Value,
+    /// The same with addresses in place of secrets, if there are any. It is the same object: kind, name and namespace are equal.
+    pub declared: Option<Value>,
+}
+
 /// Renders a template with what lies outside.
-pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Result<Rendered, Fault> {
+pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Result<Settled, Fault> {
     let Template { path, source, .. } = template;
     let mut answers = source.answers.clone();
     for _ in 0..ROUNDS {
         match once(path, source, &answers) {
-            Ok(Outcome::Rendered(rendered)) => return Ok(rendered),
+            Ok(Outcome::Rendered(rendered)) if rendered.is_sensitive => {
+                let object = parse::object(path, rendered.expose(), true);
+                return with_own_identity(template, &answers, object);
+            }
+            Ok(Outcome::Rendered(rendered)) => {
+                return Ok(Settled { body: parse::object(path, rendered.expose(), false)?, declared: None });
+            }
             Ok(Outcome::Needs(needs)) => {
-                let knows_secrets = answers.keys().chain(&needs).any(Address::is_secret);
+                let secrets = answers.keys().chain(&needs).filter(|address| address.is_secret()).count();
+                let (knows_secrets, other_secrets) = (secrets > 0, secrets > 1);
                 let untold = untold(template, &answers, &needs);
-                let round = Round { template, read, outside, knows_secrets, untold };
+                let round = Round { template, read, outside, knows_secrets, other_secrets, untold };
                 let more = round.look_up(needs).await.map_err(|fault| fault.at(Place::resource(path)))?;
                 answers.extend(more);
             }
@@ -156,6 +198,44 @@ pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Res
         }
     }
     Err(Fault::author(format!("`{path}` asks for more after {ROUNDS} rounds of looking up")))
+}
+
+/// An object that was rendered from secrets, if it is the one that the data alone names.
+///
+/// **Invariant:** no secret decides which object it is, nor whether there is one
+/// (`a_template_may_not_take_an_identity_from_a_secret`).
+fn with_own_identity(
+    template: &Template,
+    answers: &BTreeMap<Address, Answer>,
+    object: Result<Value, Fault>,
+) -> Result<Settled, Fault> {
+    let Template { path, source, .. } = template;
+    let rendered = match once(path, source, &AddressesForSecrets(answers)) {
+        Ok(Outcome::Rendered(rendered)) => parse::object(path, rendered.expose(), false).ok(),
+        Ok(Outcome::Needs(_)) | Err(_) => None,
+    };
+    let Some(declared) = rendered else {
+        // It does not matter what the secrets made of it: with their addresses it must be an object, too.
+        let text = format!(
+            "`{path}` is not an object when addresses stand in place of secrets, so that it cannot be known whether a secret decides which one it is"
+        );
+        return Err(Fault::author(text)
+            .hint("render secrets as values of fields, without reading a structure out of them"));
+    };
+    let body = object?;
+    if identity(&body) != identity(&declared) {
+        let text = format!(
+            "`{path}` takes its `apiVersion`, `kind`, name or namespace from a secret, which is refused"
+        );
+        return Err(Fault::author(text).hint("write them in the template, or take them from variables"));
+    }
+    Ok(Settled { body, declared: Some(declared) })
+}
+
+/// What says which object it is.
+fn identity(body: &Value) -> [&Value; 5] {
+    let metadata = &body["metadata"];
+    [&body["apiVersion"], &body["kind"], &metadata["name"], &metadata["generateName"], &metadata["namespace"]]
 }
 
 fn once(
@@ -189,6 +269,8 @@ struct Round<'a> {
     outside: &'a Outside,
     /// Whether the next rendering knows a secret, and tells nothing then.
     knows_secrets: bool,
+    /// Whether it knows more than one.
+    other_secrets: bool,
     /// What a secret may be part of.
     untold: BTreeSet<Address>,
 }
@@ -198,10 +280,7 @@ impl Round<'_> {
         let mut answers = BTreeMap::new();
         for address in needs {
             let answer = match &address {
-                Address::Secret { path, key, version, allow_not_found } => {
-                    let secret = (path.as_str(), key.as_str(), version.as_deref(), *allow_not_found);
-                    self.outside.secret(self.read, secret).await?
-                }
+                Address::Secret { allow_not_found, .. } => self.secret(&address, *allow_not_found).await?,
                 Address::Query { .. } => Answer::Failed(
                     "it depends on a secret whether it is asked: ask it where it is asked in any case"
                         .to_owned(),
@@ -218,6 +297,28 @@ impl Round<'_> {
             answers.insert(address, answer);
         }
         Ok(answers)
+    }
+
+    /// A secret. An address that depends on another secret is not quoted.
+    async fn secret(&self, address: &Address, allow_not_found: bool) -> Result<Answer, Fault> {
+        let Some(lookup) = item::lookup(address) else { return Ok(Answer::Unknown) };
+        let path = &self.template.path;
+        let answer = self.outside.secret(self.read, &lookup, allow_not_found).await;
+        if self.untold.contains(address) {
+            return answer.map_err(|fault| {
+                let text = format!(
+                    "`{path}` asks for a secret whose address depends on another, and it is not read"
+                );
+                Fault { text, ..fault }
+            });
+        }
+        match answer? {
+            // The fault of a template that knows another secret would not tell which one is missing.
+            Answer::Failed(why) if self.other_secrets => {
+                Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
+            }
+            answer => Ok(answer),
+        }
     }
 
     /// What lies at an address outside, to which no secret is sent.

@@ -6,20 +6,21 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::Kind;
-use qontract_client_secrets::{Fields, Reader, SecretsError};
-use qontract_objects::{Estate, Item as Wished, Plot};
-use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted};
+use qontract_client_secrets::{Fields, SecretsError};
+use qontract_objects::{Estate, Item as Wished, Plot, Sensitivity};
+use qontract_runtime::{Fault, Place, Read, Thing, Want, Wanted, Whose};
 use serde_json::Value;
 
-use crate::item::{Item, Named, SecretAddress, Wrong};
+use crate::item::{Item, Named, Wrong};
 use crate::outside::Outside;
+use crate::render::Settled;
 use crate::{parse, render, route, secret};
 
 /// So many objects of a namespace are looked up at once.
 const WIDTH: usize = 8;
 
-/// An object, and whether none of its values may be shown.
-type Made = (Value, bool);
+/// An object, and what of it may be shown.
+type Made = (Value, Sensitivity);
 
 /// What is wanted in a namespace.
 pub async fn resolve(
@@ -37,7 +38,7 @@ pub async fn resolve(
     while let Some((index, made)) = made.next().await {
         let place = plot.shard.place(&format!("/items/{index}")).cloned();
         match made {
-            Ok((body, is_sensitive)) => wants.push(estate.want(body, is_sensitive, place)),
+            Ok((body, sensitivity)) => wants.push(estate.want(body, sensitivity, place)),
             Err(fault) => {
                 let item = &plot.shard.state.items[index];
                 match unresolved(estate, item, &fault, place.as_ref()) {
@@ -55,27 +56,25 @@ pub async fn resolve(
 
 async fn make(read: &Read, outside: &Outside, item: &Item) -> Result<Made, Fault> {
     match item {
-        Item::Object(body) => Ok((body.clone(), false)),
+        Item::Object(body) => Ok((body.clone(), Sensitivity::Public)),
         Item::Template(template) => {
-            let rendered = render::settled(template, read, outside).await?;
-            let body = parse::object(&template.path, rendered.expose(), rendered.is_sensitive)?;
-            Ok((body, rendered.is_sensitive))
+            let Settled { body, declared } = render::settled(template, read, outside).await?;
+            let sensitivity = declared.map_or(Sensitivity::Public, |it| Sensitivity::Rendered(Arc::new(it)));
+            Ok((body, sensitivity))
         }
         Item::Secret(address) => {
-            let fields = fields(read, outside.store(), address).await?;
-            Ok((parse::checked(&address.path, secret::object(address, &fields)?, false)?, true))
+            let fields = outside.fields(read, address).await?;
+            let body = parse::checked(&address.path, secret::object(address, &fields)?, false)?;
+            let declared = secret::object(address, &Fields::new())?;
+            Ok((body, Sensitivity::Entry(Arc::new(declared))))
         }
         Item::Route { body, tls } => {
-            let fields = fields(read, outside.store(), tls).await?;
-            Ok((route::with_certificate(body.clone(), &tls.path, &fields)?, true))
+            let fields = outside.fields(read, tls).await?;
+            let made = route::with_certificate(body.clone(), &tls.path, &fields)?;
+            Ok((made, Sensitivity::Rendered(Arc::new(route::with_every_field(body.clone())))))
         }
         Item::Wrong(Wrong { fault, .. }) => Err(fault.clone()),
     }
-}
-
-async fn fields(read: &Read, secrets: &dyn Reader, address: &SecretAddress) -> Result<Fields, Fault> {
-    let version = address.version.map(|version| version.unsigned_abs().into());
-    secrets.read_all(&read.permit, &address.path, version).await.map_err(|error| fault(&error))
 }
 
 /// Whose move it is when a secret cannot be read.
@@ -100,11 +99,13 @@ enum Unknown {
 fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&Place>) -> Unknown {
     let want = |thing| Want { thing, place: place.cloned(), wanted: Wanted::Unresolved(fault.clone()) };
     let known = match item {
-        Item::Object(body) | Item::Route { body, .. } => estate
-            .kind_of(body)
-            .map(|kind| (kind.clone(), body["metadata"]["name"].as_str().unwrap_or_default().to_owned())),
+        Item::Object(body) | Item::Route { body, .. } => named(estate, body),
         Item::Secret(address) => {
             estate.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
+        }
+        // A template whose secret is not read yet is the object that the data names, or it will be refused.
+        Item::Template(template) if fault.whose == Whose::Guard => {
+            template.known().and_then(|body| named(estate, body))
         }
         Item::Template(_) | Item::Wrong(_) => None,
     };
@@ -120,6 +121,12 @@ fn unresolved(estate: &Arc<Estate>, item: &Item, fault: &Fault, place: Option<&P
         return Unknown::Anything(vec![want(estate.thing(&Kind::named("object"), what))]);
     }
     Unknown::Anything(estate.kinds.iter().map(|managed| want(estate.thing(&managed.kind, what))).collect())
+}
+
+/// The kind and the name of an object, if its kind is looked after.
+fn named(estate: &Estate, body: &Value) -> Option<(Kind, String)> {
+    let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    estate.kind_of(body).map(|kind| (kind.clone(), name))
 }
 
 /// An object that two entries name is wanted by neither: which of them is meant is not known.

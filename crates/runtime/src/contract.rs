@@ -1,7 +1,7 @@
 //! The contract of the staged form: five questions that every integration answers. The runner owns everything else:
 //! order, deadlines, concurrency, dry run, early exit, shards, guards, waits, report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
 use qontract_access::{ReadPermit, WritePermit};
@@ -16,6 +16,7 @@ use crate::memo::Memo;
 use crate::options::Options;
 use crate::place::Place;
 use crate::plan::{Plan, Thing};
+use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::state::{Declared, Shard};
 
 /// Something that is wanted, or wanted gone.
@@ -85,6 +86,8 @@ pub struct Read {
     pub memo: Memo,
     /// Today.
     pub today: Date,
+    /// Which secrets this shard may read. What it reads is recorded there.
+    pub secrets: ShardSecrets,
 }
 
 /// What writing takes. It exists only in a real run.
@@ -143,6 +146,17 @@ pub trait Staged: Send + Sync + 'static {
     fn declare(&self, data: &Data, options: &Options) -> Result<DeclaredOf<Self>, Fault>
     where
         Self: Sized;
+
+    /// The secrets that the data names for a shard. In a check, `resolve` reads only those that base names, too.
+    fn secret_lookups(&self, _: View<'_, Self::Common, Self::Target, Self::State>) -> BTreeSet<SecretLookup> {
+        BTreeSet::new()
+    }
+
+    /// Text that follows from the data of a shard alone and is not in its serialised state. It is shown even where it equals a
+    /// secret.
+    fn public_texts(&self, _: View<'_, Self::Common, Self::Target, Self::State>) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Outside inputs. What cannot be found out is `Unresolved`; an error is for when nothing can be.
     fn resolve(

@@ -4,7 +4,7 @@
 //! noticed.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -21,6 +21,7 @@ use crate::key::{Scope, ShardKey};
 use crate::options::Options;
 use crate::place::Place;
 use crate::plan::{Plan, Thing};
+use crate::secrets::SecretLookup;
 use crate::state::{Comparison, Declared, Disabled, compare, digest};
 
 /// Something of a room's own.
@@ -82,6 +83,8 @@ pub trait AnyDeclared: Send + Sync {
     fn target(&self, key: &ShardKey) -> Option<Sha256>;
     /// The state as JSON: common, and per key target and state.
     fn json(&self) -> serde_json::Value;
+    /// All text in the state of a shard, with what matters to every shard.
+    fn texts(&self, key: &ShardKey) -> Vec<String>;
     /// Itself, for its room.
     fn as_any(&self) -> &dyn Any;
 }
@@ -124,8 +127,41 @@ where
         serde_json::json!({"common": self.common, "shards": shards.collect::<serde_json::Map<_, _>>()})
     }
 
+    fn texts(&self, key: &ShardKey) -> Vec<String> {
+        let mut texts = vec![key.to_string()];
+        let shard = self.shards.get(key);
+        collect(&serde_json::json!(self.common), &mut texts);
+        if let Some(shard) = shard {
+            collect(&serde_json::json!([shard.target, shard.state]), &mut texts);
+        }
+        texts
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// All keys and texts of a value.
+pub fn texts(value: &serde_json::Value) -> Vec<String> {
+    let mut texts = Vec::new();
+    collect(value, &mut texts);
+    texts
+}
+
+/// Adds all keys and texts of a value.
+fn collect(value: &serde_json::Value, texts: &mut Vec<String>) {
+    match value {
+        serde_json::Value::String(text) => texts.push(text.clone()),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                texts.push(name.clone());
+                collect(value, texts);
+            }
+        }
+        serde_json::Value::Number(number) => texts.push(number.to_string()),
+        serde_json::Value::Null | serde_json::Value::Bool(_) => {}
     }
 }
 
@@ -135,6 +171,14 @@ pub trait Dynamic: Send + Sync {
     fn about(&self) -> &About;
     /// See [`Staged::declare`].
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclared>, Fault>;
+    /// See [`Staged::secret_lookups`]; nothing if there is no such shard.
+    fn secret_lookups(&self, _: &dyn AnyDeclared, _: &ShardKey) -> BTreeSet<SecretLookup> {
+        BTreeSet::new()
+    }
+    /// All text that follows from the data of a shard alone; see [`Staged::public_texts`].
+    fn public_texts(&self, declared: &dyn AnyDeclared, key: &ShardKey) -> Vec<String> {
+        declared.texts(key)
+    }
     /// See [`Staged::resolve`].
     fn resolve<'a>(
         &'a self,
@@ -171,6 +215,21 @@ impl<I: Staged> Dynamic for Erased<I> {
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclared>, Fault> {
         Ok(Box::new(self.0.declare(data, options)?))
+    }
+
+    fn secret_lookups(&self, declared: &dyn AnyDeclared, key: &ShardKey) -> BTreeSet<SecretLookup> {
+        let declared = own::<DeclaredOf<I>>(declared.as_any());
+        let Some(shard) = declared.shards.get(key) else { return BTreeSet::new() };
+        self.0.secret_lookups(View { key, common: &declared.common, shard })
+    }
+
+    fn public_texts(&self, declared: &dyn AnyDeclared, key: &ShardKey) -> Vec<String> {
+        let mut texts = declared.texts(key);
+        let declared = own::<DeclaredOf<I>>(declared.as_any());
+        if let Some(shard) = declared.shards.get(key) {
+            texts.extend(self.0.public_texts(View { key, common: &declared.common, shard }));
+        }
+        texts
     }
 
     fn resolve<'a>(

@@ -26,6 +26,7 @@ pub mod process;
 pub mod record;
 mod room;
 mod run;
+mod secrets;
 pub mod slot;
 pub mod state;
 
@@ -35,7 +36,7 @@ pub use contract::{
 };
 pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, Source, Terms};
 pub use declarations::Declaration;
-pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants};
+pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants, texts};
 pub use fault::{Fault, Whose};
 pub use qontract_graphql::Operation;
 
@@ -49,3 +50,4 @@ pub use plan::{Change, ChangeKind, Group, Held, Plan, Step, Thing, Wait};
 pub use record::{Clock, Record};
 pub use room::Room;
 pub use run::{Limits, Request, run};
+pub use secrets::{SecretLookup, ShardSecrets};

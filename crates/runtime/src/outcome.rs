@@ -218,3 +218,87 @@ impl Outcome {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use qontract_access::Mode;
+
+    use super::{Ended, Outcome, Pinned};
+    use crate::data::Asked;
+    use crate::fault::Fault;
+    use crate::options::Options;
+    use crate::slot::Slot;
+
+    fn outcome(ended: Ended) -> Outcome {
+        Outcome {
+            run: "run".to_owned(),
+            integration: "x".to_owned(),
+            mode: Mode::DryRun,
+            head: Pinned { sha: "sha".to_owned(), commit: None },
+            base: None,
+            options: Options::default(),
+            slot: Slot::default(),
+            decisions: Vec::new(),
+            shards: BTreeMap::new(),
+            faults: Vec::new(),
+            warnings: Vec::new(),
+            asked: Asked::default(),
+            approval: None,
+            ended,
+        }
+    }
+
+    fn check(change: impl Fn(&mut Outcome), expect: Ended) {
+        for before in [Ended::Ok, Ended::EarlyExit] {
+            let mut outcome = outcome(before);
+            change(&mut outcome);
+            outcome.conclude();
+            let expect = if expect == Ended::Ok { before } else { expect };
+            assert_eq!(outcome.ended, expect);
+        }
+        for decided in [Ended::NotDefined, Ended::Forbidden] {
+            let mut outcome = outcome(decided);
+            change(&mut outcome);
+            outcome.conclude();
+            assert_eq!(outcome.ended, decided, "what was decided before stays");
+        }
+    }
+
+    #[test]
+    fn a_run_ends_as_what_is_in_it_says() {
+        let forbid = |outcome: &mut Outcome| {
+            outcome.asked.forbidden.insert("q".to_owned(), BTreeSet::from(["/s".to_owned()]));
+        };
+        let fail = |outcome: &mut Outcome| outcome.faults.push(Fault::author("wrong"));
+        let transient = |outcome: &mut Outcome| outcome.faults.push(Fault::remote("away"));
+        let hold = |outcome: &mut Outcome| outcome.approval = Some(String::new());
+        check(|_| {}, Ended::Ok);
+        check(forbid, Ended::Forbidden);
+        check(fail, Ended::Failed);
+        check(hold, Ended::Failed);
+        check(transient, Ended::Transient);
+        check(
+            |outcome| {
+                transient(outcome);
+                hold(outcome);
+            },
+            Ended::Failed,
+        );
+        check(
+            |outcome| {
+                transient(outcome);
+                fail(outcome);
+            },
+            Ended::Failed,
+        );
+        check(
+            |outcome| {
+                forbid(outcome);
+                fail(outcome);
+            },
+            Ended::Forbidden,
+        );
+    }
+}

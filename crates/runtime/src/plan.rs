@@ -84,6 +84,10 @@ pub struct Change {
     /// Lines that tell before and after. **Invariant:** no secret is in them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<String>,
+    /// The same lines with the names of fields that come from a secret, if `diff` only counts them. The record of a real run
+    /// has them in place of `diff`; a check never shows them.
+    #[serde(skip)]
+    pub diff_by_name: Vec<String>,
     /// Where in the data it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
@@ -92,7 +96,7 @@ pub struct Change {
 impl Change {
     /// A change of `thing`, in words.
     pub fn new(kind: ChangeKind, thing: Thing, what: impl Into<String>) -> Self {
-        Self { kind, thing, what: what.into(), diff: Vec::new(), place: None }
+        Self { kind, thing, what: what.into(), diff: Vec::new(), diff_by_name: Vec::new(), place: None }
     }
 
     /// The change with a place in the data.

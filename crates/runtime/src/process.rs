@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use qontract_redaction::Redactor;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -31,6 +32,9 @@ use exchange::{Given, Question, Waiting, exchange};
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
+
+/// Values of variables that are shorter than this are not searched for.
+const MIN_GIVEN_BYTES: usize = 4;
 
 /// How an executable is started.
 #[derive(Clone, Debug)]
@@ -90,12 +94,10 @@ fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
 }
 
 impl Program {
-    /// A text without the values of what the executable was given: they may be secrets.
+    /// A text without the lines that contain a value of what the executable was given: it may be a secret.
     fn redacted(&self, text: &str) -> String {
         let values = self.environment.values().chain(self.write_environment.values());
-        values
-            .filter(|value| value.len() > 3)
-            .fold(text.to_owned(), |text, value| text.replace(value.as_str(), "…"))
+        Redactor::with_min_bytes(values.map(String::as_str), MIN_GIVEN_BYTES).lines(text).into_owned()
     }
 
     /// The executable, for messages.

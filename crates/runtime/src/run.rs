@@ -6,6 +6,7 @@
 mod affairs;
 mod apply;
 mod prepare;
+mod redact;
 mod rehearse;
 mod reserve;
 mod round;
@@ -109,6 +110,11 @@ impl Request {
             stop: Stop::never(),
             audit: Arc::new(NoAudit),
         }
+    }
+
+    /// Whether this is a check of a proposed change: what only head says is not dialled or read.
+    pub(crate) fn distrusts_head(&self) -> bool {
+        self.mode == Mode::DryRun && self.base.is_some() && !self.trust_head
     }
 
     /// The two bundles to compare; head is asked through the handle of the run, which keeps what was asked.

@@ -160,7 +160,7 @@ fn a_failure_is_told_with_the_end_of_what_it_said() {
 #[test]
 fn what_a_program_was_given_is_not_told() {
     let fault = Stage::new("echo \"no such user: $OUT\" >&2; exit 1").fault();
-    assert!(fault.text.ends_with(": no such user: …"), "{fault}");
+    assert!(fault.text.ends_with(": [redacted]"), "{fault}");
 }
 
 #[test]

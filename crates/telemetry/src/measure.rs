@@ -27,6 +27,8 @@ pub enum Measure {
         /// How many.
         count: usize,
     },
+    /// A field of a report contained a secret and was replaced.
+    Redacted,
 }
 
 /// What is there, or what is wanted.

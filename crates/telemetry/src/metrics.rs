@@ -60,6 +60,11 @@ struct Objects {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Integration {
+    integration: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Done {
     name: String,
     integration: String,
@@ -98,6 +103,7 @@ pub struct Metrics {
     /// Which of them the last run of each integration told: what it no longer tells is forgotten.
     told: Mutex<BTreeMap<String, Vec<Objects>>>,
     delays: Family<Done, Histogram, fn() -> Histogram>,
+    redactions: Family<Integration, Counter>,
 }
 
 impl Default for Metrics {
@@ -115,6 +121,7 @@ impl Default for Metrics {
             objects: Family::default(),
             told: Mutex::default(),
             delays: Family::new_with_constructor(delays as fn() -> Histogram),
+            redactions: Family::default(),
             registry: Registry::default(),
         };
         registry.register("last_run_seconds", "How long the last run took", metrics.last_run_seconds.clone());
@@ -134,6 +141,11 @@ impl Default for Metrics {
             "function_elapsed_seconds_since_bundle_commit",
             "From a commit to what is written because of it",
             metrics.delays.clone(),
+        );
+        registry.register(
+            "redactions",
+            "Fields of reports that contained a secret and were replaced",
+            metrics.redactions.clone(),
         );
         Self { registry, ..metrics }
     }
@@ -198,6 +210,10 @@ impl Metrics {
                     self.objects.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
                     now.push(labels);
                 }
+                Measure::Redacted => {
+                    let labels = Integration { integration: integration.to_owned() };
+                    self.redactions.get_or_create(&labels).inc();
+                }
             }
         }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,6 +265,18 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\nis not in\n{text}");
         }
+    }
+
+    #[test]
+    fn redactions_are_counted_over_all_runs() {
+        let metrics = Metrics::default();
+        assert!(!metrics.print().contains("redactions_total{"));
+        metrics.measured("a", &[Measure::Redacted, Measure::Redacted]);
+        metrics.measured("a", &[Measure::Redacted]);
+        metrics.measured("b", &[]);
+        let text = metrics.print();
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("redactions_total{")).collect();
+        assert_eq!(lines, [r#"qontract_reconcile_redactions_total{integration="a"} 3"#]);
     }
 
     #[test]

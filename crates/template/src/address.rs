@@ -120,6 +120,12 @@ pub enum Answer {
 pub trait Lookups {
     /// What is known about `address`.
     fn answer(&self, address: &Address) -> Answer;
+
+    /// Whether the answers about secrets are their values. If they are not, nothing that is rendered is sensitive, and faults
+    /// are reported in full.
+    fn reveals_secrets(&self) -> bool {
+        true
+    }
 }
 
 /// Look-ups that were made before.
@@ -145,5 +151,9 @@ impl<Q: Lookups> Lookups for Declared<Q> {
             | Address::S3List { .. }
             | Address::Yesterday => Answer::Known(Data::Text(address.to_string())),
         }
+    }
+
+    fn reveals_secrets(&self) -> bool {
+        false
     }
 }

@@ -19,14 +19,15 @@ pub enum Kind {
     LookUp,
 }
 
-/// A template that was not rendered. **Invariant:** the message never holds the value of a secret.
+/// A template that was not rendered. **Invariant:** once a secret was looked up, neither the message nor the line depends on
+/// what the template does next (`after_a_secret_was_read_every_fault_reads_the_same`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}:{line}: {message}")]
+#[error("{path}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
 pub struct Fault {
     /// The template's path, as the caller named it.
     pub path: String,
-    /// The line in it, counted from 1.
-    pub line: usize,
+    /// The line in it, counted from 1; none after a secret was looked up.
+    pub line: Option<usize>,
     /// What kind of trouble it is.
     pub kind: Kind,
     /// What it is, in lower case, values in backticks.
@@ -56,7 +57,7 @@ impl Trouble {
     pub fn placed(self, path: &str, line: usize) -> Fault {
         Fault {
             path: path.to_owned(),
-            line: self.line.unwrap_or(line),
+            line: Some(self.line.unwrap_or(line)),
             kind: self.kind,
             message: self.message,
         }

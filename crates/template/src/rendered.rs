@@ -13,6 +13,10 @@ use crate::source::Source;
 use crate::value::convert;
 use crate::{checks, filters, functions};
 
+/// The message of every fault after a secret was looked up. One for all kinds: which of them it is may depend on the secret.
+const AFTER_SECRET: &str =
+    "it cannot be rendered; a secret was looked up before, so neither reason nor line is shown";
+
 /// What is to be rendered.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -91,29 +95,11 @@ pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, F
         Ok(text) => {
             Ok(Outcome::Rendered(Rendered { text, is_sensitive: run.is_sensitive, looked_up: run.looked_up }))
         }
-        Err(mut trouble) => {
-            if run.is_sensitive {
-                untold(trouble.kind).clone_into(&mut trouble.message);
-            }
-            Err(trouble.placed(source.path, run.line))
+        Err(_) if run.is_sensitive => {
+            let path = source.path.to_owned();
+            Err(Fault { path, line: None, kind: Kind::Failed, message: AFTER_SECRET.to_owned() })
         }
-    }
-}
-
-/// What is told of trouble in a template that has looked up a secret: nothing that could be made of it.
-fn untold(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Syntax => "it is no template",
-        Kind::Undefined => "something is undefined; what, is not told, as a secret was looked up before",
-        Kind::Failed => "an operation fails; how, is not told, as a secret was looked up before",
-        Kind::Raised => "it raises an error, which is not told, as a secret was looked up before",
-        Kind::Refused => {
-            "it does what cannot be made equal; what, is not told, as a secret was looked up before"
-        }
-        Kind::Limit => "it asks for more than the limits allow",
-        Kind::LookUp => {
-            "something could not be looked up; what, is not told, as a secret was looked up before"
-        }
+        Err(trouble) => Err(trouble.placed(source.path, run.line)),
     }
 }
 

@@ -168,7 +168,8 @@ impl<'a> Run<'a> {
     pub fn look_up(&mut self, address: Address) -> Outcome<Value> {
         self.step(1)?;
         let answer = self.lookups.answer(&address);
-        self.is_sensitive |= address.is_secret() && matches!(answer, Answer::Known(_));
+        self.is_sensitive |=
+            address.is_secret() && matches!(answer, Answer::Known(_)) && self.lookups.reveals_secrets();
         match answer {
             Answer::Known(Data::Text(text)) => {
                 self.looked_up.insert(address);

@@ -83,6 +83,37 @@ fn what_is_rendered_from_a_secret_does_not_print_and_is_in_no_fault() {
 }
 
 #[test]
+fn after_a_secret_was_read_every_fault_reads_the_same() {
+    let known = BTreeMap::from([(secret("a"), Answer::Known(Data::text("hunter2")))]);
+    let fault = |text: &str| {
+        let text = format!("{{% set s = vault('a', 'k') %}}\n{text}");
+        let limits = Limits { steps: 300_000, ..Limits::default() };
+        render(&Request { limits, ..Request::new(Source::new("t.j2", &text), &[]) }, &known).unwrap_err()
+    };
+    let first = fault("{{ nope }}");
+    assert_eq!(first.line, None);
+    assert_eq!(
+        first.to_string(),
+        "t.j2: it cannot be rendered; a secret was looked up before, so neither reason nor line is shown"
+    );
+    for text in [
+        "\n\n{% if s[0] == 'h' %}{{ nope }}{% endif %}",
+        "{{ s + 1 }}",
+        "{% raise_error s %}",
+        "{{ s|pprint }}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{{ ('{{ 1 / 0 }}' ~ s)|eval }}",
+    ] {
+        assert_eq!(fault(text), first, "{text}");
+    }
+    // With addresses in place of values nothing is secret, and a fault is reported in full.
+    let text = "{% set s = vault('a', 'k') %}\n{{ nope }}";
+    let nothing: BTreeMap<Address, Answer> = BTreeMap::new();
+    let fault = render(&Request::new(Source::new("t.j2", text), &[]), &Declared(nothing)).unwrap_err();
+    assert_eq!(fault.to_string(), "t.j2:2: `nope` is undefined");
+}
+
+#[test]
 fn a_fault_names_template_line_and_what_is_missing() {
     check_fault("a\n{{ nope }}", Kind::Undefined, "resources/x.j2:2: `nope` is undefined");
     check_fault("a\n\n{{ nope('x') }}", Kind::Undefined, "resources/x.j2:3: `nope` is undefined");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use qontract_client_kubernetes::Kind;
-use qontract_objects::{Estate, Item, Plot};
+use qontract_objects::{Estate, Item, Plot, Sensitivity};
 use qontract_runtime::{Want, Wanted};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub fn want(plot: Plot<'_, Namespace>, estate: &Arc<Estate>) -> Want<Item> {
         }
         Namespace::Present => {
             let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            estate.want(body, false, place)
+            estate.want(body, Sensitivity::Public, place)
         }
     }
 }

@@ -6,11 +6,12 @@ use super::{Kind, Tree, Violation};
 const RULE: &str = "layers";
 
 /// The only packages of ours that a client may need.
-const FOR_CLIENTS: [&str; 6] = [
+const FOR_CLIENTS: [&str; 7] = [
     "qontract-access",
     "qontract-child",
     "qontract-client-http",
     "qontract-diagnostics",
+    "qontract-redaction",
     "qontract-telemetry",
     "qontract-yaml",
 ];
@@ -70,7 +71,7 @@ fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static st
         (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary knows the rooms"),
         (Layer::Room, Layer::Room) => Some("rooms never import rooms"),
         (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => {
-            Some("a client needs only http, access, child, telemetry, diagnostics and yaml")
+            Some("a client needs only http, access, child, redaction, telemetry, diagnostics and yaml")
         }
         (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing needs the binary"),
         (Layer::Binary | Layer::Crate | Layer::Client | Layer::Room, Layer::Workshop)
@@ -157,7 +158,7 @@ mod tests {
                 ("qontract-bundle", "crates/bundle", &[]),
             ],
             &[
-                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, telemetry, diagnostics and yaml",
+                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, redaction, telemetry, diagnostics and yaml",
             ],
         );
     }

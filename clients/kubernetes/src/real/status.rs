@@ -66,7 +66,7 @@ impl Subject {
                 KubernetesError::Unserved { cluster, kind: object, instead: " any more".to_owned() }
             }
             404 => KubernetesError::Stale { object },
-            409 => match contenders(causes) {
+            409 => match self.contenders(causes) {
                 contenders if contenders.is_empty() => KubernetesError::Stale { object },
                 contenders => KubernetesError::Conflict { object, contenders },
             },
@@ -114,8 +114,26 @@ impl Subject {
         }
     }
 
+    /// Who else owns fields, if that is what it is about.
+    fn contenders(&self, causes: &[StatusCause]) -> Vec<Contender> {
+        let mut contenders: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for cause in causes.iter().filter(|cause| cause.reason == "FieldManagerConflict") {
+            let manager = cause.message.split('"').nth(1).unwrap_or("somebody");
+            let field = cause.field.trim_start_matches('.');
+            let field = if self.is_secret { without_keys(field) } else { field };
+            let (fields, field) = (contenders.entry(manager).or_default(), format!("`{field}`"));
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        let contender =
+            |(manager, fields): (&str, Vec<String>)| Contender { manager: manager.to_owned(), fields };
+        contenders.into_iter().map(contender).collect()
+    }
+
     fn cause(&self, cause: &StatusCause) -> String {
-        let field = if cause.field.is_empty() { String::new() } else { format!("`{}`", cause.field) };
+        let field = if self.is_secret { without_keys(&cause.field) } else { &cause.field };
+        let field = if field.is_empty() { String::new() } else { format!("`{field}`") };
         let detail = detail(&cause.message);
         match (self.is_secret, field.is_empty()) {
             (true, _) if detail != "field is immutable" => field,
@@ -144,16 +162,20 @@ fn detail(message: &str) -> &str {
     after.unwrap_or("Invalid value")
 }
 
-/// Who else owns fields, if that is what it is about.
-fn contenders(causes: &[StatusCause]) -> Vec<Contender> {
-    let mut contenders: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for cause in causes.iter().filter(|cause| cause.reason == "FieldManagerConflict") {
-        let manager = cause.message.split('"').nth(1).unwrap_or("somebody");
-        contenders.entry(manager).or_default().push(format!("`{}`", cause.field.trim_start_matches('.')));
+/// Maps whose keys are free, and may be part of a secret.
+const FREE_KEYS: [&str; 6] = ["data", "stringData", "binaryData", "labels", "annotations", "matchLabels"];
+
+/// The path of a field up to the first map whose keys are free.
+pub(super) fn without_keys(field: &str) -> &str {
+    let mut start = 0;
+    for part in field.split_inclusive(['.', '[']) {
+        let name = part.trim_end_matches(['.', '[']);
+        if FREE_KEYS.contains(&name) {
+            return &field[..start + name.len()];
+        }
+        start += part.len();
     }
-    let contender =
-        |(manager, fields): (&str, Vec<String>)| Contender { manager: manager.to_owned(), fields };
-    contenders.into_iter().map(contender).collect()
+    field
 }
 
 fn cut(text: &str) -> String {

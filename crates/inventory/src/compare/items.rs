@@ -41,6 +41,16 @@ pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<
     desired.iter().map(pair).collect()
 }
 
+/// The item of a list that goes by this name, or by this position.
+pub fn find<'a>(items: &'a [Value], name: &str) -> Option<&'a Value> {
+    const FIELDS: [&str; 4] = ["name", "mountPath", "devicePath", "ip"];
+    let has = |item: &&Value| {
+        let named = FIELDS.iter().any(|field| Identity::Field(field).of(item).as_deref() == Some(name));
+        named || Identity::Port.of(item).as_deref() == Some(name)
+    };
+    items.iter().find(has).or_else(|| items.get(name.parse::<usize>().ok()?))
+}
+
 /// The first that tells all items apart.
 fn identity(list: &str, items: &[Value]) -> Option<Identity> {
     let candidates: &[Identity] = match list {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Comparison, compare};
-use crate::difference::lines;
+use crate::difference::{Disclosure, lines};
 use crate::mark::Owner;
 use crate::object::{Desired, Live};
 use crate::restart::to_write;
@@ -16,17 +16,17 @@ fn object(kind: &str, more: Value) -> Value {
 }
 
 /// The lines that tell the differences, when `live` is what became of `declared`, hash and all.
-fn differences(kind: &str, declared: Value, live: Value, sensitive: bool) -> Vec<String> {
+fn differences(kind: &str, declared: Value, live: Value, disclosure: Disclosure<'_>) -> Vec<String> {
     let owner = Owner::of("openshift-resources", None).unwrap();
     let desired = Desired::new(object(kind, declared)).unwrap();
     let mut found = to_write(&desired, None, &owner, "2024-05-01T12:00:00");
     let Value::Object(live) = live else { panic!("a map is merged into the object") };
     found.as_object_mut().unwrap().extend(live);
-    lines(&compare(&desired, &Live::new(found), sensitive).differences())
+    lines(&compare(&desired, &Live::new(found), disclosure).differences())
 }
 
 fn check(kind: &str, declared: Value, live: Value, expect: &[&str]) {
-    assert_eq!(differences(kind, declared, live, false), expect);
+    assert_eq!(differences(kind, declared, live, Disclosure::Everything), expect);
 }
 
 /// The same in the spec of an object of which nothing is known.
@@ -185,7 +185,55 @@ fn no_value_of_a_secret_is_shown() {
     let live = json!({"stringData": null, "data": {"a": "b2xk", "c": "b2xk"}, "type": "Opaque"});
     check("Secret", declared.clone(), live.clone(), &["data.a: changed", "data.b: added", "data.c: changed"]);
     let (declared, live) = (json!({"data": {"a": "hunter2"}}), json!({"data": {"a": "old"}}));
-    assert_eq!(differences("ConfigMap", declared, live, true), ["data.a: changed"]);
+    assert_eq!(differences("ConfigMap", declared, live, Disclosure::Paths), ["data.a: changed"]);
+}
+
+#[test]
+fn paths_that_come_from_a_secret_are_counted_and_not_named() {
+    let check = |declared: Value, desired: Value, live: Value, expect: &[&str]| {
+        let declared = object("ConfigMap", declared);
+        let told = differences("ConfigMap", desired, live, Disclosure::PathsOf(&declared));
+        assert_eq!(told, expect);
+    };
+    let desired = json!({"data": {"plain": "1", "hush": "2", "hush2": "3"}});
+    check(
+        json!({"data": {"plain": "vault(a#b)"}}),
+        desired.clone(),
+        json!({"data": {"plain": "0"}}),
+        &["data: 2 fields that come from a secret differ", "data.plain: changed"],
+    );
+    // All of the map comes from a secret.
+    check(
+        json!({"data": "vault(a#b)"}),
+        desired.clone(),
+        json!({"data": {"plain": "0"}}),
+        &["data: 3 fields that come from a secret differ"],
+    );
+    check(
+        json!({}),
+        desired.clone(),
+        json!({"data": {"plain": "1", "hush": "2"}}),
+        &["object: 1 field that comes from a secret differs"],
+    );
+    // A whole map that is new is one difference, at a path that the data has.
+    check(json!({"data": {"plain": "1"}}), desired, json!({"data": null}), &["data: added"]);
+    let list =
+        |name: &str| json!({"spec": {"env": [{"name": "a", "value": "1"}, {"name": name, "value": "2"}]}});
+    let live = json!({"spec": {"env": [{"name": "a", "value": "0"}, {"name": "hush", "value": "0"}]}});
+    check(
+        list("vault(a#b)"),
+        list("hush"),
+        live.clone(),
+        &["spec.env[a].value: changed", "spec.env: 1 field that comes from a secret differs"],
+    );
+    check(list("hush"), list("hush"), live, &["spec.env[a].value: changed", "spec.env[hush].value: changed"]);
+    let by_position = |count: usize| json!({"spec": {"args": vec!["x"; count]}});
+    check(
+        by_position(1),
+        by_position(2),
+        json!({"spec": {"args": ["y", "y"]}}),
+        &["spec.args[0]: changed", "spec.args: 1 field that comes from a secret differs"],
+    );
 }
 
 /// What is found if the live object bears this hash.
@@ -193,7 +241,7 @@ fn hashed(kind: &str, hash: &Value) -> Comparison {
     let body = object(kind, json!({"data": {"a": "Yg=="}}));
     let mut live = body.clone();
     live["metadata"]["annotations"] = json!({"qontract.integration": "x", "qontract.sha256sum": hash});
-    compare(&Desired::new(body).unwrap(), &Live::new(live), false)
+    compare(&Desired::new(body).unwrap(), &Live::new(live), Disclosure::Everything)
 }
 
 #[test]
@@ -215,5 +263,5 @@ fn a_restart_is_no_drift() {
     let restarted =
         Live::new(object("Deployment", spec(json!({"kubectl.kubernetes.io/restartedAt": "noon"}))));
     let written = Live::new(to_write(&desired, Some(&restarted), &owner, "2024-05-01T12:00:00"));
-    assert_eq!(compare(&desired, &written, false), Comparison::Equal);
+    assert_eq!(compare(&desired, &written, Disclosure::Everything), Comparison::Equal);
 }

@@ -11,6 +11,8 @@ pub struct Walk<'a> {
     kind: &'a str,
     show: Show,
     path: Vec<Segment>,
+    /// What has all paths that may be shown; none if all may be.
+    pub declared: Option<&'a Value>,
     /// What does not hold.
     pub differences: Vec<Difference>,
 }
@@ -24,7 +26,7 @@ enum Segment {
 impl<'a> Walk<'a> {
     /// A walk through an object of this kind.
     pub fn new(kind: &'a str, show: Show) -> Self {
-        Self { kind, show, path: Vec::new(), differences: Vec::new() }
+        Self { kind, show, path: Vec::new(), declared: None, differences: Vec::new() }
     }
 
     /// Looks whether a value holds.
@@ -92,8 +94,27 @@ impl<'a> Walk<'a> {
     }
 
     fn report(&mut self, live: Option<&Value>, desired: &Value) {
-        let (before, after) = (Side::of(live, self.show), Side::of(Some(desired), self.show));
-        self.differences.push(Difference { path: self.place(), before, after });
+        let shown = self.declared.map_or(self.path.len(), |declared| depth(declared, &self.path));
+        let path = place(&self.path[..shown]);
+        if shown == self.path.len() {
+            let (before, after) = (Side::of(live, self.show), Side::of(Some(desired), self.show));
+            self.differences.push(Difference { path, before, after });
+            return;
+        }
+        let path = if path.is_empty() { "object".to_owned() } else { path };
+        let same = |difference: &&mut Difference| {
+            difference.path == path && matches!(difference.after, Side::SecretFields(_))
+        };
+        match self.differences.iter_mut().find(same) {
+            Some(Difference { after: Side::SecretFields(count), .. }) => *count += 1,
+            _ => {
+                self.differences.push(Difference {
+                    path,
+                    before: Side::Hidden,
+                    after: Side::SecretFields(1),
+                });
+            }
+        }
     }
 
     fn is_same(&self, desired: &Value, live: &Value) -> bool {
@@ -127,21 +148,37 @@ impl<'a> Walk<'a> {
     fn key(&self) -> &str {
         self.path.last().and_then(Segment::key).unwrap_or_default()
     }
+}
 
-    fn place(&self) -> String {
-        let mut place = String::new();
-        for segment in &self.path {
-            match segment {
-                Segment::Item(name) => place.push_str(&format!("[{}]", quoted(name, "-_./"))),
-                Segment::Key(key) if !is_plain(key, "-_") => {
-                    place.push_str(&format!("[{}]", Value::from(key.as_str())));
-                }
-                Segment::Key(key) if place.is_empty() => place.push_str(key),
-                Segment::Key(key) => place.push_str(&format!(".{key}")),
+/// A path in words.
+fn place(path: &[Segment]) -> String {
+    let mut place = String::new();
+    for segment in path {
+        match segment {
+            Segment::Item(name) => place.push_str(&format!("[{}]", quoted(name, "-_./"))),
+            Segment::Key(key) if !is_plain(key, "-_") => {
+                place.push_str(&format!("[{}]", Value::from(key.as_str())));
             }
+            Segment::Key(key) if place.is_empty() => place.push_str(key),
+            Segment::Key(key) => place.push_str(&format!(".{key}")),
         }
-        place
     }
+    place
+}
+
+/// How many segments of a path a value has.
+fn depth(value: &Value, path: &[Segment]) -> usize {
+    let mut value = value;
+    for (depth, segment) in path.iter().enumerate() {
+        let below = match (segment, value) {
+            (Segment::Key(key), Value::Object(map)) => map.get(key),
+            (Segment::Item(name), Value::Array(items)) => items::find(items, name),
+            _ => None,
+        };
+        let Some(below) = below else { return depth };
+        value = below;
+    }
+    path.len()
 }
 
 impl Segment {

@@ -8,7 +8,7 @@ use qontract_bundle::{Pool, load};
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_graphql::Engine;
 use qontract_inventory::{Callers, Desired, Owner};
-use qontract_objects::{Action, Estate, Item, Managed, Seen, Steward};
+use qontract_objects::{Action, Estate, Item, Managed, Seen, Sensitivity, Steward};
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Data, DeclaredOf, Fault, Loaded, Options, Outcome, Plan, Read, Rehearsed, Request, Room,
@@ -173,7 +173,7 @@ impl Staged for Yard {
                 estate: Arc::clone(&estate),
                 kind: kind.clone(),
                 desired: Desired::new(wish.body.clone()).unwrap(),
-                is_sensitive: false,
+                sensitivity: Sensitivity::Public,
                 moved_from: wish.moved_from.clone(),
             };
             let wanted = match wish.mood {

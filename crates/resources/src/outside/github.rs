@@ -55,6 +55,7 @@ impl Outward {
                 let fault = crate::resolve::fault(&error);
                 if fault.is_transient() { fault } else { Fault::operator(fault.text) }
             })?;
+            read.secrets.record(token.expose());
             let header = Secret::new(format!("Bearer {}", token.expose()));
             request = request.secret_header("authorization", &header);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_blobs::{BlobsError, Credentials, Key, Reader as _, S3, S3Settings};
 use qontract_client_secrets::Reader;
-use qontract_runtime::{Data as Source, Fault, Read};
+use qontract_runtime::{Data as Source, Fault, Read, SecretLookup};
 use qontract_template::{Address, Answer, Data};
 
 use super::{Found, Outward};
@@ -19,6 +19,13 @@ pub struct Account {
     version: Option<u64>,
     /// Its region, for who names none.
     region: String,
+}
+
+impl Account {
+    /// The secret with its key.
+    pub fn lookup(&self) -> SecretLookup {
+        SecretLookup::all(&self.secret, self.version.map(|version| version.to_string()))
+    }
 }
 
 /// Where the data tells accounts.
@@ -90,7 +97,9 @@ impl Outward {
         let fields = fields.map_err(|error| crate::resolve::fault(&error))?;
         let field = |name: &str| {
             let missing = || Fault::operator(format!("`{path}` has no field `{name}`"));
-            fields.get(name).ok_or_else(missing)
+            let secret = fields.get(name).ok_or_else(missing)?;
+            read.secrets.record(secret.expose());
+            Ok::<_, Fault>(secret)
         };
         let credentials = Credentials::Keys {
             id: field("aws_access_key_id")?.expose().to_owned(),

@@ -156,10 +156,9 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
         pass_over(key.clone(), Skip::Wrong, faults);
     }
     // What head changes about addresses is not used before it is merged.
-    let distrust = request.mode == Mode::DryRun && !request.trust_head;
     let trusted: Option<BTreeSet<_>> = base
         .as_ref()
-        .filter(|_| distrust)
+        .filter(|_| request.distrusts_head())
         .map(|base| base.keys().into_iter().filter_map(|key| base.target(key)).collect());
     let (mut keys, mut unaffected) = (Vec::new(), 0);
     for key in declared.keys().into_iter().filter(|key| selected(room, request, key)) {

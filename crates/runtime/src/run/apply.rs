@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::Request;
+use super::redact::ShardRedactor;
 use super::round::guarded;
 use crate::audit::Written;
 use crate::contract::{Applied, Write};
@@ -11,7 +12,7 @@ use crate::erased::{Dynamic, Opaque};
 use crate::fault::Fault;
 use crate::guard::Refusal;
 use crate::key::ShardKey;
-use crate::plan::{Group, Plan};
+use crate::plan::{Change, Group, Plan};
 use qontract_telemetry::activity;
 
 /// What was done of a plan.
@@ -37,6 +38,8 @@ pub struct Hand<'r> {
     pub key: &'r ShardKey,
     /// What was asked.
     pub request: &'r Request,
+    /// What keeps the shard's secrets out of what is reported.
+    pub redactor: &'r ShardRedactor,
 }
 
 /// Does the steps that are not held. Groups of one stage go side by side, and one stage goes after the other.
@@ -68,19 +71,22 @@ pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal
 
 /// Does the steps of a group, one after the other. A failed or stale step ends it.
 async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusal>]) -> Done {
-    let Hand { room, write, key, request } = *hand;
+    let Hand { room, write, key, request, redactor } = *hand;
     let mut done = Done::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
         if request.stop.is_asked() {
             done.stopped = true;
             break;
         }
-        let _doing =
-            activity::begin(step.changes.first().map_or_else(|| group.name.clone(), ToString::to_string));
+        let changes: Vec<Change> =
+            step.changes.iter().map(|change| redactor.change(change.clone())).collect();
+        let what = changes.first().map_or_else(|| redactor.text(group.name.clone()), ToString::to_string);
+        let _doing = activity::begin(what.clone());
         let applied = guarded(request.limits.phase, "apply", room.apply(write, &step.action)).await;
         if !matches!(applied, Ok(Applied::Stale)) {
-            let (changes, failed) = (step.changes.as_slice(), applied.as_ref().err());
-            request.audit.wrote(&Written { run: write.run, shard: key, changes, failed });
+            let failed = applied.as_ref().err().cloned().map(|fault| redactor.fault(fault));
+            let failed = failed.as_ref();
+            request.audit.wrote(&Written { run: write.run, shard: key, changes: &changes, failed });
         }
         match applied {
             Ok(Applied::Done) => done.applied += 1,
@@ -89,10 +95,8 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
                 break;
             }
             Err(fault) => {
-                let change = step.changes.first();
-                let what = change.map_or_else(|| group.name.clone(), ToString::to_string);
-                let place = change.and_then(|change| change.place.clone());
-                done.faults.push(fault.while_doing(&what).at(place));
+                let place = changes.first().and_then(|change| change.place.clone());
+                done.faults.push(redactor.fault(fault).while_doing(&what).at(place));
                 break;
             }
         }

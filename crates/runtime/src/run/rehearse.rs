@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::Limits;
+use super::redact::ShardRedactor;
 use super::round::guarded;
 use crate::contract::{Read, Rehearsed};
 use crate::erased::{Dynamic, Opaque};
@@ -18,6 +19,17 @@ pub struct Said {
     pub notes: Vec<String>,
     /// What they would not do.
     pub faults: Vec<Fault>,
+}
+
+impl Said {
+    /// Without the secrets that the shard has read.
+    pub fn redacted(self, redactor: &ShardRedactor) -> Self {
+        let Self { notes, faults } = self;
+        Self {
+            notes: notes.into_iter().map(|note| redactor.text(note)).collect(),
+            faults: faults.into_iter().map(|fault| redactor.fault(fault)).collect(),
+        }
+    }
 }
 
 /// Rehearses the steps that are not held. Steps do not see what those before them would change.

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
-use qontract_access::Permits;
+use qontract_access::{Mode, Permits};
 use qontract_telemetry::activity;
 
 use super::Request;
 use super::affairs::Work;
 use super::apply::{self, Done, Hand};
+use super::redact::ShardRedactor;
 use super::rehearse;
 use super::reserve::Reservations;
 use super::unresolved::Unresolved;
@@ -21,12 +22,13 @@ use crate::about::MOST_ROUNDS;
 use crate::contract::Read;
 use crate::data::Data;
 use crate::erased::{AnyDeclared, Dynamic, Kind, Opaque, Wants};
-use crate::fault::{Fault, panicked};
+use crate::fault::{Fault, Whose, panicked};
 use crate::guard::{Facts, Proposal, Refusal, RemovalGuard, Verdicts};
 use crate::key::ShardKey;
 use crate::memo::Memo;
 use crate::outcome::{Outcome, ShardOutcome, ShardState};
 use crate::plan::{Change, Held, Plan};
+use crate::secrets::ShardSecrets;
 
 /// Who works on the shards of one run.
 pub struct Crew<'r> {
@@ -47,6 +49,7 @@ struct Live<'w> {
     key: ShardKey,
     declared: &'w dyn AnyDeclared,
     wants: Option<Wants>,
+    secrets: ShardSecrets,
 }
 
 /// A shard with its plan of one round.
@@ -54,6 +57,21 @@ struct Planned {
     plan: Plan<Opaque>,
     facts: Facts,
     faults: Vec<Fault>,
+    /// What is not planned because it is not approved yet.
+    notes: Vec<String>,
+    redactor: ShardRedactor,
+    mode: Mode,
+}
+
+impl Planned {
+    /// A change as it is reported.
+    fn reported(&self, change: &Change) -> Change {
+        let mut change = self.redactor.change(change.clone());
+        if self.mode == Mode::Real && !change.diff_by_name.is_empty() {
+            change.diff = std::mem::take(&mut change.diff_by_name);
+        }
+        change
+    }
 }
 
 impl Crew<'_> {
@@ -64,12 +82,18 @@ impl Crew<'_> {
         for key in keys {
             let Some(declared) = head.as_deref() else { continue };
             outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
-            live.push(Live { key: key.clone(), declared, wants: None });
+            let secrets = self.secrets(base.as_deref(), key);
+            live.push(Live { key: key.clone(), declared, wants: None, secrets });
         }
         for key in orphans {
             let Some(declared) = base.as_deref() else { continue };
             outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Orphaned));
-            live.push(Live { key: key.clone(), declared, wants: Some(self.room.nothing()) });
+            live.push(Live {
+                key: key.clone(),
+                declared,
+                wants: Some(self.room.nothing()),
+                secrets: ShardSecrets::default(),
+            });
         }
         for round in 1..=MOST_ROUNDS {
             let again = self.round(&mut live, outcome).await;
@@ -103,15 +127,25 @@ impl Crew<'_> {
         }
     }
 
+    /// Which secrets a shard may read: in a check, those that base names for it.
+    fn secrets(&self, base: Option<&dyn AnyDeclared>, key: &ShardKey) -> ShardSecrets {
+        if !self.request.distrusts_head() {
+            return ShardSecrets::default();
+        }
+        // Of a base that cannot be read nothing is known, so that nothing is read.
+        ShardSecrets::only(base.map(|base| self.room.secret_lookups(base, key)).unwrap_or_default())
+    }
+
     /// One round; what was done per shard.
     async fn round(&self, live: &mut [Live<'_>], outcome: &mut Outcome) -> BTreeMap<ShardKey, Done> {
         let width = self.request.limits.shards.max(1);
         let (permit, data) = (self.permits.read.clone(), self.data.clone());
-        let read = &Read { permit, data, memo: Memo::default(), today: self.request.today };
+        let (memo, today, secrets) = (Memo::default(), self.request.today, ShardSecrets::default());
+        let read = &Read { permit, data, memo, today, secrets };
         let mut planning: Vec<BoxFuture<'_, _>> = Vec::new();
         for shard in live.iter_mut() {
             let key = shard.key.clone();
-            let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(read, shard));
+            let planned = self.redacted_plan(read, shard);
             planning.push(planned.map(|planned| (key, planned)).boxed());
         }
         let mut planned: Vec<(ShardKey, Result<Planned, Fault>)> =
@@ -138,7 +172,8 @@ impl Crew<'_> {
         let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
-            let hand = Hand { room: self.room, write: &write, key, request: self.request };
+            let redactor = &planned.redactor;
+            let hand = Hand { room: self.room, write: &write, key, request: self.request, redactor };
             let done = apply::plan(hand, &planned.plan, verdict);
             applying.push(done.map(|done| (key.clone(), done)).boxed());
         }
@@ -155,6 +190,18 @@ impl Crew<'_> {
         all
     }
 
+    /// The plan of a shard, with what redacts the secrets that it has read up to here.
+    async fn redacted_plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
+        let (secrets, declared, key) = (shard.secrets.clone(), shard.declared, shard.key.clone());
+        let read = &Read { secrets: secrets.clone(), ..read.clone() };
+        let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(read, shard)).await;
+        let redactor = ShardRedactor::new(secrets.redactor(|| self.room.public_texts(declared, &key)));
+        match planned {
+            Ok(planned) => Ok(Planned { redactor, ..planned }),
+            Err(fault) => Err(redactor.fault(fault)),
+        }
+    }
+
     async fn plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
         let (phase, key, declared) = (self.request.limits.phase, &shard.key, shard.declared);
         let wants = if let Some(wants) = shard.wants.take() {
@@ -169,6 +216,7 @@ impl Crew<'_> {
         };
         let _doing = activity::phase("plan", format!("plan `{key}`"));
         let (mut facts, mut unresolved) = (Facts::default(), Unresolved::default());
+        let mut unapproved = Unresolved::default();
         let mut faults = Vec::new();
         for (scope, count) in &found.scopes {
             match count {
@@ -190,11 +238,14 @@ impl Crew<'_> {
                 Kind::Unresolved(fault) => {
                     let why = format!("it is not known what {thing} is to be");
                     facts.blocked.insert(thing.scope.clone(), why);
-                    unresolved.add(thing, place.as_ref(), fault);
+                    // What waits for an approval is not planned, and no failure.
+                    let list = if fault.whose == Whose::Guard { &mut unapproved } else { &mut unresolved };
+                    list.add(thing, place.as_ref(), fault);
                 }
             }
         }
         faults.extend(unresolved.told());
+        let notes = unapproved.told().map(|fault| format!("not planned: {}", fault.text)).collect();
         let mut plan = self.room.plan(&wants, &found);
         faults.append(&mut plan.faults);
         for group in &mut plan.groups {
@@ -206,7 +257,8 @@ impl Crew<'_> {
             }
         }
         shard.wants = Some(wants);
-        Ok(Planned { plan, facts, faults })
+        let (redactor, mode) = (ShardRedactor::default(), self.request.mode);
+        Ok(Planned { plan, facts, faults, notes, redactor, mode })
     }
 
     /// Asks targets whether they would do what is planned and not held.
@@ -221,7 +273,7 @@ impl Crew<'_> {
         let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(verdicts) {
             let said = rehearse::plan(self.room, read, &planned.plan, verdict, self.request.limits);
-            rehearsing.push(said.map(move |said| (key, said)).boxed());
+            rehearsing.push(said.map(move |said| (key, said.redacted(&planned.redactor))).boxed());
         }
         let mut said: Vec<_> = futures_util::stream::iter(rehearsing).buffer_unordered(width).collect().await;
         said.sort_by(|a, b| a.0.cmp(b.0));
@@ -253,23 +305,30 @@ fn note(
     verdict: &[Option<Refusal>],
     counts: impl Fn(&Change) -> bool,
 ) {
-    shard.held.clone_from(&planned.plan.held);
-    shard.waits.clone_from(&planned.plan.waits);
+    let redactor = &planned.redactor;
+    shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();
+    shard.waits = planned.plan.waits.iter().map(|wait| redactor.wait(wait.clone())).collect();
     let known: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
-    shard.faults.extend(planned.faults.iter().filter(|fault| !known.contains(&fault.text)).cloned());
+    let faults = planned.faults.iter().map(|fault| redactor.fault(fault.clone()));
+    shard.faults.extend(faults.filter(|fault| !known.contains(&fault.text)));
+    let notes = planned.notes.iter().map(|note| redactor.text(note.clone()));
+    let notes: Vec<String> = notes.filter(|note| !shard.notes.contains(note)).collect();
+    shard.notes.extend(notes);
     let steps = planned.plan.groups.iter().flat_map(|group| &group.steps);
     for (step, refusal) in steps.zip(verdict) {
         for change in &step.changes {
             let Some(refusal) = refusal else {
                 shard.removed += usize::from(counts(change));
                 // Planned again after it was stale, it is still one change.
-                if !shard.changes.contains(change) {
-                    shard.changes.push(change.clone());
+                let change = planned.reported(change);
+                if !shard.changes.contains(&change) {
+                    shard.changes.push(change);
                 }
                 continue;
             };
             let approvable = matches!(refusal, Refusal::Unapproved(_));
-            shard.held.push(Held { change: change.clone(), why: refusal.why().to_owned(), approvable });
+            let (change, why) = (planned.reported(change), redactor.text(refusal.why().to_owned()));
+            shard.held.push(Held { change, why, approvable });
         }
     }
 }

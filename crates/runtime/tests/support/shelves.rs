@@ -174,6 +174,18 @@ fn scope(shelf: &str) -> Scope {
     Scope::new([("shelf", shelf)])
 }
 
+/// What the data says of shelves.
+pub fn declared(data: &Data) -> Result<Declared<(), String, Vec<Declaration>>, Fault> {
+    let answer = data.query::<Asked>()?;
+    let mut declared = Declared::new(());
+    for (index, shelf) in answer.data.shelves.into_iter().enumerate() {
+        let place = answer.places.of(&format!("/shelves/{index}"));
+        let key = ShardKey::new([("shelf", shelf.name.as_str())]);
+        declared.add(key, Shard::new(shelf.name, shelf.boxes.unwrap_or_default(), place));
+    }
+    Ok(declared)
+}
+
 impl Staged for ShelvesRoom {
     type Common = ();
     type Target = String;
@@ -187,14 +199,7 @@ impl Staged for ShelvesRoom {
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
-        let answer = data.query::<Asked>()?;
-        let mut declared = Declared::new(());
-        for (index, shelf) in answer.data.shelves.into_iter().enumerate() {
-            let place = answer.places.of(&format!("/shelves/{index}"));
-            let key = ShardKey::new([("shelf", shelf.name.as_str())]);
-            declared.add(key, Shard::new(shelf.name, shelf.boxes.unwrap_or_default(), place));
-        }
-        Ok(declared)
+        declared(data)
     }
 
     async fn resolve(

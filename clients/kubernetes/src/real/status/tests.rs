@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Subject;
+use super::{Subject, without_keys};
 use crate::object::{Address, Cluster, Kind};
 
 #[track_caller]
@@ -87,11 +87,36 @@ fn what_is_not_valid_is_told_without_values() {
 }
 
 #[test]
+fn keys_that_may_come_from_a_secret_are_not_told() {
+    let check = |field: &str, expect: &str| assert_eq!(without_keys(field), expect, "{field}");
+    check("data[a.b]", "data");
+    check("data.key", "data");
+    check("stringData.x.y", "stringData");
+    check("metadata.annotations.x", "metadata.annotations");
+    check("metadata.labels[data]", "metadata.labels");
+    check("spec.containers[0].image", "spec.containers[0].image");
+    check("spec.database.data", "spec.database.data");
+    check("", "");
+    let conflict = |field| json!({"reason": "FieldManagerConflict", "message": "conflict with \"helm\"", "field": field});
+    let status = json!({"details": {"causes": [conflict(".data.a"), conflict(".data.b")]}});
+    let subject = |kind: &str| {
+        let cluster = Cluster { name: "c1".to_owned(), server: String::new(), token: None };
+        Subject::object(&cluster, &Address::in_namespace(Kind::named(kind), "ns", "a"))
+    };
+    let told = |kind: &str| subject(kind).refused(409, status.to_string().as_bytes()).to_string();
+    assert_eq!(told("Secret"), "Secret `a` in `ns` is managed by others, too: `helm` owns `data`");
+    assert_eq!(
+        told("ConfigMap"),
+        "ConfigMap `a` in `ns` is managed by others, too: `helm` owns `data.a`, `data.b`"
+    );
+}
+
+#[test]
 fn nothing_is_told_of_secrets_but_fields() {
     let causes = json!([{"message": "Invalid value: \"hunter2\": must be hunter2", "field": "data[x]"},
         {"message": "Invalid value: \"hunter2\": field is immutable", "field": "type"}]);
     let expect =
-        "the cluster `c1` does not take Secret `a` in `ns`: Invalid: `data[x]`, `type`: field is immutable";
+        "the cluster `c1` does not take Secret `a` in `ns`: Invalid: `data`, `type`: field is immutable";
     check("Secret", 422, &invalid(&causes), expect);
     check("Secret", 422, &invalid(&json!([])), "the cluster `c1` does not take Secret `a` in `ns`: Invalid");
     check("ExternalSecret", 500, &invalid(&json!([])), "the cluster `c1` answered 500: Invalid");

@@ -112,7 +112,8 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
                 text.push_str(&format!("note: {}\n", shown(note)));
             }
         }
-        if record.exit == 0 && record.ended == "ok" && record.is_quiet() {
+        let has_notes = record.shards.values().any(|shard| !shard.notes.is_empty());
+        if record.exit == 0 && record.ended == "ok" && record.is_quiet() && !has_notes {
             text.push_str("note: nothing to change\n");
         }
     }
@@ -154,6 +155,9 @@ pub fn explain(record: &Record) -> String {
     }
     for (key, shard) in &record.shards {
         text.push_str(&story(key, shard));
+        for note in &shard.notes {
+            text.push_str(&format!("note: {}\n", shown(note)));
+        }
     }
     text.push_str(&plan(record));
     for warning in &record.warnings {

@@ -1,0 +1,72 @@
+//! The forms in which a secret occurs in text without being decoded first.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+/// A line of a secret of several lines is a form of its own from this length on.
+const MIN_LINE_BYTES: usize = 32;
+
+/// The forms of a secret that have at least `min_bytes`: itself without surrounding blanks, its long lines, and each of these
+/// in base64. Nothing if the secret is shorter.
+pub fn of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
+    let secret = secret.trim();
+    if secret.len() < min_bytes {
+        return Vec::new();
+    }
+    let lines = secret.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE_BYTES && *line != secret);
+    let mut forms: Vec<Box<[u8]>> = Vec::new();
+    for text in std::iter::once(secret).chain(lines) {
+        forms.push(text.as_bytes().into());
+        forms.extend(encoded(text.as_bytes()));
+    }
+    forms.retain(|form| form.len() >= min_bytes);
+    forms
+}
+
+/// The digits of base64 that depend on the secret alone, in both alphabets, wherever in a group of three bytes it begins.
+fn encoded(secret: &[u8]) -> impl Iterator<Item = Box<[u8]>> {
+    (0..3).flat_map(move |offset| {
+        let padded = [&[0; 2][..offset], secret].concat();
+        // A digit has 6 bits: the first that has none of the bytes before, and the last that has none of those after.
+        let (first, end) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
+        [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)]
+            .map(|text| text.as_bytes()[first..end].into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    fn check(secret: &str, expect: &[&str]) {
+        let forms = of(secret, 8);
+        let mut forms: Vec<&str> = forms.iter().map(|form| std::str::from_utf8(form).unwrap()).collect();
+        forms.dedup();
+        assert_eq!(forms, expect, "{secret}");
+    }
+
+    #[test]
+    fn a_secret_has_a_form_for_each_alignment_of_base64() {
+        check("hunter22", &["hunter22", "aHVudGVyMj", "h1bnRlcjIy", "odW50ZXIyM"]);
+        // The alphabets differ in two digits.
+        check(
+            "~~~???>>",
+            &["~~~???>>", "fn5+Pz8/Pj", "fn5-Pz8_Pj", "5+fj8/Pz4+", "5-fj8_Pz4-", "+fn4/Pz8+P", "-fn4_Pz8-P"],
+        );
+    }
+
+    #[test]
+    fn what_is_shorter_than_eight_bytes_has_no_form() {
+        check("hunter2", &[]);
+        check("  hunter2\n", &[]);
+        check(" hunter22\n", &["hunter22", "aHVudGVyMj", "h1bnRlcjIy", "odW50ZXIyM"]);
+    }
+
+    #[test]
+    fn long_lines_are_forms_of_their_own() {
+        let (long, short) = ("a".repeat(32), "b".repeat(31));
+        let forms = of(&format!("{short}\n{long}\n{short}"), 8);
+        assert!(forms.iter().any(|form| **form == *long.as_bytes()));
+        assert!(!forms.iter().any(|form| **form == *short.as_bytes()));
+    }
+}

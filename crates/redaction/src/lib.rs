@@ -1,0 +1,144 @@
+//! Redaction: the net below the types that keep secrets out of what is shown. Pure.
+//!
+//! **Invariant:** no field that contains a held secret, in one of the known encodings, is returned
+//! (`tests::a_field_that_contains_a_secret_is_replaced_as_a_whole`).
+//!
+//! **Invariant:** a redactor is no oracle: text that the caller declares as public is returned unchanged whether or not it
+//! equals a secret (`tests::public_text_is_shown_whether_or_not_it_equals_a_secret`).
+
+mod decode;
+mod forms;
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+/// What stands in place of a field that contains a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Shorter secrets are not searched for: they occur in ordinary text.
+pub const MIN_BYTES: usize = 8;
+
+/// Recognises secrets in text.
+///
+/// ```
+/// use qontract_redaction::{REDACTED, Redactor};
+///
+/// let redactor = Redactor::new(["correct horse"]);
+/// assert_eq!(redactor.field("password: correct horse"), REDACTED);
+/// assert_eq!(redactor.field("password: battery"), "password: battery");
+/// ```
+#[derive(Clone, Default)]
+pub struct Redactor {
+    /// Every form of every secret, by its first `window` bytes.
+    forms: HashMap<Box<[u8]>, BTreeSet<Box<[u8]>>>,
+    window: usize,
+}
+
+impl Redactor {
+    /// Holds the secrets that have [`MIN_BYTES`] or more.
+    pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        Self::with_min_bytes(secrets, MIN_BYTES)
+    }
+
+    /// Holds the secrets that have `min_bytes` or more: for values of which it is known that they are credentials.
+    pub fn with_min_bytes<'s>(secrets: impl IntoIterator<Item = &'s str>, min_bytes: usize) -> Self {
+        let window = min_bytes.max(1);
+        let mut redactor = Self { forms: HashMap::new(), window };
+        for form in secrets.into_iter().flat_map(|secret| forms::of(secret, window)) {
+            let start = form[..window].into();
+            redactor.forms.entry(start).or_default().insert(form);
+        }
+        redactor
+    }
+
+    /// Drops every form that occurs in these texts, which are public.
+    #[must_use]
+    pub fn except<'t>(mut self, texts: impl IntoIterator<Item = &'t str>) -> Self {
+        for text in texts {
+            if self.is_empty() {
+                break;
+            }
+            let mut found: Vec<Box<[u8]>> = Vec::new();
+            self.search(text, &mut |form| {
+                found.push(form.into());
+                Search::Continue
+            });
+            for form in found {
+                let start = &form[..self.window];
+                let is_last = self.forms.get_mut(start).is_some_and(|forms| {
+                    forms.remove(&form);
+                    forms.is_empty()
+                });
+                if is_last {
+                    self.forms.remove(start);
+                }
+            }
+        }
+        self
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.forms.is_empty()
+    }
+
+    /// Whether a text contains a secret.
+    pub fn finds(&self, text: &str) -> bool {
+        let mut found = false;
+        self.search(text, &mut |_| {
+            found = true;
+            Search::Stop
+        });
+        found
+    }
+
+    /// The text, or [`REDACTED`] in place of all of it if it contains a secret.
+    pub fn field<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.finds(text) { Cow::Borrowed(REDACTED) } else { Cow::Borrowed(text) }
+    }
+
+    /// A text of several lines, each of which is a field of its own. A secret of several lines redacts all of it.
+    pub fn lines<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !self.finds(text) {
+            return Cow::Borrowed(text);
+        }
+        let lines: Vec<Cow<'_, str>> = text.lines().map(|line| self.field(line)).collect();
+        let joined = lines.join("\n");
+        if self.finds(&joined) { Cow::Borrowed(REDACTED) } else { Cow::Owned(joined) }
+    }
+
+    /// Calls `on` for every form that occurs in a text, as it is or decoded, until it says stop.
+    fn search(&self, text: &str, on: &mut dyn FnMut(&[u8]) -> Search) {
+        if self.is_empty() {
+            return;
+        }
+        for decoded in decode::all(text) {
+            let bytes: &[u8] = &decoded;
+            for (at, start) in bytes.windows(self.window).enumerate() {
+                let forms = self.forms.get(start).into_iter().flatten();
+                for form in forms.filter(|form| bytes[at..].starts_with(form)) {
+                    if matches!(on(form), Search::Stop) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a search goes on.
+enum Search {
+    Continue,
+    Stop,
+}
+
+/// Tells how much it holds, never what.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redactor({} forms)", self.forms.values().map(BTreeSet::len).sum::<usize>())
+    }
+}
+
+#[cfg(test)]
+mod tests;

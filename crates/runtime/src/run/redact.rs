@@ -1,0 +1,157 @@
+//! What a shard reports, without the secrets that it has read: the net below the types that keep them out.
+//!
+//! Everything that leaves the runner about a shard passes here: changes, faults, waits, notes, what is written to the audit
+//! trail and what is being done. Places are not searched: they are paths of files of the data.
+
+use qontract_redaction::{REDACTED, Redactor};
+use qontract_telemetry::activity;
+use qontract_telemetry::measure::Measure;
+
+use crate::fault::Fault;
+use crate::key::Scope;
+use crate::plan::{Change, Held, Thing, Wait};
+
+/// Redacts what is reported about one shard.
+#[derive(Debug, Default)]
+pub struct ShardRedactor(Redactor);
+
+impl ShardRedactor {
+    pub fn new(redactor: Redactor) -> Self {
+        Self(redactor)
+    }
+
+    /// A field of a report.
+    pub fn text(&self, text: String) -> String {
+        if !self.0.finds(&text) {
+            return text;
+        }
+        activity::measured(Measure::Redacted);
+        REDACTED.to_owned()
+    }
+
+    fn texts(&self, texts: Vec<String>) -> Vec<String> {
+        texts.into_iter().map(|text| self.text(text)).collect()
+    }
+
+    /// A fault: its text, its details and its hint are a field each.
+    pub fn fault(&self, fault: Fault) -> Fault {
+        if self.0.is_empty() {
+            return fault;
+        }
+        let Fault { whose, text, details, hint, places, is_undone } = fault;
+        Fault {
+            whose,
+            text: self.text(text),
+            details: self.texts(details),
+            hint: hint.map(|hint| self.text(hint)),
+            places,
+            is_undone,
+        }
+    }
+
+    /// A change: what is done, its target and each line of its diff are a field each.
+    pub fn change(&self, change: Change) -> Change {
+        if self.0.is_empty() {
+            return change;
+        }
+        let Change { kind, thing, what, diff, diff_by_name, place } = change;
+        Change {
+            kind,
+            thing: self.thing(thing),
+            what: self.text(what),
+            diff: self.texts(diff),
+            diff_by_name: self.texts(diff_by_name),
+            place,
+        }
+    }
+
+    fn thing(&self, thing: Thing) -> Thing {
+        let Thing { scope, kind, name } = thing;
+        let scope = if self.0.finds(&scope.to_string()) {
+            activity::measured(Measure::Redacted);
+            Scope::new([("scope", REDACTED)])
+        } else {
+            scope
+        };
+        Thing { scope, kind: self.text(kind), name: self.text(name) }
+    }
+
+    /// A change that is held.
+    pub fn held(&self, held: Held) -> Held {
+        let Held { change, why, approvable } = held;
+        Held { change: self.change(change), why: self.text(why), approvable }
+    }
+
+    /// Something that is under way.
+    pub fn wait(&self, wait: Wait) -> Wait {
+        let Wait { text, place } = wait;
+        Wait { text: self.text(text), place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_redaction::{REDACTED, Redactor};
+
+    use super::ShardRedactor;
+    use crate::fault::Fault;
+    use crate::key::Scope;
+    use crate::place::Place;
+    use crate::plan::{Change, ChangeKind, Held, Thing, Wait};
+
+    const SECRET: &str = "hunter22hunter22";
+
+    fn redactor() -> ShardRedactor {
+        ShardRedactor::new(Redactor::new([SECRET]))
+    }
+
+    fn text(prefix: &str) -> String {
+        format!("{prefix} {SECRET}")
+    }
+
+    fn change() -> Change {
+        let thing = Thing { scope: Scope::new([("kind", SECRET)]), kind: text("k"), name: text("n") };
+        let mut change =
+            Change::new(ChangeKind::Add, thing, text("create")).with_diff(vec!["a".into(), text("b")]);
+        change.diff_by_name = vec![text("c"), "d".into()];
+        change.at(Some(Place::resource("/x")))
+    }
+
+    #[test]
+    fn every_field_of_a_change_is_searched() {
+        let redacted = redactor().change(change());
+        assert_eq!(redacted.what, REDACTED);
+        assert_eq!((redacted.thing.kind.as_str(), redacted.thing.name.as_str()), (REDACTED, REDACTED));
+        assert_eq!(redacted.thing.scope, Scope::new([("scope", REDACTED)]));
+        assert_eq!(redacted.diff, ["a", REDACTED]);
+        assert_eq!(redacted.diff_by_name, [REDACTED, "d"]);
+        assert_eq!(redacted.place, change().place);
+    }
+
+    #[test]
+    fn every_field_of_a_fault_is_searched() {
+        let fault = Fault::remote(text("a")).details(&format!("b\n{SECRET}")).hint(text("c")).undone();
+        let redacted = redactor().fault(fault.clone());
+        assert_eq!((redacted.text.as_str(), redacted.hint.as_deref()), (REDACTED, Some(REDACTED)));
+        assert_eq!(redacted.details, ["b", REDACTED]);
+        assert_eq!((redacted.whose, redacted.is_undone), (fault.whose, true));
+    }
+
+    #[test]
+    fn held_changes_and_waits_are_searched() {
+        let held = redactor().held(Held { change: change(), why: text("w"), approvable: true });
+        assert_eq!(
+            (held.why.as_str(), held.change.what.as_str(), held.approvable),
+            (REDACTED, REDACTED, true)
+        );
+        let wait = redactor().wait(Wait { text: text("w"), place: None });
+        assert_eq!(wait.text, REDACTED);
+    }
+
+    #[test]
+    fn without_a_secret_everything_is_as_it_was() {
+        let none = ShardRedactor::default();
+        assert_eq!(none.change(change()), change());
+        assert_eq!(none.text(text("a")), text("a"));
+    }
+}

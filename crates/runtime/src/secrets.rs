@@ -1,0 +1,183 @@
+//! The secrets of one shard: which of them may be read in this run, and which were.
+//!
+//! **Invariant:** in a dry run with a base, only what base names for the shard is read
+//! (`a_secret_that_only_head_names_is_not_read_in_a_check`).
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use qontract_redaction::Redactor;
+
+use crate::fault::Fault;
+
+/// The address of a secret as data names it: another version or another field is another address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretLookup {
+    /// Its path.
+    pub path: String,
+    /// The field; none for all fields.
+    pub field: Option<String>,
+    /// The version; none for the latest.
+    pub version: Option<String>,
+}
+
+impl SecretLookup {
+    /// All fields of a secret.
+    pub fn all(path: impl Into<String>, version: Option<String>) -> Self {
+        Self { path: path.into(), field: None, version }
+    }
+}
+
+impl fmt::Display for SecretLookup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, field, version } = self;
+        match field {
+            Some(field) => write!(f, "the field `{field}` of the secret `{path}`")?,
+            None => write!(f, "the secret `{path}`")?,
+        }
+        version.as_ref().map_or(Ok(()), |version| write!(f, " in version {version}"))
+    }
+}
+
+/// The secrets of one shard in one run. A clone is the same.
+#[derive(Clone, Default)]
+pub struct ShardSecrets {
+    /// What may be read; everything by default.
+    allowed: Option<Arc<BTreeSet<SecretLookup>>>,
+    /// What was read.
+    values: Arc<Mutex<BTreeSet<Box<str>>>>,
+}
+
+impl ShardSecrets {
+    /// Only these may be read.
+    pub fn only(allowed: BTreeSet<SecretLookup>) -> Self {
+        Self { allowed: Some(Arc::new(allowed)), values: Arc::default() }
+    }
+
+    /// Fails unless a secret may be read: because it is named as it is here, or all of its fields are.
+    pub fn check(&self, lookup: &SecretLookup) -> Result<(), Fault> {
+        let Some(allowed) = &self.allowed else { return Ok(()) };
+        let whole = SecretLookup::all(&lookup.path, lookup.version.clone());
+        if allowed.contains(lookup) || allowed.contains(&whole) {
+            return Ok(());
+        }
+        Err(Fault::guard(format!("{lookup} is new in this change and is not read before it is merged")))
+    }
+
+    /// Remembers a value that was read, so that it is redacted from what is shown of the shard.
+    pub fn record(&self, value: &str) {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        if !values.contains(value) {
+            values.insert(value.into());
+        }
+    }
+
+    /// What redacts the values that were read. `public` are texts of the shard's own data, which are shown.
+    pub(crate) fn redactor(&self, public: impl FnOnce() -> Vec<String>) -> Redactor {
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let redactor = Redactor::new(values.iter().map(|value| &**value));
+        drop(values);
+        if redactor.is_empty() {
+            return redactor;
+        }
+        // A diff shows text as JSON: an escape that is made there is as public as what it stands for.
+        let public = public();
+        let escaped: Vec<String> = public.iter().filter_map(|text| escaped(text)).collect();
+        redactor.except(public.iter().chain(&escaped).map(String::as_str))
+    }
+}
+
+/// A text with the escapes of JSON, if it has any.
+fn escaped(text: &str) -> Option<String> {
+    let is_plain = |one: char| !one.is_control() && one != '"' && one != '\\';
+    if text.chars().all(is_plain) { None } else { serde_json::to_string(text).ok() }
+}
+
+/// Tells how many there are, never what they are.
+impl fmt::Debug for ShardSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.values.lock().unwrap_or_else(PoisonError::into_inner).len();
+        f.debug_struct("ShardSecrets").field("allowed", &self.allowed).field("read", &count).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{SecretLookup, ShardSecrets};
+    use crate::fault::Whose;
+
+    fn lookup(path: &str, field: Option<&str>, version: Option<&str>) -> SecretLookup {
+        SecretLookup {
+            path: path.to_owned(),
+            field: field.map(str::to_owned),
+            version: version.map(str::to_owned),
+        }
+    }
+
+    fn check(allowed: &SecretLookup, asked: &SecretLookup, expect: bool) {
+        let secrets = ShardSecrets::only(BTreeSet::from([allowed.clone()]));
+        assert_eq!(secrets.check(asked).is_ok(), expect, "{allowed} allows {asked}");
+    }
+
+    #[test]
+    fn an_address_is_path_field_and_version_as_named() {
+        let field = lookup("a/b", Some("x"), Some("1"));
+        check(&field, &field, true);
+        check(&field, &lookup("a/b", Some("y"), Some("1")), false);
+        check(&field, &lookup("a/b", Some("x"), Some("2")), false);
+        check(&field, &lookup("a/b", Some("x"), None), false);
+        check(&field, &lookup("a/c", Some("x"), Some("1")), false);
+        check(&field, &lookup("a/b", None, Some("1")), false);
+    }
+
+    #[test]
+    fn whoever_names_all_fields_names_each() {
+        let whole = lookup("a/b", None, Some("1"));
+        check(&whole, &whole, true);
+        check(&whole, &lookup("a/b", Some("x"), Some("1")), true);
+        check(&whole, &lookup("a/b", Some("x"), None), false);
+        check(&whole, &lookup("a/c", None, Some("1")), false);
+    }
+
+    #[test]
+    fn by_default_everything_is_read_and_else_what_is_named() {
+        assert!(ShardSecrets::default().check(&lookup("a/b", None, None)).is_ok());
+        let fault =
+            ShardSecrets::only(BTreeSet::new()).check(&lookup("a/b", Some("x"), Some("2"))).unwrap_err();
+        assert_eq!(fault.whose, Whose::Guard);
+        assert_eq!(
+            fault.text,
+            "the field `x` of the secret `a/b` in version 2 is new in this change and is not read before it is merged"
+        );
+    }
+
+    #[test]
+    fn an_escape_that_a_diff_makes_of_public_text_is_public() {
+        for (secret, public) in [
+            ("begin\\nend", "begin\nend"),
+            (r#"say \"yes\" now"#, r#"say "yes" now"#),
+            (r"back\\slash", r"back\slash"),
+        ] {
+            let secrets = ShardSecrets::default();
+            secrets.record(secret);
+            let redactor = secrets.redactor(|| vec![public.to_owned()]);
+            assert!(!redactor.finds(&serde_json::to_string(public).unwrap()), "{secret}");
+            assert!(secrets.redactor(|| vec!["plain".to_owned()]).finds(secret), "{secret}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_is_redacted_unless_it_is_public() {
+        let secrets = ShardSecrets::default();
+        assert!(secrets.redactor(|| unreachable!("nothing was read")).is_empty());
+        secrets.record("hunter22");
+        secrets.clone().record("another one");
+        let redactor = secrets.redactor(|| vec!["a: hunter22".to_owned()]);
+        assert!(!redactor.finds("hunter22"));
+        assert!(redactor.finds("not another one"));
+        assert_eq!(format!("{secrets:?}"), "ShardSecrets { allowed: None, read: 2 }");
+    }
+}

@@ -1,0 +1,348 @@
+//! Secrets in a run: which addresses are read, and what of them is reported.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod shelves;
+}
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use qontract_access::Mode;
+use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::{
+    About, Applied, Change, ChangeKind, Data, DeclaredOf, Ended, Fault, Held, Observed, Options, Outcome,
+    Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup, ShardState, Skip, Staged, Thing, View,
+    Wait, Want, Wanted, World, Write, run,
+};
+use support::shelves::{Asked, Declaration, Stock, source};
+
+const TODAY: jiff::civil::Date = jiff::civil::date(2026, 3, 31);
+
+/// What every secret of the tests holds.
+const SECRET: &str = "hunter22-hunter22";
+
+/// Boxes whose content is the path of a secret, on shelves. Everything that it reports quotes the secret.
+struct Vaults {
+    about: About,
+    /// What was read.
+    read: Arc<Mutex<Vec<String>>>,
+    /// So many times the data cannot be declared.
+    failures: Arc<AtomicUsize>,
+    /// Whether applying fails.
+    fails: bool,
+}
+
+fn lookup(content: &str) -> SecretLookup {
+    SecretLookup::all(content, None)
+}
+
+impl Staged for Vaults {
+    type Common = ();
+    type Target = String;
+    type State = Vec<Declaration>;
+    type Item = ();
+    type Found = ();
+    type Action = ();
+
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn declare(&self, data: &Data, _: &Options) -> Result<DeclaredOf<Self>, Fault> {
+        let failing =
+            self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if failing.is_ok() {
+            return Err(Fault::remote("not now"));
+        }
+        support::shelves::declared(data)
+    }
+
+    fn secret_lookups(&self, view: View<'_, (), String, Vec<Declaration>>) -> BTreeSet<SecretLookup> {
+        view.shard.state.iter().map(|declared| lookup(&declared.content)).collect()
+    }
+
+    fn public_texts(&self, view: View<'_, (), String, Vec<Declaration>>) -> Vec<String> {
+        let names = view.shard.state.iter().map(|declared| declared.name.as_str());
+        // As if a template had put it together.
+        names.filter(|name| *name == "guess").map(|_| SECRET.to_owned()).collect()
+    }
+
+    async fn resolve(
+        &self,
+        read: &Read,
+        view: View<'_, (), String, Vec<Declaration>>,
+    ) -> Result<Vec<Want<()>>, Fault> {
+        let mut wants = Vec::new();
+        for declared in &view.shard.state {
+            let scope = Scope::new([("shelf", view.shard.target.as_str())]);
+            let thing = Thing { scope, kind: "Box".to_owned(), name: declared.name.clone() };
+            let wanted = match read.secrets.check(&lookup(&declared.content)) {
+                Ok(()) => {
+                    self.read.lock().unwrap().push(declared.content.clone());
+                    read.secrets.record(SECRET);
+                    Wanted::Present(())
+                }
+                Err(fault) => Wanted::Unresolved(fault),
+            };
+            wants.push(Want { thing, place: None, wanted });
+            if declared.name == "stops" {
+                return Err(Fault::remote(format!("resolving {SECRET}")));
+            }
+        }
+        Ok(wants)
+    }
+
+    async fn observe(
+        &self,
+        _: &Read,
+        view: View<'_, (), String, Vec<Declaration>>,
+        _: &[Want<()>],
+    ) -> Result<World<()>, Fault> {
+        let shelf = view.shard.target.as_str();
+        let unknown = Observed::Unknown(Fault::remote(format!("observing {SECRET}")));
+        Ok(BTreeMap::from([
+            (Scope::new([("shelf", shelf)]), Observed::Known(vec![(), ()])),
+            (Scope::new([("shelf", shelf), ("other", "x")]), unknown),
+        ]))
+    }
+
+    fn plan(&self, wanted: &[Want<()>], world: &World<()>) -> Plan<()> {
+        let mut plan = Plan::default();
+        let scope = world.keys().next().unwrap();
+        let thing =
+            |name: &str| Thing { scope: scope.clone(), kind: "Box".to_owned(), name: name.to_owned() };
+        for want in wanted.iter().filter(|want| matches!(want.wanted, Wanted::Present(()))) {
+            let mut change = Change::new(ChangeKind::Add, want.thing.clone(), "put")
+                .with_diff(vec!["2 fields".to_owned(), format!("line {SECRET}")]);
+            change.diff_by_name = vec!["field `a`".to_owned(), format!("field `{SECRET}`")];
+            plan.step(change, ());
+        }
+        plan.step(Change::new(ChangeKind::Remove, thing("unwanted"), "remove"), ());
+        plan.waits.push(Wait { text: format!("waiting {SECRET}"), place: None });
+        let change = Change::new(ChangeKind::Add, thing("held"), format!("hold {SECRET}"));
+        plan.held.push(Held { change, why: format!("because {SECRET}"), approvable: false });
+        plan.faults.push(Fault::remote(format!("planning {SECRET}")));
+        plan
+    }
+
+    async fn rehearse(&self, _: &Read, (): &()) -> Result<Rehearsed, Fault> {
+        Ok(Rehearsed::NotValidated(format!("rehearsing {SECRET}")))
+    }
+
+    async fn apply(&self, _: &Write<'_>, (): &()) -> Result<Applied, Fault> {
+        if self.fails { Err(Fault::remote(format!("applying {SECRET}"))) } else { Ok(Applied::Done) }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lines(Mutex<Vec<String>>);
+
+impl Audit for Lines {
+    fn wrote(&self, written: &Written<'_>) {
+        self.0.lock().unwrap().push(format!("{written:?}"));
+    }
+}
+
+struct Play {
+    read: Arc<Mutex<Vec<String>>>,
+    failures: Arc<AtomicUsize>,
+    audit: Arc<Lines>,
+    room: Room,
+    request: Request,
+}
+
+fn stock(lines: &[&str]) -> Stock {
+    let declared = |word: &str| {
+        let (name, content) = word.split_once('=').unwrap();
+        Declaration { name: name.to_owned(), content: content.to_owned(), delete: None, secret: None }
+    };
+    let shelf = |line: &&str| {
+        let (shelf, boxes) = line.split_once(':').unwrap();
+        (shelf.to_owned(), boxes.split_whitespace().map(declared).collect())
+    };
+    lines.iter().map(shelf).collect()
+}
+
+impl Play {
+    fn new(mode: Mode, head: &[&str], fails: bool) -> Self {
+        let (read, failures) = (Arc::default(), Arc::default());
+        let about = About::new("shelves", "boxes").query::<Asked>();
+        let vaults = Vaults { about, read: Arc::clone(&read), failures: Arc::clone(&failures), fails };
+        let mut request = Request::new("run", mode, source(&stock(head)), TODAY);
+        let audit = Arc::new(Lines::default());
+        request.audit = Arc::clone(&audit) as Arc<dyn Audit>;
+        Self { read, failures, audit, room: Room::staged(vaults), request }
+    }
+
+    fn check(base: &[&str], head: &[&str]) -> Self {
+        let mut play = Self::new(Mode::DryRun, head, false);
+        play.request.base = Some(source(&stock(base)));
+        play
+    }
+
+    fn run(&self) -> Outcome {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(run(&self.room, &self.request))
+    }
+
+    fn was_read(&self) -> Vec<String> {
+        std::mem::take(&mut self.read.lock().unwrap())
+    }
+}
+
+fn notes(outcome: &Outcome) -> Vec<&str> {
+    outcome.shards.values().flat_map(|shard| &shard.notes).map(String::as_str).collect()
+}
+
+#[test]
+fn a_secret_that_only_head_names_is_not_read_in_a_check() {
+    let mut play =
+        Play::check(&["a: one=x/one", "b: two=x/two"], &["a: one=x/one new=x/two", "b: two=x/three"]);
+    let outcome = play.run();
+    // That another shard of base names it does not matter.
+    assert_eq!(play.was_read(), ["x/one"]);
+    let not_read = |name: &str, shelf: &str, path: &str| {
+        format!(
+            "not planned: cannot tell what Box `{name}` (shelf={shelf}) is to be: the secret `{path}` is new in this change and is not read before it is merged"
+        )
+    };
+    let (new, three) = (not_read("new", "a", "x/two"), not_read("two", "b", "x/three"));
+    assert!(notes(&outcome).contains(&new.as_str()), "{:?}", notes(&outcome));
+    assert!(notes(&outcome).contains(&three.as_str()), "{:?}", notes(&outcome));
+    // The rest is planned, and nothing is removed where something is not known.
+    let shard = outcome.shards.values().next().unwrap();
+    assert_eq!(shard.changes.iter().map(|change| change.thing.name.as_str()).collect::<Vec<_>>(), ["one"]);
+    let why: Vec<&str> = shard
+        .held
+        .iter()
+        .filter(|held| held.change.kind == ChangeKind::Remove)
+        .map(|held| held.why.as_str())
+        .collect();
+    assert_eq!(why, ["it is not known what Box `new` (shelf=a) is to be"]);
+    play.request.trust_head = true;
+    play.run();
+    assert_eq!(play.was_read(), ["x/one", "x/two", "x/three"]);
+}
+
+#[test]
+fn without_a_base_and_in_a_real_run_every_secret_is_read() {
+    let mut play = Play::new(Mode::DryRun, &["a: one=x/one"], false);
+    play.run();
+    assert_eq!(play.was_read(), ["x/one"]);
+    play = Play::new(Mode::Real, &["a: one=x/one"], false);
+    play.request.base = Some(source(&stock(&["a: one=x/other"])));
+    play.run();
+    assert_eq!(play.was_read(), ["x/one"]);
+}
+
+#[test]
+fn of_a_base_that_cannot_be_read_no_secret_is_trusted() {
+    let play = Play::check(&["a: one=x/one"], &["a: one=x/one two=x/two"]);
+    // Base twice: to compare, and for itself. Head can be declared.
+    play.failures.store(2, Ordering::Relaxed);
+    let outcome = play.run();
+    assert!(
+        outcome.decisions[0].text.contains("base and head could not be compared"),
+        "{:?}",
+        outcome.decisions
+    );
+    assert_eq!(play.was_read(), [""; 0]);
+    assert_eq!(notes(&outcome).len(), 2, "{:?}", notes(&outcome));
+}
+
+#[test]
+fn if_base_and_head_cannot_be_compared_the_addresses_of_base_are_dialled_and_no_others() {
+    let play = Play::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
+    play.failures.store(1, Ordering::Relaxed);
+    let outcome = play.run();
+    assert!(
+        outcome.decisions[0].text.contains("base and head could not be compared"),
+        "{:?}",
+        outcome.decisions
+    );
+    let states: Vec<&ShardState> = outcome.shards.values().map(|shard| &shard.state).collect();
+    assert_eq!(states, [&ShardState::Ran, &ShardState::Skipped(Skip::Undialled)]);
+    assert_eq!(play.was_read(), ["x/one"]);
+}
+
+#[test]
+fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
+    let play = Play::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
+    let outcome = play.run();
+    let record =
+        Record::new(&outcome, qontract_runtime::Clock { began: 0, milliseconds: 0 }, &|_| String::new());
+    let shard = &record.shards["shelf=new"];
+    assert_eq!(shard.reason.as_deref(), Some("unapproved"));
+    let why = "how it is reached is new or changed, and is not dialled until it is approved";
+    assert_eq!(shard.why.as_deref(), Some(why));
+    for (skip, reason, why) in [
+        (Skip::Wrong, "wrong", "it is declared wrongly"),
+        (Skip::Disabled("x".to_owned()), "disabled", "the data switches the integration off for x"),
+        (Skip::DisabledBefore("x".to_owned()), "disabled", "it is orphaned, and was switched off for x"),
+        (Skip::Undialled, "unapproved", why),
+    ] {
+        assert_eq!((skip.reason(), skip.to_string().as_str()), (reason, why));
+    }
+}
+
+/// All that a run reports.
+fn told(play: &Play, outcome: &Outcome) -> String {
+    let record =
+        Record::new(outcome, qontract_runtime::Clock { began: 0, milliseconds: 0 }, &|_| String::new());
+    format!("{outcome:?}\n{}\n{:?}", serde_json::to_string(&record).unwrap(), play.audit.0.lock().unwrap())
+}
+
+#[test]
+fn a_secret_that_was_read_is_in_nothing_that_is_reported() {
+    for (mode, boxes, fails) in [
+        (Mode::DryRun, "a: one=x/one", false),
+        (Mode::Real, "a: one=x/one", false),
+        (Mode::Real, "a: one=x/one", true),
+        (Mode::DryRun, "a: stops=x/one", false),
+    ] {
+        let play = Play::new(mode, &[boxes], fails);
+        let outcome = play.run();
+        let told = told(&play, &outcome);
+        assert!(!told.contains("hunter22"), "{told}");
+        assert!(told.contains("[redacted]"), "{told}");
+    }
+}
+
+#[test]
+fn what_stands_in_the_data_is_reported_even_where_it_equals_a_secret() {
+    // As the path of another secret in the shard, and put together by a template.
+    for boxes in ["a: one=x/one two=hunter22-hunter22", "a: one=x/one guess=x/two"] {
+        let play = Play::new(Mode::Real, &[boxes], true);
+        let told = told(&play, &play.run());
+        for what in ["applying", "planning", "observing", "waiting", "because", "line", "hold"] {
+            let expect =
+                if what == "line" { "field `hunter22".to_owned() } else { format!("{what} {SECRET}") };
+            assert!(told.contains(&expect), "{expect}: {told}");
+        }
+        assert!(!told.contains("[redacted]"), "{told}");
+    }
+}
+
+#[test]
+fn the_names_of_secret_fields_are_in_the_record_of_a_real_run_alone() {
+    let diff = |mode| {
+        let outcome = Play::new(mode, &["a: one=x/one"], false).run();
+        outcome.shards.values().next().unwrap().changes[0].diff.clone()
+    };
+    assert_eq!(diff(Mode::DryRun), ["2 fields", "[redacted]"]);
+    assert_eq!(diff(Mode::Real), ["field `a`", "[redacted]"]);
+}
+
+#[test]
+fn what_is_not_read_yet_is_no_failure() {
+    let mut play = Play::check(&["a: one=x/one"], &["a: one=x/two"]);
+    play.request.only_affected = true;
+    let outcome = play.run();
+    // Only what the room itself reports fails; nothing is said of the secret that is not read.
+    assert_eq!(outcome.ended, Ended::Transient);
+    assert!(outcome.all_faults().all(|fault| !fault.text.contains("x/two")), "{:?}", outcome.faults);
+}
