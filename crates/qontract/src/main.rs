@@ -12,6 +12,7 @@ mod integrations;
 mod keep;
 mod lines;
 mod printer;
+mod private;
 mod remembered;
 mod runs;
 mod start;
@@ -22,6 +23,7 @@ use std::path::Path;
 
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use qontract_diagnostics::is_safe;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -41,8 +43,7 @@ fn main() -> std::process::ExitCode {
                 Printer::default().error(&error);
                 return Exit::of(&error).into();
             }
-            // Help and version go to stdout and are no error; clap knows which is which.
-            let _ = error.print();
+            print_usage(&error, &arguments);
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
         }
     };
@@ -52,6 +53,16 @@ fn main() -> std::process::ExitCode {
         Exit::of(&error)
     });
     exit.into()
+}
+
+/// Prints help, the version, or what is wrong with a command line: clap knows what goes to stdout. A command line that was put together from data may have anything in it, and
+/// clap repeats it.
+fn print_usage(error: &clap::Error, arguments: &[OsString]) {
+    if arguments.iter().all(|word| is_safe(&word.to_string_lossy())) {
+        let _ = error.print();
+    } else {
+        Printer::default().note(error.render().to_string().trim_end());
+    }
 }
 
 /// What is wrong with a command line that runs an integration which is not known: perhaps the configuration that would name it.

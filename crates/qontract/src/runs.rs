@@ -11,6 +11,7 @@ use qontract_runtime::guard::{Ledger, Removed};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
+use crate::private;
 
 /// So many bundles are remembered per integration.
 const BUNDLES: usize = 50;
@@ -52,17 +53,17 @@ impl Runs {
 
     /// Keeps a record; the oldest of its integration are forgotten.
     pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
-        write(&self.file(&record.run)?, record)?;
+        self.write(&self.file(&record.run)?, record)?;
         self.forget_old(&record.integration)
     }
 
     /// Adds a line to the trail of writes. Processes do it one at a time, so that a trail is turned over once, and lines do not mix.
     pub fn trail(&self, line: &str) -> anyhow::Result<()> {
         let make = || format!("cannot make `{}`", self.folder.display());
-        fs::create_dir_all(&self.folder).with_context(make)?;
+        private::make_folder(&self.folder, &self.folder).with_context(make)?;
         let lock = self.folder.join(".trail.lock");
         let locking = || format!("cannot lock `{}`", lock.display());
-        let held = private().write(true).truncate(false).open(&lock).with_context(locking)?;
+        let held = private::options().write(true).truncate(false).open(&lock).with_context(locking)?;
         held.lock().with_context(locking)?;
         let file = self.folder.join("trail.jsonl");
         let writing = || format!("cannot write `{}`", file.display());
@@ -70,7 +71,7 @@ impl Runs {
             let old = self.folder.join("trail.old.jsonl");
             fs::rename(&file, &old).with_context(|| format!("cannot write `{}`", old.display()))?;
         }
-        let mut trail = private().append(true).open(&file).with_context(writing)?;
+        let mut trail = private::options().append(true).open(&file).with_context(writing)?;
         trail.write_all(format!("{line}\n").as_bytes()).with_context(writing)
     }
 
@@ -90,7 +91,7 @@ impl Runs {
         let (first, count) = known.map_or((record.began, 0), |idle| (idle.first, idle.count));
         let idle =
             Idle { integration: record.integration.clone(), first, last: record.began, count: count + 1 };
-        write(&file, &idle)
+        self.write(&file, &idle)
     }
 
     /// The last records, the newest last, and how many there are before.
@@ -158,6 +159,17 @@ impl Runs {
         self.removals(integration).join(sha)
     }
 
+    /// Replaces a file, which only its owner may read.
+    fn write(&self, file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_vec_pretty(value)?;
+        if let Some(folder) = file.parent() {
+            private::make_folder(&self.folder, folder)
+                .with_context(|| format!("cannot make `{}`", folder.display()))?;
+        }
+        store::replace_private(file, &|out| out.write_all(&text))
+            .with_context(|| format!("cannot write `{}`", file.display()))
+    }
+
     fn file(&self, run: &str) -> Result<PathBuf, UsageError> {
         let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
         if run.is_empty() || run.starts_with('.') || !run.chars().all(fine) {
@@ -182,7 +194,7 @@ impl Ledger for Runs {
 
     fn spend(&self, integration: &str, sha: &str, run: &str, removed: &Removed) -> Result<(), String> {
         let file = self.bundle(integration, sha).join(format!("{run}.json"));
-        let written = write(&file, removed).and_then(|()| self.forget(integration));
+        let written = self.write(&file, removed).and_then(|()| self.forget(integration));
         written.map_err(|error| format!("{error:#}"))
     }
 }
@@ -201,15 +213,6 @@ fn is_kept(file: &Path) -> bool {
     !is_hidden && file.extension().is_some_and(|ending| ending == "json")
 }
 
-/// How files are made that nobody else may read: they tell what is in the world.
-fn private() -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let doing = || format!("cannot list `{}`", folder.display());
     match fs::read_dir(folder) {
@@ -220,15 +223,6 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(doing),
     }
-}
-
-fn write(file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
-    let text = serde_json::to_vec_pretty(value)?;
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-    }
-    store::replace_private(file, &|out| out.write_all(&text))
-        .with_context(|| format!("cannot write `{}`", file.display()))
 }
 
 fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
 use qontract_diagnostics::record::records;
-use qontract_diagnostics::render::{self, Colour};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources};
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
@@ -27,12 +26,14 @@ pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let report = Report::new(findings.collect());
     match output {
         FindingsFormat::Text => {
-            printer.text(&text(&report, &*sources, max))?;
+            let shown = max.unwrap_or(usize::MAX).min(report.findings().len());
+            printer.findings(&Styled::findings(&report.findings()[..shown], &*sources))?;
+            printer.text(&summary(&report, shown))?;
             if !has_lines && !report.is_empty() {
                 printer.note("a bundle has no lines: findings tell the place in the value instead");
             }
         }
-        FindingsFormat::Json => printer.data(json(&report, &*sources, max)?.as_bytes())?,
+        FindingsFormat::Json => printer.json(json(&report, &*sources, max)?.as_bytes())?,
     }
     let warned = strict && report.count(Severity::Warning) > 0;
     Ok(if report.has_errors() || warned { Exit::Failure } else { Exit::Ok })
@@ -71,15 +72,9 @@ fn find(
     Ok((outcome.findings, Box::new(repo)))
 }
 
-/// At most `max` findings, and a line that counts them all.
-fn text(report: &Report, sources: &dyn Sources, max: Option<usize>) -> String {
-    let shown = max.unwrap_or(usize::MAX).min(report.findings().len());
-    let mut out = String::new();
-    for finding in &report.findings()[..shown] {
-        out.push_str(&render::one(finding, sources, Colour::Styled));
-        out.push_str("\n\n");
-    }
-    out.push_str(&report.summary());
+/// A line that counts all findings, of which so many are shown.
+fn summary(report: &Report, shown: usize) -> String {
+    let mut out = report.summary();
     if shown < report.findings().len() {
         out.push_str(&format!(", the first {shown} shown"));
     }
