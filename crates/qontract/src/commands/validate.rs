@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
 use qontract_diagnostics::record::records;
-use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources};
+use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled};
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
 use serde_json::json;
