@@ -50,15 +50,17 @@ pub fn begin_anew(give_back: GiveBack) {
 /// A hook that gives memory back to the system soon after it is called.
 ///
 /// The allocator looks for memory that has been free for its purge delay only when it is used. A server that gave up large answers and gets no further request
-/// would keep their memory, so it is made to look once the delay is over.
-pub fn purge_when_released() -> ReleaseHook {
+/// would keep their memory, so it is made to look: once the delay is over, and again when the threads that allocated it have ended, which is `keep_alive` later.
+pub fn purge_when_released(keep_alive: Duration) -> ReleaseHook {
     let released = Arc::new(Notify::new());
     let waiting = Arc::clone(&released);
     tokio::spawn(async move {
         loop {
             waiting.notified().await;
-            tokio::time::sleep(purge_delay() + PURGE_MARGIN).await;
-            let _ = tokio::task::spawn_blocking(purge).await;
+            for pause in [Duration::ZERO, keep_alive] {
+                tokio::time::sleep(pause + purge_delay() + PURGE_MARGIN).await;
+                purge();
+            }
         }
     });
     Arc::new(move || released.notify_one())
@@ -75,7 +77,8 @@ fn purge_delay() -> Duration {
 
 /// Gives back all memory whose purge delay is over: the allocator does that when a thread ends that has allocated something.
 fn purge() {
-    let _ = std::thread::spawn(|| black_box(Box::new([0_u8; 64]))).join();
+    // Without a thread, memory goes back later.
+    let _ = std::thread::Builder::new().spawn(|| drop(black_box(Box::new([0_u8; 64]))));
 }
 
 /// The file of this program, by the name that it was started with; nothing if that is another one, such as a loader that was given the program.

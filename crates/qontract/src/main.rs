@@ -23,7 +23,7 @@ use std::path::Path;
 
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use qontract_diagnostics::is_safe;
+use qontract_diagnostics::shown_lines;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -43,7 +43,7 @@ fn main() -> std::process::ExitCode {
                 Printer::default().error(&error);
                 return Exit::of(&error).into();
             }
-            print_usage(&error, &arguments);
+            print_usage(&error);
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
         }
     };
@@ -55,13 +55,17 @@ fn main() -> std::process::ExitCode {
     exit.into()
 }
 
-/// Prints help, the version, or what is wrong with a command line: clap knows what goes to stdout. A command line that was put together from data may have anything in it, and
-/// clap repeats it.
-fn print_usage(error: &clap::Error, arguments: &[OsString]) {
-    if arguments.iter().all(|word| is_safe(&word.to_string_lossy())) {
+/// Prints help, the version, or what is wrong with a command line. Clap repeats what was typed and what programs say of themselves; if that has unsafe characters, it is printed without
+/// styles.
+fn print_usage(error: &clap::Error) {
+    let text = error.render().to_string();
+    let printer = Printer::default();
+    if shown_lines(&text) == text {
         let _ = error.print();
+    } else if error.use_stderr() {
+        printer.note(text.trim_end());
     } else {
-        Printer::default().note(error.render().to_string().trim_end());
+        let _ = printer.text(&text);
     }
 }
 

@@ -38,7 +38,10 @@ mod tests {
             fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
         }
         make_folder(&root, &root.join("old/new")).unwrap();
-        assert_eq!((mode(&root), mode(&root.join("old")), mode(&root.join("old/new"))), (0o755, 0o700, 0o700));
+        assert_eq!(
+            (mode(&root), mode(&root.join("old")), mode(&root.join("old/new"))),
+            (0o755, 0o700, 0o700)
+        );
         make_folder(&root, &root).unwrap();
         assert_eq!(mode(&root), 0o755);
         let made = scratch.path().join("a/b");

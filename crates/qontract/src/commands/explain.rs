@@ -38,10 +38,6 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
         return Err(UsageError(message).into());
     };
     let entry = code.entry();
-    printer.text(&format!(
-        "{}[{code}]: {}\n",
-        entry.severity.word(),
-        entry.text.trim_start_matches("# ")
-    ))?;
+    printer.text(&format!("{}[{code}]: {}\n", entry.severity.word(), entry.text.trim_start_matches("# ")))?;
     Ok(Exit::Ok)
 }

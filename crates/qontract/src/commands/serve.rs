@@ -30,6 +30,9 @@ pub use peer::run as run_peer;
 /// How many bundles are held at a time because somebody named their shas.
 const MOST_FETCHED: usize = 8;
 
+/// How long a thread that makes large answers waits for the next one.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
+
 /// What is served, and how.
 struct Plan {
     /// All bundles to begin with; the last one is the latest.
@@ -112,8 +115,10 @@ fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
 }
 
 fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    // Memory that another thread freed stays with the thread that allocated it until that one works again, or ends.
+    threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
+    let runtime = threads.enable_all().build().context("cannot start threads")?;
     let exit = runtime.block_on(serving);
     // What somebody waited for, and does not any more, is not finished.
     runtime.shutdown_background();
@@ -127,7 +132,7 @@ async fn serve(plan: Plan) -> anyhow::Result<Exit> {
         connections: file_limit::connections(settings.connections, &log),
         hosts: host_policy(listen, settings.token.is_some(), allow_host),
         heard: Some(hearer(Arc::clone(&log))),
-        released: Some(allocator::purge_when_released()),
+        released: Some(allocator::purge_when_released(BLOCKING_KEEP_ALIVE)),
         ..settings
     };
     let metrics = Arc::new(ServerMetrics::default());
