@@ -140,7 +140,8 @@ impl Frame {
         // An escape is longer than what it stands for: the mark moves with it.
         let mark = start - from..end.min(to).max(start) - from;
         let [before, marked, after] =
-            [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')].map(shown_lines);
+            [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]
+                .map(shown_lines);
         let mark = before.len()..before.len() + marked.len();
         Some(Self { text: [before, marked, after].concat(), first_line, mark })
     }
@@ -219,7 +220,9 @@ error[Q1001]: odd
  --> data/a.yml:1:10
   |
 1 | a: \u{9b}\u{9b}\u{202e}
-  |          ^^^^^^".replace("\\\\", "\\").as_str(),
+  |          ^^^^^^"
+                .replace("\\\\", "\\")
+                .as_str(),
         );
     }
 

@@ -61,13 +61,17 @@ pub fn shown_json(json: &str) -> Cow<'_, str> {
 /// assert_eq!(shown, "\"\\x7f\\u202e\\U000e0041\"");
 /// ```
 pub fn shown_yaml(quoted: &str) -> Cow<'_, str> {
-    escaped(quoted, |_| false, |character, out| {
-        let _ = match u32::from(character) {
-            code @ ..=0xff => write!(out, "\\x{code:02x}"),
-            code @ ..=0xffff => write!(out, "\\u{code:04x}"),
-            code => write!(out, "\\U{code:08x}"),
-        };
-    })
+    escaped(
+        quoted,
+        |_| false,
+        |character, out| {
+            let _ = match u32::from(character) {
+                code @ ..=0xff => write!(out, "\\x{code:02x}"),
+                code @ ..=0xffff => write!(out, "\\u{code:04x}"),
+                code => write!(out, "\\U{code:08x}"),
+            };
+        },
+    )
 }
 
 /// Whether [`shown`] leaves a text as it is.
@@ -194,7 +198,10 @@ mod tests {
 
     #[test]
     fn joiners_stay_where_they_join() {
-        check("👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष", "👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष");
+        check(
+            "👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष",
+            "👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष",
+        );
         check("pay\u{200d}ments", "pay\\u{200d}ments");
         check("\u{200c}ä", "\\u{200c}ä");
         check("ä\u{200c}", "ä\\u{200c}");

@@ -292,8 +292,7 @@ impl Asking {
         let Self { program, memory } = self;
         let mut request = request.clone();
         request["protocol"] = PROTOCOL.into();
-        let question =
-            Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
+        let question = Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
         let answer = exchange(program, question)?;
         // Before anything is made of it: small values take more memory than their text.
         check_values(&answer).map_err(|why| unfit(phase, program, why))?;

@@ -172,8 +172,7 @@ mod tests {
 
     #[test]
     fn the_target_of_a_request_goes_before_its_header() {
-        let absolute =
-            |target: &str, host: &str| parts("GET", target, Version::HTTP_11, &[("host", host)]);
+        let absolute = |target: &str, host: &str| parts("GET", target, Version::HTTP_11, &[("host", host)]);
         assert_eq!(status(&loopback(), &absolute("http://evil.example/graphql", "localhost")), 421);
         assert_eq!(status(&loopback(), &absolute("http://localhost/graphql", "evil.example")), 0);
     }
@@ -212,11 +211,8 @@ mod tests {
             check("GET", "/reload", origin, 0);
             check("POST", "/graphql", origin, 0);
         }
-        let twice = [
-            ("host", "localhost"),
-            ("origin", "http://localhost"),
-            ("origin", "http://evil.example"),
-        ];
+        let twice =
+            [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://evil.example")];
         assert_eq!(status(&HostPolicy::Any, &parts("POST", "/reload", Version::HTTP_11, &twice)), 403);
     }
 

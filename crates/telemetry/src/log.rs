@@ -214,7 +214,8 @@ mod tests {
     #[test]
     fn no_line_commands_a_terminal() {
         let hostile = "a\u{1b}[2J\u{9b}\u{202e}";
-        let line = Line::new(Level::Error, hostile).with("file", hostile).detail("run", hostile).below(hostile);
+        let line =
+            Line::new(Level::Error, hostile).with("file", hostile).detail("run", hostile).below(hostile);
         for form in [Form::Text, Form::Plain, Form::Levelled, Form::Json] {
             let text = line.print(form, jiff::Timestamp::UNIX_EPOCH);
             assert!(text.lines().all(qontract_diagnostics::is_safe), "{text:?}");

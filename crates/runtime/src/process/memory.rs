@@ -110,7 +110,9 @@ impl AnswerMemory {
             return Err(format!("the answers of all shards have more than {} MiB together", MAX_HELD >> 20));
         }
         if held.values > MAX_HELD_VALUES {
-            return Err(format!("the answers of all shards have more than {MAX_HELD_VALUES} JSON values together"));
+            return Err(format!(
+                "the answers of all shards have more than {MAX_HELD_VALUES} JSON values together"
+            ));
         }
         state.held = held;
         drop(state);
@@ -192,7 +194,10 @@ mod tests {
     fn values_of_one_answer_are_limited() {
         let answer = |values: usize| Answer { bytes: vec![b','; values - 1], _permit: None };
         assert_eq!(check_values(&answer(MAX_VALUES)), Ok(()));
-        assert_eq!(check_values(&answer(MAX_VALUES + 1)), Err("it has more than 500000 JSON values".to_owned()));
+        assert_eq!(
+            check_values(&answer(MAX_VALUES + 1)),
+            Err("it has more than 500000 JSON values".to_owned())
+        );
     }
 
     #[test]
