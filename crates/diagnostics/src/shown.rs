@@ -140,11 +140,7 @@ fn first_unsafe(text: &str, keeps: &impl Fn(InText) -> bool) -> Option<usize> {
     rest.filter(|(_, one)| is_unsafe(*one) && !keeps(*one)).map(|(place, _)| place).next()
 }
 
-fn escaped<'t>(
-    text: &'t str,
-    keeps: impl Fn(InText) -> bool,
-    escape: impl Fn(char, &mut String),
-) -> Cow<'t, str> {
+fn escaped(text: &str, keeps: impl Fn(InText) -> bool, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let Some(start) = first_unsafe(text, &keeps) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);
     out.push_str(&text[..start]);

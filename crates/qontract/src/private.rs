@@ -10,8 +10,9 @@ use std::path::Path;
 pub fn make_folder(root: &Path, folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for part in folder.ancestors().take_while(|part| *part != root && part.starts_with(root)) {
-        if fs::metadata(part)?.permissions().mode() & 0o077 != 0 {
-            fs::set_permissions(part, Permissions::from_mode(0o700))?;
+        let mode = fs::metadata(part)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(part, Permissions::from_mode(mode & 0o700))?;
         }
     }
     Ok(())

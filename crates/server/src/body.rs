@@ -47,8 +47,8 @@ pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) 
 
 /// How long a client has for a body of which so many bytes have come.
 fn time_for(settings: &Settings, received: usize) -> Duration {
-    let earned = Duration::from_secs_f64(received as f64 / f64::from(settings.body_rate.max(1)));
-    settings.body_time.min(settings.body_grace + earned)
+    let earned = received as u64 * 1000 / u64::from(settings.body_rate.max(1));
+    settings.body_time.min(settings.body_grace + Duration::from_millis(earned))
 }
 
 /// The JSON of a body, if it says that it is some. What is large is read beside everything else.

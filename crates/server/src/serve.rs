@@ -141,12 +141,11 @@ async fn respond(
     let early = early_answer(&shared, connection.admission, &route, &parts);
     // As long as the body comes, the connection waits for its client, and gives way to others.
     shared.connections.wait_for_client(&connection);
-    let received = match early {
-        Some(reply) => Err(reply),
-        None => {
-            let received = body::read(&shared.settings, &parts.headers, body).await;
-            received.map_err(|refusal| graphql::refuse(refusal, None))
-        }
+    let received = if let Some(reply) = early {
+        Err(reply)
+    } else {
+        let received = body::read(&shared.settings, &parts.headers, body).await;
+        received.map_err(|refusal| graphql::refuse(refusal, None))
     };
     let busy = shared.connections.begin(&connection);
     let reply = match received {

@@ -139,12 +139,13 @@ impl Folder {
     }
 }
 
-/// Takes a folder from others, if they may look into it.
+/// Takes a folder from others, if they may use it; what its owner may do stays.
 fn close(folder: &Path) -> io::Result<()> {
-    if fs::metadata(folder)?.permissions().mode() & 0o077 == 0 {
-        return Ok(());
+    let mode = fs::metadata(folder)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(mode & FOLDER_MODE))?;
     }
-    fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE))
+    Ok(())
 }
 
 /// Writes a new file. One of that name, which a process left behind that had the same id, is not gone on with: it may be open to others.
