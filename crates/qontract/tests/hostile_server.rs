@@ -7,10 +7,11 @@ mod support {
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use qontract_testkit::{Scratch, vectors};
+use qontract_testkit::{Scratch, tool, vectors};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use support::running::Running;
@@ -135,9 +136,14 @@ fn a_server_that_is_out_of_files_closes_waiting_connections() {
 
 /// A bundle whose text is as long as an answer is to be.
 fn large(scratch: &Scratch, bytes: usize) -> String {
+    note(scratch, &"x".repeat(bytes))
+}
+
+/// A bundle of one note.
+fn note(scratch: &Scratch, text: &str) -> String {
     let bundle = json!({
         "git_commit": "c", "git_commit_timestamp": "1", "schemas": {}, "resources": {},
-        "data": { "/a.yml": { "$schema": "/note.yml", "text": "x".repeat(bytes) } },
+        "data": { "/a.yml": { "$schema": "/note.yml", "text": text } },
         "graphql": [
             { "name": "Query", "fields": [{ "name": "notes", "type": "Note", "isList": true, "datafileSchema": "/note.yml" }] },
             { "name": "Note", "fields": [{ "name": "text", "type": "string" }] },
@@ -229,6 +235,22 @@ fn a_page_of_another_origin_does_not_reload() {
     assert_eq!(reload(&format!("origin: http://{}\r\n", server.address)), 200);
     assert_eq!(reload("origin: https://evil.example\r\n"), 403);
     assert_eq!(reload("origin: null\r\n"), 403);
+}
+
+#[test]
+fn the_page_shows_hostile_data_as_escapes() {
+    let scratch = Scratch::new();
+    let server = Server::of(&note(&scratch, "a\u{202e}\u{9b}\u{200b}\u{e0041}b"), &[]);
+    let link = format!("http://{}/graphql#query=%7Bnotes%7Btext%7D%7D&run=1", server.address);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tests/browser.py");
+    let mut command = Command::new(tool("QONTRACT_PYTHON"));
+    command.arg("-B").arg(script).arg(tool("QONTRACT_CHROMIUM")).arg(link);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let steps = "[\"wait\", \"#result\", \"notes\"]\n[\"print\", \"#result\"]\n";
+    child.stdin.take().unwrap().write_all(steps.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(r"a\\u202e\\u009b\\u200b\\udb40\\udc41b"), "{text:?}");
 }
 
 #[test]
