@@ -13,9 +13,11 @@ pub mod record;
 pub mod render;
 mod report;
 mod shown;
+mod styled;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Note, Severity};
 pub use place::{LineIndex, Place, Position, Span, position};
 pub use report::{MAX_PER_FILE, NoSources, Omitted, Report, Sources, counted};
-pub use shown::shown;
+pub use shown::{is_safe, shown, shown_json, shown_lines, shown_yaml};
+pub use styled::Styled;

@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::place::{Place, Span, char_boundary};
 use crate::report::{Remembered, Report, Sources, Text};
-use crate::shown::shown;
+use crate::shown::{shown, shown_lines};
 
 /// Lines longer than this are not shown in a frame: they would bury the message.
 const LONGEST_LINE: usize = 1_000;
@@ -136,8 +136,13 @@ impl Frame {
             return None;
         }
         let first_line = lines.line(from) + 1;
+        // An escape is longer than what it stands for: the mark moves with it.
         let mark = start - from..end.min(to).max(start) - from;
-        Some(Self { text: shown.to_owned(), first_line, mark })
+        let [before, marked, after] =
+            [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]
+                .map(shown_lines);
+        let mark = before.len()..before.len() + marked.len();
+        Some(Self { text: [before, marked, after].concat(), first_line, mark })
     }
 }
 
@@ -201,6 +206,23 @@ warning[Q1010]: the key `a` is given twice
         let text: &'static str = Box::leak(format!("a: {}\n", "x".repeat(5_000)).into_boxed_str());
         let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").at(Span::new(3, 9)).in_file("data/a.yml");
         check(&finding, text, "error[Q1001]: odd\n--> data/a.yml:1:4");
+    }
+
+    #[test]
+    fn no_character_of_the_file_commands_the_terminal() {
+        let finding = Diagnostic::new(code::YAML_SYNTAX, "odd").at(Span::new(5, 7)).in_file("data/a.yml");
+        check(
+            &finding,
+            "a: \u{9b}\u{9b}\u{202e}\r\nb: 2\n",
+            r"
+error[Q1001]: odd
+ --> data/a.yml:1:10
+  |
+1 | a: \u{9b}\u{9b}\u{202e}
+  |          ^^^^^^"
+                .replace("\\\\", "\\")
+                .as_str(),
+        );
     }
 
     #[test]

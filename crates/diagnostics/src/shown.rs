@@ -1,22 +1,224 @@
-//! Text from data, made safe for a terminal.
+//! Text from data, made safe to look at: on a terminal, in a page, in a comment.
+//!
+//! A character is *unsafe* if it commands what displays it, or makes people see something else than a program reads:
+//!
+//! | characters | what they do |
+//! |---|---|
+//! | C0, DEL, C1 | command terminals: colours, titles, the cursor, the clipboard |
+//! | U+061C, U+200E–200F, U+202A–202E, U+2066–2069 | change the direction, so that text is seen in another order |
+//! | U+2028, U+2029 | break lines where programs see none |
+//! | U+00AD, U+180E, U+200B, U+2060–2064, U+206A–206F, U+FEFF, U+FFF9–FFFB, U+E0000–E0FFF without variation selectors | are invisible: two names look the same, or hold text that is not seen |
+//! | U+200C, U+200D beside ASCII, or at an end | join letters; ASCII has none to join |
+//!
+//! The two joiners stay between other characters, as Persian, Indic scripts and emoji are written with them, and variation selectors stay everywhere: they choose a form of the
+//! character before them.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
-/// `text` with control characters written as escapes: a file's name or a key must not command the terminal.
+/// `text` with unsafe characters written as escapes, ends of lines among them: a file's name or a key must not command the terminal, or begin a line of its own.
 ///
 /// ```
 /// use qontract_diagnostics::shown;
 /// assert_eq!(shown("plain"), "plain");
 /// assert_eq!(shown("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
+/// assert_eq!(shown("user\u{202e}txt.exe"), "user\\u{202e}txt.exe");
 /// ```
 pub fn shown(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(char::is_control) {
-        return Cow::Borrowed(text);
+    escaped(text, |_| false, |character, out| out.extend(character.escape_default()))
+}
+
+/// `text` with unsafe characters written as escapes; it keeps its lines and tabs.
+///
+/// This is the net below [`shown`]: text that was put together from lines of ours and from data.
+///
+/// ```
+/// assert_eq!(qontract_diagnostics::shown_lines("a\r\n\tb\u{9b}c\rd"), "a\r\n\tb\\u{9b}c\\rd");
+/// ```
+pub fn shown_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, keeps_line, |character, out| out.extend(character.escape_default()))
+}
+
+/// A JSON text with unsafe characters written as escapes of JSON. It is the same value: in JSON they stand in strings only.
+///
+/// ```
+/// let json = "{\n  \"a\": \"\u{7f}\u{202e}\u{e0041}\"\n}";
+/// let shown = qontract_diagnostics::shown_json(json);
+/// assert_eq!(shown, "{\n  \"a\": \"\\u007f\\u202e\\udb40\\udc41\"\n}");
+/// ```
+pub fn shown_json(json: &str) -> Cow<'_, str> {
+    escaped(json, keeps_line, |character, out| {
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+/// The text of a double-quoted scalar of YAML with unsafe characters written as escapes of YAML. It is the same value.
+///
+/// ```
+/// let shown = qontract_diagnostics::shown_yaml("\"\u{7f}\u{202e}\u{e0041}\"");
+/// assert_eq!(shown, "\"\\x7f\\u202e\\U000e0041\"");
+/// ```
+pub fn shown_yaml(quoted: &str) -> Cow<'_, str> {
+    escaped(
+        quoted,
+        |_| false,
+        |character, out| {
+            let _ = match u32::from(character) {
+                code @ ..=0xff => write!(out, "\\x{code:02x}"),
+                code @ ..=0xffff => write!(out, "\\u{code:04x}"),
+                code => write!(out, "\\U{code:08x}"),
+            };
+        },
+    )
+}
+
+/// Whether [`shown`] leaves a text as it is.
+///
+/// ```
+/// assert!(qontract_diagnostics::is_safe("ordinary text"));
+/// assert!(!qontract_diagnostics::is_safe("two\nlines"));
+/// ```
+pub fn is_safe(text: &str) -> bool {
+    first_unsafe(text, &|_| false).is_none()
+}
+
+/// A character, with those before and after it.
+#[derive(Clone, Copy)]
+struct InText {
+    before: Option<char>,
+    character: char,
+    after: Option<char>,
+}
+
+/// The characters of a text, with their places.
+fn characters(text: &str) -> impl Iterator<Item = (usize, InText)> {
+    let mut before = None;
+    text.char_indices().map(move |(start, character)| {
+        let after = text[start + character.len_utf8()..].chars().next();
+        let found = InText { before, character, after };
+        before = Some(character);
+        (start, found)
+    })
+}
+
+/// Whether a character is kept where lines are: an end of a line, or a tab.
+fn keeps_line(one: InText) -> bool {
+    matches!(one.character, '\n' | '\t') || one.character == '\r' && one.after == Some('\n')
+}
+
+fn is_unsafe(one: InText) -> bool {
+    match one.character {
+        '\u{200c}' | '\u{200d}' => {
+            let joins = |other: Option<char>| other.is_some_and(|other| !other.is_ascii());
+            !joins(one.before) || !joins(one.after)
+        }
+        character if character.is_ascii() => character.is_ascii_control(),
+        '\u{80}'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2064}'
+        | '\u{2066}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e00ff}'
+        | '\u{e01f0}'..='\u{e0fff}' => true,
+        _ => false,
     }
-    let escaped = text.chars().flat_map(|character| {
-        let escape = character.is_control().then(|| character.escape_default());
-        let plain = escape.is_none().then_some(character);
-        escape.into_iter().flatten().chain(plain)
-    });
-    Cow::Owned(escaped.collect())
+}
+
+fn first_unsafe(text: &str, keeps: &impl Fn(InText) -> bool) -> Option<usize> {
+    // Most text is printable ASCII, and that is seen at a glance.
+    let start = text.bytes().position(|byte| !(b' '..=b'~').contains(&byte))?;
+    let rest = characters(text).skip_while(|(place, _)| *place < start);
+    rest.filter(|(_, one)| is_unsafe(*one) && !keeps(*one)).map(|(place, _)| place).next()
+}
+
+fn escaped(text: &str, keeps: impl Fn(InText) -> bool, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    let Some(start) = first_unsafe(text, &keeps) else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(&text[..start]);
+    for (_, one) in characters(text).skip_while(|(place, _)| *place < start) {
+        if is_unsafe(one) && !keeps(one) {
+            escape(one.character, &mut out);
+        } else {
+            out.push(one.character);
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        assert_eq!(shown(text), expect);
+        assert_eq!(is_safe(text), text == expect, "{expect}");
+    }
+
+    #[test]
+    fn unsafe_characters_and_their_neighbours() {
+        let ranges = [
+            (0x00, 0x1f),
+            (0x7f, 0x9f),
+            (0xad, 0xad),
+            (0x61c, 0x61c),
+            (0x180e, 0x180e),
+            (0x200b, 0x200b),
+            (0x200e, 0x200f),
+            (0x2028, 0x202e),
+            (0x2060, 0x2064),
+            (0x2066, 0x206f),
+            (0xfeff, 0xfeff),
+            (0xfff9, 0xfffb),
+            (0xe0000, 0xe00ff),
+            (0xe01f0, 0xe0fff),
+        ];
+        let is_listed = |code: u32| ranges.iter().any(|(from, to)| (*from..=*to).contains(&code));
+        for character in (0..=0xf_0000).filter_map(char::from_u32) {
+            let code = u32::from(character);
+            // Between letters that are joined.
+            let text = format!("ä{character}ä");
+            assert_eq!(!is_safe(&text), is_listed(code), "U+{code:04X}");
+            let keeps = matches!(character, '\n' | '\t');
+            assert_eq!(shown_lines(&text) != text, is_listed(code) && !keeps, "U+{code:04X}");
+        }
+    }
+
+    #[test]
+    fn joiners_stay_where_they_join() {
+        check(
+            "👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष",
+            "👩\u{200d}💻 می\u{200c}خواهم क\u{94d}\u{200d}ष",
+        );
+        check("pay\u{200d}ments", "pay\\u{200d}ments");
+        check("\u{200c}ä", "\\u{200c}ä");
+        check("ä\u{200c}", "ä\\u{200c}");
+        check("ä\u{200d}b", "ä\\u{200d}b");
+        check("b\u{200d}ä", "b\\u{200d}ä");
+    }
+
+    #[test]
+    fn lines_are_kept_only_where_lines_are() {
+        check("a\nb\tc", "a\\nb\\tc");
+        assert_eq!(shown_lines("a\nb\tc\r\n"), "a\nb\tc\r\n");
+        assert_eq!(shown_lines("a\rb"), "a\\rb");
+        assert_eq!(shown_lines("end\r"), "end\\r");
+    }
+
+    #[test]
+    fn json_and_yaml_stay_the_same_values() {
+        let hostile = "\u{1b}[31m\u{7f}\u{9b}\u{202e}\u{feff}\u{e0041}ä\u{200d}b";
+        let json = serde_json::to_string(hostile).expect("a text");
+        let safe = shown_json(&json);
+        assert!(is_safe(&safe), "{safe}");
+        assert_eq!(serde_json::from_str::<String>(&safe).expect("JSON"), hostile);
+    }
 }

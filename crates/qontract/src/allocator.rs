@@ -1,10 +1,15 @@
 //! How soon the allocator gives back memory that is free.
 
 use std::env;
+use std::hint::black_box;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
+use qontract_server::ReleaseHook;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 
 /// What tells the allocator, in milliseconds. It looks before anything of the program runs, so it cannot be told later.
 const DELAY: &str = "MIMALLOC_PURGE_DELAY";
@@ -40,6 +45,40 @@ pub fn begin_anew(give_back: GiveBack) {
         let hears = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let _ = hears.map(|hears| hears.block_on(async { signal(SignalKind::pipe()).map(drop) }));
     }
+}
+
+/// A hook that gives memory back to the system soon after it is called.
+///
+/// The allocator looks for memory that has been free for its purge delay only when it is used. A server that gave up large answers and gets no further request
+/// would keep their memory, so it is made to look: once the delay is over, and again when the threads that allocated it have ended, which is `keep_alive` later.
+pub fn purge_when_released(keep_alive: Duration) -> ReleaseHook {
+    let released = Arc::new(Notify::new());
+    let waiting = Arc::clone(&released);
+    tokio::spawn(async move {
+        loop {
+            waiting.notified().await;
+            for pause in [Duration::ZERO, keep_alive] {
+                tokio::time::sleep(pause + purge_delay() + PURGE_MARGIN).await;
+                purge();
+            }
+        }
+    });
+    Arc::new(move || released.notify_one())
+}
+
+/// What the purge delay is exceeded by before the allocator is made to look.
+const PURGE_MARGIN: Duration = Duration::from_millis(100);
+
+/// The purge delay of the allocator; it does not give memory back if that is negative.
+fn purge_delay() -> Duration {
+    let delay = env::var(DELAY).ok().and_then(|text| text.parse().ok());
+    Duration::from_millis(delay.unwrap_or(1000))
+}
+
+/// Gives back all memory whose purge delay is over: the allocator does that when a thread ends that has allocated something.
+fn purge() {
+    // Without a thread, memory goes back later.
+    let _ = std::thread::Builder::new().spawn(|| drop(black_box(Box::new([0_u8; 64]))));
 }
 
 /// The file of this program, by the name that it was started with; nothing if that is another one, such as a loader that was given the program.

@@ -13,6 +13,7 @@ mod journal;
 mod keep;
 mod lines;
 mod printer;
+mod private;
 mod remembered;
 mod runs;
 mod start;
@@ -23,6 +24,7 @@ use std::path::Path;
 
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use qontract_diagnostics::shown_lines;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -42,8 +44,7 @@ fn main() -> std::process::ExitCode {
                 Printer::default().error(&error);
                 return Exit::of(&error).into();
             }
-            // Help and version go to stdout and are no error; clap knows which is which.
-            let _ = error.print();
+            print_usage(&error);
             return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
         }
     };
@@ -53,6 +54,20 @@ fn main() -> std::process::ExitCode {
         Exit::of(&error)
     });
     exit.into()
+}
+
+/// Prints help, the version, or what is wrong with a command line. Clap repeats what was typed and what programs say of themselves; if that has unsafe characters, it is printed without
+/// styles.
+fn print_usage(error: &clap::Error) {
+    let text = error.render().to_string();
+    let printer = Printer::default();
+    if shown_lines(&text) == text {
+        let _ = error.print();
+    } else if error.use_stderr() {
+        printer.note(text.trim_end());
+    } else {
+        let _ = printer.text(&text);
+    }
 }
 
 /// What is wrong with a command line that runs an integration which is not known: perhaps the configuration that would name it.

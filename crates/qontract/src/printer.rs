@@ -1,10 +1,13 @@
 //! The one place that prints: data to stdout, talk to stderr.
+//!
+//! **Invariant:** no character of the data commands a terminal or changes what is seen (`hostile_output.rs`). Text goes through [`shown_lines`] and JSON through [`shown_json`], whatever the
+//! command did before; terminal styles pass only in [`Styled`], which is made of findings. What a command prints as one line goes through `shown` beforehand, so that data does not begin
+//! lines of its own.
 
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 
 use anstream::AutoStream;
-use qontract_diagnostics::render::{self, Colour};
-use qontract_diagnostics::{Report, Sources, shown};
+use qontract_diagnostics::{Report, Sources, Styled, shown, shown_json, shown_lines};
 
 /// Both streams of the process.
 #[derive(Debug)]
@@ -20,27 +23,30 @@ impl Default for Printer {
 }
 
 impl Printer {
-    /// Where what is too large for one piece is written to.
-    pub fn stdout(&self) -> &io::Stdout {
+    /// Where a bundle is written to, byte for byte. Its JSON is printable ASCII, as Python writes it.
+    pub fn bundle_out(&self) -> &io::Stdout {
         &self.out
     }
 
-    /// Writes data to stdout.
-    pub fn data(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        let mut out = self.out.lock();
-        told(out.write_all(bytes).and_then(|()| out.flush()))
+    /// Writes JSON to stdout, with unsafe characters as escapes: the same value.
+    pub fn json(&self, json: &[u8]) -> anyhow::Result<()> {
+        self.write(shown_json(&String::from_utf8_lossy(json)).as_bytes())
     }
 
-    /// Writes text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    /// Writes text to stdout, with unsafe characters as escapes.
     pub fn text(&self, text: &str) -> anyhow::Result<()> {
-        let mut out = AutoStream::auto(self.out.lock());
-        told(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+        self.write(shown_lines(text).as_bytes())
     }
 
-    /// Says a line on stderr; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    /// Writes findings to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    pub fn findings(&self, findings: &Styled) -> anyhow::Result<()> {
+        written(AutoStream::auto(self.out.lock()).write_all(findings.as_str().as_bytes()))
+    }
+
+    /// Says a line on stderr, with unsafe characters as escapes.
     pub fn note(&self, line: &str) {
         // Nobody to talk to is no reason to fail.
-        let _ = writeln!(AutoStream::auto(self.err.lock()), "{line}");
+        let _ = writeln!(self.err.lock(), "{}", shown_lines(line));
     }
 
     /// Says why a command ended.
@@ -48,20 +54,26 @@ impl Printer {
         self.note(&format!("error: {}", shown(&format!("{error:#}"))));
     }
 
-    /// Shows findings on stderr, with their lines where `sources` has them, and a line that counts them.
+    /// Shows findings on stderr, with their lines where `sources` has them, and a line that counts them; colours stay only where a terminal shows them and `NO_COLOR` is
+    /// not set.
     pub fn report(&self, report: &Report, sources: &dyn Sources) {
         if report.is_empty() {
             return;
         }
-        let text = render::text(report, sources, Colour::Styled);
-        self.note(&format!("{text}{}", report.summary()));
+        let text = Styled::report(report, sources);
+        let _ = AutoStream::auto(self.err.lock()).write_all(text.as_str().as_bytes());
+    }
+
+    fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut out = self.out.lock();
+        written(out.write_all(bytes).and_then(|()| out.flush()))
     }
 }
 
 /// What came of writing to stdout. A reader that went away has its right: it does not change what the exit code tells.
-pub fn told(written: io::Result<()>) -> anyhow::Result<()> {
-    match written {
+pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
+        result => Ok(result?),
     }
 }

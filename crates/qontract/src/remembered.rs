@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 use qontract_bundle::{Aids, Memory, Pool, Repo, Sha256, store};
 use qontract_validate::Known;
 
+use crate::private;
+
 /// What nobody has written anew for so long is removed.
 const OLD: Duration = Duration::from_hours(30 * 24);
 /// Of so many data repos something is kept.
@@ -70,7 +72,7 @@ impl Remembered {
     pub fn keep(&mut self, written: Option<&Path>) {
         let Some(kept) = &self.right.kept else { return };
         if self.files.is_worth_saving() {
-            let made = make_private(&kept.folder).is_ok() && kept.is_ours();
+            let made = private::make_folder(&kept.folder, &kept.folder).is_ok() && kept.is_ours();
             if !made || self.files.save(&kept.folder, &kept.by, written).is_err() {
                 return;
             }
@@ -194,12 +196,4 @@ impl Kept {
 /// What is in a folder.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
-}
-
-/// Makes a folder that only its owner can look into: data repos may not be public.
-fn make_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
 }

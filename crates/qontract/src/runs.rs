@@ -10,6 +10,7 @@ use qontract_runtime::Record;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
+use crate::private;
 
 /// So many records are kept per integration.
 const RECORDS: usize = 500;
@@ -53,17 +54,17 @@ impl Runs {
 
     /// Keeps a record; the oldest of its integration are forgotten.
     pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
-        write(&self.file(&record.run)?, record)?;
+        self.write(&self.file(&record.run)?, record)?;
         self.forget_old(&record.integration)
     }
 
     /// Adds a line to the trail of writes. Processes do it one at a time, so that a trail is turned over once, and lines do not mix.
     pub fn trail(&self, line: &str) -> anyhow::Result<()> {
         let make = || format!("cannot make `{}`", self.folder.display());
-        fs::create_dir_all(&self.folder).with_context(make)?;
+        private::make_folder(&self.folder, &self.folder).with_context(make)?;
         let lock = self.folder.join(".trail.lock");
         let locking = || format!("cannot lock `{}`", lock.display());
-        let held = private().write(true).truncate(false).open(&lock).with_context(locking)?;
+        let held = private::options().write(true).truncate(false).open(&lock).with_context(locking)?;
         held.lock().with_context(locking)?;
         let file = self.folder.join("trail.jsonl");
         let writing = || format!("cannot write `{}`", file.display());
@@ -71,7 +72,7 @@ impl Runs {
             let old = self.folder.join("trail.old.jsonl");
             fs::rename(&file, &old).with_context(|| format!("cannot write `{}`", old.display()))?;
         }
-        let mut trail = private().append(true).open(&file).with_context(writing)?;
+        let mut trail = private::options().append(true).open(&file).with_context(writing)?;
         trail.write_all(format!("{line}\n").as_bytes()).with_context(writing)
     }
 
@@ -91,7 +92,7 @@ impl Runs {
         let (first, count) = known.map_or((record.began, 0), |idle| (idle.first, idle.count));
         let idle =
             Idle { integration: record.integration.clone(), first, last: record.began, count: count + 1 };
-        write(&file, &idle)
+        self.write(&file, &idle)
     }
 
     /// The last records, the newest last, and how many there are before.
@@ -141,6 +142,17 @@ impl Runs {
         read(&file)
     }
 
+    /// Replaces a file, which only its owner may read.
+    fn write(&self, file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_vec_pretty(value)?;
+        if let Some(folder) = file.parent() {
+            private::make_folder(&self.folder, folder)
+                .with_context(|| format!("cannot make `{}`", folder.display()))?;
+        }
+        store::replace_private(file, &|out| out.write_all(&text))
+            .with_context(|| format!("cannot write `{}`", file.display()))
+    }
+
     fn file(&self, run: &str) -> Result<PathBuf, UsageError> {
         let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
         if run.is_empty() || run.starts_with('.') || !run.chars().all(fine) {
@@ -164,15 +176,6 @@ fn is_kept(file: &Path) -> bool {
     !is_hidden && file.extension().is_some_and(|ending| ending == "json")
 }
 
-/// How files are made that nobody else may read: they tell what is in the world.
-fn private() -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let doing = || format!("cannot list `{}`", folder.display());
     match fs::read_dir(folder) {
@@ -183,15 +186,6 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(doing),
     }
-}
-
-fn write(file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
-    let text = serde_json::to_vec_pretty(value)?;
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-    }
-    store::replace_private(file, &|out| out.write_all(&text))
-        .with_context(|| format!("cannot write `{}`", file.display()))
 }
 
 fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
@@ -276,7 +270,7 @@ mod tests {
         fs::create_dir_all(old.parent().unwrap()).unwrap();
         fs::write(&old, "{}").unwrap();
         fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
-        write(&old, &"x").unwrap();
+        runs.write(&old, &"x").unwrap();
         for file in ["trail.jsonl", ".trail.lock", "idle/x.json"] {
             let mode = fs::metadata(scratch.path().join(file)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{file}");

@@ -5,6 +5,7 @@
 //! `docs/specs/process-integration.md`.
 
 mod exchange;
+mod memory;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::place::Places;
 use crate::plan::Plan;
 use crate::state::Declared;
 use exchange::{Given, Question, Waiting, exchange};
+use memory::{AnswerMemory, Held, check_values};
 
 /// The version of the protocol.
 const PROTOCOL: u32 = 1;
@@ -109,7 +111,13 @@ impl Program {
 /// An integration of the process form.
 pub struct Process {
     about: About,
-    program: Arc<Program>,
+    asking: Arc<Asking>,
+}
+
+/// A program, and what its answers may take.
+struct Asking {
+    program: Program,
+    memory: Arc<AnswerMemory>,
 }
 
 type State = Declared<Value, Value, Value>;
@@ -117,8 +125,9 @@ type State = Declared<Value, Value, Value>;
 impl Process {
     /// Starts the executable and asks what it is. Its name must be the one it is registered under.
     pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
+        let asking = Asking { program, memory: Arc::default() };
         let answer: wire::Description =
-            ask(&program, "describe", &json!({}), (Writing::No, &Given::default()))?;
+            asking.ask("describe", &json!({}), (Writing::No, &Given::default()))?.value;
         if answer.name != name {
             let text = format!("the program registered as `{name}` calls itself `{}`", answer.name);
             return Err(Fault::operator(text));
@@ -141,7 +150,7 @@ impl Process {
                 kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
             })
             .collect();
-        Ok(Self { about, program: Arc::new(program) })
+        Ok(Self { about, asking: Arc::new(asking) })
     }
 }
 
@@ -161,9 +170,9 @@ impl Dynamic for Process {
         }
         let options: BTreeMap<&str, &[String]> = options.iter().collect();
         let request = json!({"answers": answers, "options": options});
-        let answer: wire::Declaration =
-            ask(&self.program, "declare", &request, (Writing::No, &Given::default()))?;
-        Ok(Box::new(answer.into_state(&places)))
+        let answer: Parsed<wire::Declaration> =
+            self.asking.ask("declare", &request, (Writing::No, &Given::default()))?;
+        Ok(Box::new(answer.value.into_state(&places)))
     }
 
     fn resolve<'a>(
@@ -200,18 +209,19 @@ impl Dynamic for Process {
                 "target": shard.target,
                 "state": state,
             });
-            let answer: wire::Planned = self.ask("plan", request, Writing::No).await?;
-            if let Some(problem) = answer.problem() {
-                return Err(unfit("plan", &self.program, problem));
+            let Parsed { value, held } = self.ask::<wire::Planned>("plan", request, Writing::No).await?;
+            if let Some(problem) = value.problem() {
+                return Err(unfit("plan", &self.asking.program, problem));
             }
-            let answer = answer.at(shard.places.get(""));
-            Ok(Found { scopes: answer.scopes(), facts: answer.facts(), inner: Box::new(answer) })
+            let mut answer = value.at(shard.places.get(""));
+            let (scopes, facts) = (answer.take_scopes(), answer.take_facts());
+            Ok(Found { scopes, facts, inner: Box::new(Observation { answer, _held: held }) })
         }
         .boxed()
     }
 
     fn plan(&self, _: &Wants, found: &Found) -> Plan<Opaque> {
-        own::<wire::Planned>(&*found.inner).plan().map(|action| Box::new(action) as Opaque)
+        own::<Observation>(&*found.inner).answer.plan().map(|action| Box::new(action) as Opaque)
     }
 
     fn rehearse<'a>(&'a self, _: &'a Read, _: &'a Opaque) -> BoxFuture<'a, Result<Rehearsed, Fault>> {
@@ -225,11 +235,17 @@ impl Dynamic for Process {
     ) -> BoxFuture<'a, Result<Applied, Fault>> {
         async move {
             let request = json!({"run": write.run, "action": own::<Value>(&**action)});
-            let effect: wire::Effect = self.ask("apply", request, Writing::Yes).await?;
+            let effect = self.ask::<wire::Effect>("apply", request, Writing::Yes).await?.value;
             Ok(if effect.stale { Applied::Stale } else { Applied::Done })
         }
         .boxed()
     }
+}
+
+/// The answer to `plan`, and the memory that it takes.
+struct Observation {
+    answer: wire::Planned,
+    _held: Held,
 }
 
 /// What is wanted in a shard.
@@ -253,26 +269,39 @@ impl Process {
         phase: &'static str,
         request: Value,
         writing: Writing,
-    ) -> Result<T, Fault> {
-        let program = Arc::clone(&self.program);
+    ) -> Result<Parsed<T>, Fault> {
+        let asking = Arc::clone(&self.asking);
         // A run that is ended drops this, and the executable ends with it.
         let (_waiting, given) = Waiting::new();
-        let asking = move || ask(&program, phase, &request, (writing, &given));
+        let asking = move || asking.ask(phase, &request, (writing, &given));
         tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::us(error.to_string()))?
     }
 }
 
-fn ask<T: DeserializeOwned>(
-    program: &Program,
-    phase: &str,
-    request: &Value,
-    (writing, given): (Writing, &Given),
-) -> Result<T, Fault> {
-    let mut request = request.clone();
-    request["protocol"] = PROTOCOL.into();
-    let question = Question { phase, request: &request, writing: writing == Writing::Yes, given };
-    let bytes = exchange(program, question)?;
-    serde_json::from_slice(&bytes).map_err(|error| unfit(phase, program, error))
+/// An answer that was parsed, and the memory that it takes.
+struct Parsed<T> {
+    value: T,
+    held: Held,
+}
+
+impl Asking {
+    fn ask<T: DeserializeOwned>(
+        &self,
+        phase: &str,
+        request: &Value,
+        (writing, given): (Writing, &Given),
+    ) -> Result<Parsed<T>, Fault> {
+        let Self { program, memory } = self;
+        let mut request = request.clone();
+        request["protocol"] = PROTOCOL.into();
+        let question = Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
+        let answer = exchange(program, question)?;
+        // Before anything is made of it: small values take more memory than their text.
+        check_values(&answer).map_err(|why| unfit(phase, program, why))?;
+        let held = memory.hold(&answer).map_err(|why| unfit(phase, program, why))?;
+        let value = serde_json::from_slice(answer.bytes()).map_err(|error| unfit(phase, program, error))?;
+        Ok(Parsed { value, held })
+    }
 }
 
 fn unfit(phase: &str, program: &Program, why: impl Display) -> Fault {

@@ -1,34 +1,54 @@
 //! The body of a request: within its limits, and unpacked.
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::read::{GzDecoder, ZlibDecoder};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use hyper::StatusCode;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_ENCODING, HeaderMap};
 use qontract_bundle::Value;
+use tokio::time::Instant;
 
 use crate::graphql::header;
-use crate::serve::Settings;
+use crate::settings::Settings;
 use crate::wire::{self, Refusal};
 
 /// Smaller bodies are read on the spot.
 const LARGE: usize = 64 << 10;
 
-/// All of it, as the client had it before it was packed.
-pub async fn read(settings: &Settings, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
-    let reading = Limited::new(body, settings.body).collect();
-    let bytes = match tokio::time::timeout(settings.body_time, reading).await {
-        Ok(Ok(collected)) => collected.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return Err(Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE));
+/// All of it, as the client had it before it was packed. One that is announced as too long is refused before it comes, and one that comes too slowly is not waited
+/// for.
+pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Refusal> {
+    let too_large = Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE);
+    if body.size_hint().lower() > settings.body as u64 {
+        return Err(too_large);
+    }
+    let begun = Instant::now();
+    let mut bytes = Vec::new();
+    loop {
+        let deadline = begun + time_for(settings, bytes.len());
+        let frame = match tokio::time::timeout_at(deadline, body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) => return Err(Refusal::Page(StatusCode::BAD_REQUEST)),
+            Err(_) => return Err(Refusal::Page(StatusCode::REQUEST_TIMEOUT)),
+        };
+        let Some(piece) = frame.data_ref() else { continue };
+        if bytes.len() + piece.len() > settings.body {
+            return Err(too_large);
         }
-        Ok(Err(_)) => return Err(Refusal::Page(StatusCode::BAD_REQUEST)),
-        Err(_) => return Err(Refusal::Page(StatusCode::REQUEST_TIMEOUT)),
-    };
-    unpack(header(headers, CONTENT_ENCODING), bytes, settings.body)
+        bytes.extend_from_slice(piece);
+    }
+    unpack(header(headers, CONTENT_ENCODING), bytes.into(), settings.body)
+}
+
+/// How long a client has for a body of which so many bytes have come.
+fn time_for(settings: &Settings, received: usize) -> Duration {
+    let earned = received as u64 * 1000 / u64::from(settings.body_rate.max(1));
+    settings.body_time.min(settings.body_grace + Duration::from_millis(earned))
 }
 
 /// The JSON of a body, if it says that it is some. What is large is read beside everything else.
@@ -69,6 +89,25 @@ fn unpack(encoding: Option<&str>, bytes: Bytes, limit: usize) -> Result<Bytes, R
 mod tests {
     use super::*;
     use crate::compress::Coding;
+
+    #[test]
+    fn the_time_for_a_body_grows_with_what_has_come_up_to_its_limit() {
+        let settings = Settings {
+            body_time: Duration::from_secs(30),
+            body_grace: Duration::from_secs(5),
+            body_rate: 1000,
+            ..Settings::default()
+        };
+        let check = |received: usize, milliseconds: u64| {
+            assert_eq!(time_for(&settings, received), Duration::from_millis(milliseconds), "{received}");
+        };
+        check(0, 5_000);
+        check(1, 5_001);
+        check(1_000, 6_000);
+        check(24_999, 29_999);
+        check(25_000, 30_000);
+        check(1 << 20, 30_000);
+    }
 
     #[test]
     fn what_is_packed_is_unpacked_within_its_limit() {

@@ -1,4 +1,10 @@
-//! Connections: how many there are, and how long a client may be silent.
+//! Connections: how many are open, which of them give way, and how long a client may be silent.
+//!
+//! A connection is *busy* from the moment its request is complete until its answer is sent. Until then it is *waiting* for its client: idle, or in the middle of
+//! a head or a body. When the limit is reached, the connection that has waited longest is closed in favour of the new one.
+//!
+//! **Invariant:** `/healthz` is answered however many connections are open. When every connection is busy, new ones are admitted to a small reserve; they get
+//! health answers only, so that none of them stays busy.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,19 +18,33 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
+/// Connections beyond the limit that get health answers only.
+const HEALTH_RESERVE: usize = 16;
+
 /// The connections that are open.
 pub struct Connections {
     open: Mutex<BTreeMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    most: usize,
+    max: usize,
     since: Instant,
+}
+
+/// Which requests a connection may make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// All.
+    Full,
+    /// Only `/healthz`: it was opened while every other connection was busy.
+    HealthOnly,
 }
 
 /// One of them.
 pub struct Connection {
+    /// Which requests it may make.
+    pub admission: Admission,
     is_busy: AtomicBool,
-    /// When it became idle, in milliseconds since the server began.
-    idle_since: AtomicU64,
+    /// When it began to wait for its client, in milliseconds since the server began.
+    waiting_since: AtomicU64,
     close: Notify,
 }
 
@@ -32,6 +52,10 @@ impl Connection {
     /// Waits until it has to give way.
     pub async fn must_close(&self) {
         self.close.notified().await;
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.is_busy.load(Ordering::Relaxed)
     }
 }
 
@@ -57,49 +81,62 @@ pub struct Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.connection.idle_since.store(self.connections.elapsed(), Ordering::Relaxed);
+        self.connections.wait_for_client(&self.connection);
         self.connection.is_busy.store(false, Ordering::Relaxed);
     }
 }
 
 impl Connections {
-    /// At most this many.
-    pub fn new(most: usize) -> Self {
-        Self { open: Mutex::default(), next: AtomicU64::new(0), most, since: Instant::now() }
+    /// At most this many, and the reserve for health requests.
+    pub fn new(max: usize) -> Self {
+        Self { open: Mutex::default(), next: AtomicU64::new(0), max, since: Instant::now() }
     }
 
-    /// One more. If there are too many, the one that is idle the longest gives way; if none is idle, this one is not taken.
+    /// Admits a connection. If the limit is reached, the one that has waited longest for its client is closed; if all are busy, the new one is admitted to the
+    /// reserve, where the same holds. `None` if it has to be refused.
     pub fn open(self: &Arc<Self>) -> Option<Open> {
         let mut open = self.lock();
-        if open.len() >= self.most {
-            let idle = open.iter().filter(|(_, connection)| !connection.is_busy.load(Ordering::Relaxed));
-            let longest = idle.min_by_key(|(_, connection)| connection.idle_since.load(Ordering::Relaxed));
-            let id = longest.map(|(id, _)| *id)?;
-            let closed = open.remove(&id)?;
-            closed.close.notify_one();
-        }
-        let (id, connection) = (
-            self.next.fetch_add(1, Ordering::Relaxed),
-            Arc::new(Connection {
-                is_busy: AtomicBool::new(false),
-                idle_since: AtomicU64::new(self.elapsed()),
-                close: Notify::new(),
-            }),
-        );
+        let admission = [Admission::Full, Admission::HealthOnly]
+            .into_iter()
+            .find(|admission| make_space(&mut open, *admission, self.limit(*admission)))?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let connection = Arc::new(Connection {
+            admission,
+            is_busy: AtomicBool::new(false),
+            waiting_since: AtomicU64::new(self.elapsed()),
+            close: Notify::new(),
+        });
         open.insert(id, Arc::clone(&connection));
         drop(open);
         Some(Open { connections: Arc::clone(self), id, connection })
     }
 
-    /// A request begins on a connection.
+    /// Closes the connection that has waited longest for its client, as the process is out of file descriptors; whether there was one.
+    pub fn close_oldest_waiting(&self) -> bool {
+        close_oldest_waiting(&mut self.lock(), |_| true)
+    }
+
+    /// The head of a request has come: the time that its body takes counts from here.
+    pub fn wait_for_client(&self, connection: &Connection) {
+        connection.waiting_since.store(self.elapsed(), Ordering::Relaxed);
+    }
+
+    /// A complete request has come on a connection.
     pub fn begin(self: &Arc<Self>, connection: &Arc<Connection>) -> Busy {
         connection.is_busy.store(true, Ordering::Relaxed);
         Busy { connections: Arc::clone(self), connection: Arc::clone(connection) }
     }
 
-    /// How many there are.
+    /// How many are open.
     pub fn count(&self) -> usize {
         self.lock().len()
+    }
+
+    fn limit(&self, admission: Admission) -> usize {
+        match admission {
+            Admission::Full => self.max,
+            Admission::HealthOnly => HEALTH_RESERVE,
+        }
     }
 
     fn elapsed(&self) -> u64 {
@@ -109,6 +146,24 @@ impl Connections {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<Connection>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether one more connection of this admission fits below the limit, perhaps in place of another.
+fn make_space(open: &mut BTreeMap<u64, Arc<Connection>>, admission: Admission, limit: usize) -> bool {
+    let is_same = |connection: &Connection| connection.admission == admission;
+    let count = open.values().filter(|connection| is_same(connection)).count();
+    count < limit || close_oldest_waiting(open, is_same)
+}
+
+fn close_oldest_waiting(
+    open: &mut BTreeMap<u64, Arc<Connection>>,
+    may_close: impl Fn(&Connection) -> bool,
+) -> bool {
+    let waiting = open.iter().filter(|(_, connection)| connection.is_waiting() && may_close(connection));
+    let oldest = waiting.min_by_key(|(_, connection)| connection.waiting_since.load(Ordering::Relaxed));
+    let Some(closed) = oldest.map(|(id, _)| *id).and_then(|id| open.remove(&id)) else { return false };
+    closed.close.notify_one();
+    true
 }
 
 /// A stream whose other side must read: writing that does not get on for too long is an error.
@@ -185,7 +240,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_longest_idle_gives_way_and_the_busy_do_not() {
+    async fn the_connection_that_waits_longest_gives_way_and_busy_ones_do_not() {
         let connections = Arc::new(Connections::new(2));
         let first = connections.open().unwrap();
         let _busy = connections.begin(&first.connection);
@@ -193,9 +248,58 @@ mod tests {
         let second = connections.open().unwrap();
         let third = connections.open().unwrap();
         second.connection.must_close().await;
-        let _busy_too = connections.begin(&third.connection);
+        assert_eq!(third.connection.admission, Admission::Full);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_half_sent_request_gives_way_in_the_order_of_its_head() {
+        let connections = Arc::new(Connections::new(2));
+        let [first, second] = [(); 2].map(|()| connections.open().unwrap());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        // The head of a request came on the first: its body has waited for less time than the second connection.
+        connections.wait_for_client(&first.connection);
+        let _third = connections.open().unwrap();
+        second.connection.must_close().await;
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let _fourth = connections.open().unwrap();
+        first.connection.must_close().await;
+        assert_eq!(connections.count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answered_connection_waits_from_the_end_of_its_answer_on() {
+        let connections = Arc::new(Connections::new(2));
+        let [first, second] = [(); 2].map(|()| connections.open().unwrap());
+        let busy = connections.begin(&first.connection);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        drop(busy);
+        let _third = connections.open().unwrap();
+        second.connection.must_close().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_all_are_busy_the_reserve_gets_health_answers_only() {
+        let connections = Arc::new(Connections::new(1));
+        let first = connections.open().unwrap();
+        let busy = connections.begin(&first.connection);
+        let reserve: Vec<_> = (0..HEALTH_RESERVE).map(|_| connections.open().unwrap()).collect();
+        assert!(reserve.iter().all(|one| one.connection.admission == Admission::HealthOnly));
+        // In the reserve, too, the one that waits longest gives way.
+        let _next = connections.open().unwrap();
+        reserve[0].connection.must_close().await;
+        assert_eq!(connections.count(), 1 + HEALTH_RESERVE);
+        drop(busy);
+        assert_eq!(connections.open().unwrap().connection.admission, Admission::Full);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_the_reserve_is_busy_too_a_connection_is_refused() {
+        let connections = Arc::new(Connections::new(0));
+        let reserve: Vec<_> = (0..HEALTH_RESERVE).map(|_| connections.open().unwrap()).collect();
+        let mut busy: Vec<_> = reserve.iter().map(|one| connections.begin(&one.connection)).collect();
         assert!(connections.open().is_none());
-        drop(first);
+        assert!(!connections.close_oldest_waiting());
+        busy.pop();
         assert!(connections.open().is_some());
     }
 

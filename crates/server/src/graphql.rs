@@ -26,6 +26,8 @@ const SMALL: u64 = 2_000;
 const SOON: Duration = Duration::from_millis(20);
 /// So are those of longer texts: it takes time to understand them.
 const SHORT: usize = 16 << 10;
+/// And those that have more bytes.
+const SMALL_BODY: usize = 1 << 20;
 
 /// Whether a request to GraphQL is one of a browser that wants a page.
 pub fn wants_page(parts: &Parts) -> bool {
@@ -210,8 +212,8 @@ fn small(engine: &Engine, asked: &Question) -> Option<Answer> {
         Ok(ready) => ready.answer(),
         Err(answer) => return Some(answer),
     };
-    // It was only thought to be small.
-    if answer.has_errors && is_late() { None } else { Some(answer) }
+    // It was only thought to be small: few objects may have long texts. Answers that take memory while they are read are counted, which those made in their turn are.
+    if answer.has_errors && is_late() || answer.body.len() > SMALL_BODY { None } else { Some(answer) }
 }
 
 /// The answer, made in its turn and beside everything else. If nobody waits for it any more, it is not finished.

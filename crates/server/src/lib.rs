@@ -3,6 +3,7 @@
 //! **Invariant:** whatever is loaded, fails or is dropped, a request that names a bundle is answered from that bundle or
 //! not at all.
 
+mod admission;
 mod answers;
 mod body;
 mod bundles;
@@ -17,14 +18,17 @@ mod persisted;
 mod reply;
 mod route;
 mod serve;
+mod settings;
 mod shelf;
 mod tag;
 mod token;
 mod turns;
 mod wire;
 
+pub use admission::HostPolicy;
 pub use bundles::{Bundles, Listener, LoadFailure, Told, chain};
 pub use origin::{Content, File, Origin, OriginError, Store, Stored};
-pub use serve::{Heard, Hearer, Server, Settings};
+pub use serve::Server;
+pub use settings::{Heard, Hearer, ReleaseHook, Settings};
 pub use shelf::Shelf;
 pub use token::Token;

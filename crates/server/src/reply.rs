@@ -14,10 +14,12 @@ use hyper::header::{
 };
 use hyper::{Method, Response, StatusCode};
 use qontract_bundle::json::JavaScript;
+use qontract_diagnostics::shown_lines;
 
 use crate::answers::Answered;
 use crate::compress::{Coding, LEAST};
 use crate::connection::Busy;
+use crate::settings::ReleaseHook;
 use crate::wire::Form;
 
 /// Text, as the established server calls it.
@@ -262,10 +264,10 @@ fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
     body
 }
 
-/// The text without what a page would take for its own.
+/// The text without what a page would take for its own, and with unsafe characters as escapes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in shown_lines(text).chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -278,19 +280,30 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// An answer of this many bytes is worth a call of the [release hook](crate::Settings::released).
+const WORTH_RELEASING: usize = 1 << 20;
+
 /// How many bytes are on their way to clients.
-#[derive(Clone, Debug, Default)]
-pub struct InFlight(Arc<AtomicUsize>);
+#[derive(Clone, Default)]
+pub struct InFlight {
+    bytes: Arc<AtomicUsize>,
+    released: Option<ReleaseHook>,
+}
 
 impl InFlight {
+    /// None yet; `released` is called when a large answer is gone.
+    pub fn new(released: Option<ReleaseHook>) -> Self {
+        Self { bytes: Arc::default(), released }
+    }
+
     /// How many there are.
     pub fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// So many more, until what is returned is dropped.
     pub fn begin(&self, bytes: usize) -> Flight {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Flight { all: self.clone(), bytes }
     }
 }
@@ -303,7 +316,10 @@ pub struct Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.all.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        if let Some(released) = self.all.released.as_ref().filter(|_| self.bytes >= WORTH_RELEASING) {
+            released();
+        }
     }
 }
 

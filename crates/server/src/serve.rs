@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, EXPECT, HOST};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use qontract_bundle::Bundle;
@@ -17,83 +18,20 @@ use qontract_graphql::Engine;
 use qontract_telemetry::served::{Held, Request as Label, ServerMetrics};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::admission::refusal;
 use crate::answers::Answers;
 use crate::bundles::{Bundles, Missing, chain, now};
-use crate::connection::{Connection, Connections, Patient};
+use crate::connection::{Admission, Connection, Connections, Patient};
 use crate::graphql::header;
 use crate::persisted::{self, Persisted};
 use crate::reply::{InFlight, JSON, Reply, Sent, escape};
 use crate::route::{Route, Which};
-use crate::token::Token;
+use crate::settings::{Heard, Settings};
 use crate::turns::Turns;
 use crate::{body, diff, graphql, lease, page};
 
-/// What a server allows.
-#[derive(Clone)]
-pub struct Settings {
-    /// What `Authorization` must be; without one, anybody may ask.
-    pub token: Option<Token>,
-    /// Bytes of answers that are remembered.
-    pub answers: usize,
-    /// Bytes of answers that may be on their way.
-    pub in_flight: usize,
-    /// Connections.
-    pub connections: usize,
-    /// How many large answers are made at a time.
-    pub at_a_time: usize,
-    /// How many of them wait.
-    pub waiting: usize,
-    /// How long one of them may take.
-    pub query_time: Duration,
-    /// Bytes of a request's body.
-    pub body: usize,
-    /// How long a client may take to send the head of a request, or to send nothing at all.
-    pub head_time: Duration,
-    /// How long a client may take to send the body.
-    pub body_time: Duration,
-    /// How long a client may read nothing.
-    pub patience: Duration,
-    /// How long requests have to end when the server does.
-    pub wind_down: Duration,
-    /// Who hears of every request that was answered.
-    pub heard: Option<Hearer>,
-}
-
-/// Hears of requests.
-pub type Hearer = Arc<dyn Fn(&Heard<'_>) + Send + Sync>;
-
-/// A request that was answered.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Heard<'r> {
-    /// Its method.
-    pub method: &'r str,
-    /// Its path, as it was sent; what comes behind it is nobody's business.
-    pub path: &'r str,
-    /// The status of the answer.
-    pub status: u16,
-    /// How long it took to make it.
-    pub took: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            token: None,
-            answers: 64 << 20,
-            in_flight: 1 << 30,
-            connections: 1024,
-            at_a_time: std::thread::available_parallelism().map_or(2, usize::from),
-            waiting: 64,
-            query_time: Duration::from_mins(1),
-            body: 1 << 20,
-            head_time: Duration::from_secs(10),
-            body_time: Duration::from_secs(30),
-            patience: Duration::from_secs(30),
-            wind_down: Duration::from_secs(10),
-            heard: None,
-        }
-    }
-}
+/// The pause after a connection could not be accepted.
+const ACCEPT_RETRY: Duration = Duration::from_millis(20);
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -132,7 +70,7 @@ impl Server {
             answers: Answers::new(settings.answers),
             persisted: Persisted::new(persisted::MOST),
             turns: Turns::new(settings.at_a_time, settings.waiting),
-            in_flight: InFlight::default(),
+            in_flight: InFlight::new(settings.released.clone()),
             connections: Arc::new(Connections::new(settings.connections)),
             new_id: Box::new(new_id),
             settings,
@@ -154,8 +92,9 @@ impl Server {
             if let Ok((stream, _)) = accepted {
                 self.connect(stream, &graceful);
             } else {
-                // Too many open files, or a client that was gone before it was there: it gets better, but not at once.
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                // Too many open files, or a client that was gone before it was there. The process gets a file back as soon as the closed connection is dropped.
+                self.shared.connections.close_oldest_waiting();
+                tokio::time::sleep(ACCEPT_RETRY).await;
             }
         }
         drop(listener);
@@ -165,7 +104,7 @@ impl Server {
 
     fn connect(&self, stream: TcpStream, graceful: &GracefulShutdown) {
         let shared = Arc::clone(&self.shared);
-        // Everybody is busy: whoever comes now is not heard at all, which clients try again.
+        // All are busy, those of the reserve too: the client sees a closed connection, and tries again.
         let Some(open) = shared.connections.open() else { return };
         // An answer is written as a whole: there is nothing to wait for.
         let _ = stream.set_nodelay(true);
@@ -196,11 +135,23 @@ async fn respond(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Result<Response<Sent>, std::convert::Infallible> {
-    let busy = shared.connections.begin(&connection);
     let begun = Instant::now();
     let (parts, body) = request.into_parts();
     let route = Route::of(parts.uri.path());
-    let reply = answer(&shared, &route, &parts, body).await;
+    let early = early_answer(&shared, connection.admission, &route, &parts);
+    // As long as the body comes, the connection waits for its client, and gives way to others.
+    shared.connections.wait_for_client(&connection);
+    let received = if let Some(reply) = early {
+        Err(reply)
+    } else {
+        let received = body::read(&shared.settings, &parts.headers, body).await;
+        received.map_err(|refusal| graphql::refuse(refusal, None))
+    };
+    let busy = shared.connections.begin(&connection);
+    let reply = match received {
+        Ok(body) => answer(&shared, &route, &parts, body).await,
+        Err(reply) => reply,
+    };
     let label = Label {
         status_code: match reply.status().as_u16() / 100 {
             1 => "1xx",
@@ -222,6 +173,9 @@ async fn respond(
         path: route.label(),
     };
     let mut response = reply.respond(&parts.method, &parts.headers).await;
+    if connection.admission == Admission::HealthOnly {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response.body_mut().keep_busy(busy);
     let took = begun.elapsed();
     shared.metrics.answered(&label, took.as_secs_f64());
@@ -232,37 +186,38 @@ async fn respond(
     Ok(response)
 }
 
-/// Who may ask, and who answers.
-async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -> Reply {
+/// What is answered without the body of the request, if anything.
+fn early_answer(shared: &Shared, admission: Admission, route: &Route, parts: &Parts) -> Option<Reply> {
     let (method, path) = (&parts.method, parts.uri.path());
     let is_read = method == Method::GET || method == Method::HEAD;
-    if let Some(status) = unacceptable(parts) {
-        return Reply::empty(status);
+    if let Some(reply) = refusal(&shared.settings.hosts, route, parts) {
+        return Some(reply);
     }
     // What tells nothing about the data needs no token.
     match route {
-        Route::Health if is_read => return Reply::empty(StatusCode::OK),
-        Route::Root if is_read => return Reply::found("/graphql", header(&parts.headers, ACCEPT)),
-        Route::Page(name) if is_read => return page::part(name, method, path),
-        Route::Graphql(Which::Latest) if graphql::wants_page(parts) => return page::page(),
+        Route::Health if is_read => return Some(Reply::empty(StatusCode::OK)),
+        _ if admission == Admission::HealthOnly => return Some(Reply::later("All connections are busy.")),
+        Route::Root if is_read => return Some(Reply::found("/graphql", header(&parts.headers, ACCEPT))),
+        Route::Page(name) if is_read => return Some(page::part(name, method, path)),
+        Route::Graphql(Which::Latest) if graphql::wants_page(parts) => return Some(page::page()),
         // Whether there is such a bundle is told to those who have the token.
         Route::Graphql(_) if graphql::wants_page(parts) && shared.settings.token.is_some() => {
-            return page::page();
+            return Some(page::page());
         }
         _ => {}
     }
-    if let Some(token) = &shared.settings.token
-        && !parts.headers.get(AUTHORIZATION).is_some_and(|shown| token.is(shown.as_bytes()))
-    {
-        return Reply::unauthorized();
-    }
+    let token = shared.settings.token.as_ref()?;
+    let is_known = parts.headers.get(AUTHORIZATION).is_some_and(|shown| token.is(shown.as_bytes()));
+    (!is_known).then(Reply::unauthorized)
+}
+
+/// Who answers a complete request.
+async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Bytes) -> Reply {
+    let (method, path) = (&parts.method, parts.uri.path());
+    let is_read = method == Method::GET || method == Method::HEAD;
     // What says that it is JSON has to be, wherever it is sent.
-    let content_type = header(&parts.headers, CONTENT_TYPE);
-    let body = match body::read(&shared.settings, &parts.headers, body).await {
-        Ok(bytes) => match body::json(content_type, bytes).await {
-            Ok((bytes, value)) => (bytes, value.filter(|_| matches!(route, Route::Graphql(_)))),
-            Err(refusal) => return graphql::refuse(refusal, None),
-        },
+    let body = match body::json(header(&parts.headers, CONTENT_TYPE), body).await {
+        Ok((bytes, value)) => (bytes, value.filter(|_| matches!(route, Route::Graphql(_)))),
         Err(refusal) => return graphql::refuse(refusal, None),
     };
     match route {
@@ -294,16 +249,6 @@ async fn answer(shared: &Shared, route: &Route, parts: &Parts, body: Incoming) -
             None => Reply::no_such_path(method, path),
         },
     }
-}
-
-/// What the rules of HTTP refuse, whatever is asked.
-fn unacceptable(parts: &Parts) -> Option<StatusCode> {
-    let needs_host = parts.version == Version::HTTP_11 && parts.uri.authority().is_none();
-    if needs_host && !parts.headers.contains_key(HOST) {
-        return Some(StatusCode::BAD_REQUEST);
-    }
-    let expectation = header(&parts.headers, EXPECT)?;
-    (!expectation.eq_ignore_ascii_case("100-continue")).then_some(StatusCode::EXPECTATION_FAILED)
 }
 
 pub(crate) async fn find(shared: &Shared, which: &Which) -> Result<Arc<Engine>, Missing> {

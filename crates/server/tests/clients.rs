@@ -136,6 +136,39 @@ fn a_client_that_reads_nothing_is_left() {
 }
 
 #[test]
+fn long_texts_of_few_objects_count_as_large_answers() {
+    let bundle = String::from_utf8(bundle(1)).unwrap().replace("team 0", &"x".repeat(12 << 20));
+    let settings = Settings { in_flight: 1, ..settings() };
+    let server = Running::start(Setup { settings, ..Setup::default() }, &[bundle.as_bytes()]);
+    let mut stream = server.connect();
+    let body = json!({ "query": "{ teams { name } }" }).to_string();
+    let headers = [("content-type", "application/json")];
+    stream.write_all(&request("POST", "/graphql", &headers, body.as_bytes())).unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    assert_eq!(server.query("/graphql", "{ teams { name } }").status, 503);
+    assert_eq!(server.query("/graphql", "{ __typename }").status, 200);
+}
+
+#[test]
+fn a_body_that_trickles_is_left_before_its_time_is_over() {
+    let settings = Settings { body_grace: Duration::from_millis(200), ..Settings::default() };
+    let server = Running::start(Setup { settings, ..Setup::default() }, &[bundle(1).as_slice()]);
+    let mut stream = server.connect();
+    let head = b"POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n";
+    stream.write_all(head).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let (begun, mut first) = (Instant::now(), [0; 12]);
+    // A byte every now and then, until there is an answer.
+    while stream.read_exact(&mut first).is_err() {
+        stream.write_all(b"{").unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(20), "each byte gave it more time");
+    }
+    assert_eq!(&first, b"HTTP/1.1 408");
+}
+
+#[test]
 fn clients_that_send_slowly_are_left() {
     let settings = Settings {
         head_time: Duration::from_millis(100),

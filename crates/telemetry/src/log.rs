@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use qontract_diagnostics::{shown, shown_json, shown_lines};
 use serde_json::{Map, Value};
 
 /// How much a line matters.
@@ -125,7 +126,7 @@ impl Line {
                 if !self.below.is_empty() {
                     map.insert("below".to_owned(), self.below.as_str().into());
                 }
-                Value::Object(map).to_string()
+                shown_json(&Value::Object(map).to_string()).into_owned()
             }
         }
     }
@@ -134,13 +135,13 @@ impl Line {
 impl Line {
     /// The text and its fields, in one line.
     fn words(&self) -> String {
-        let mut line = self.text.replace('\n', "\\n");
+        let mut line = shown(&self.text).into_owned();
         for (name, value) in &self.fields {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            line.push_str(&format!(" {name}={}", text.replace('\n', "\\n")));
+            line.push_str(&format!(" {name}={}", shown(&text)));
         }
         for below in self.below.lines() {
-            line.push_str(&format!("\n    | {below}"));
+            line.push_str(&format!("\n    | {}", shown_lines(below)));
         }
         line
     }
@@ -208,6 +209,17 @@ mod tests {
         let print = |form| line.print(form, jiff::Timestamp::UNIX_EPOCH);
         assert_eq!(print(Form::Levelled), "[ERROR] wrong file=a\n    | one\n    | [INFO] two");
         assert!(print(Form::Json).contains(r#""below":"one\n[INFO] two\n""#), "{}", print(Form::Json));
+    }
+
+    #[test]
+    fn no_line_commands_a_terminal() {
+        let hostile = "a\u{1b}[2J\u{9b}\u{202e}";
+        let line =
+            Line::new(Level::Error, hostile).with("file", hostile).detail("run", hostile).below(hostile);
+        for form in [Form::Text, Form::Plain, Form::Levelled, Form::Json] {
+            let text = line.print(form, jiff::Timestamp::UNIX_EPOCH);
+            assert!(text.lines().all(qontract_diagnostics::is_safe), "{text:?}");
+        }
     }
 
     #[test]

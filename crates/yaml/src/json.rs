@@ -1,5 +1,6 @@
 //! JSON values as YAML, and YAML as JSON values.
 
+use qontract_diagnostics::{is_safe, shown_yaml};
 use serde_json::Value;
 
 use crate::{Limits, Node, parse};
@@ -110,7 +111,11 @@ fn scalar(text: &str) -> String {
             }
             _ => false,
         });
-    if same && !text.contains('\n') { text.to_owned() } else { Value::from(text).to_string() }
+    // What commands a terminal or hides is written as an escape, which only quotes have.
+    if same && is_safe(text) {
+        return text.to_owned();
+    }
+    shown_yaml(&Value::from(text).to_string()).into_owned()
 }
 
 #[cfg(test)]
@@ -122,6 +127,15 @@ mod tests {
         let value = json!({"a": "text", "b": ["yes", 1, null, [], [[1]], {"x": "1e3", "y": {}}], "c d": {"e": "a: b\n"},
             "f": "12:30", "g": true, "h": "0755", "i": ["/a/b.yml", "-"], "j": ""});
         let text = super::print(&value);
+        assert_eq!(super::read(text.as_bytes()), Ok(value), "{text}");
+    }
+
+    #[test]
+    fn unsafe_characters_are_escapes_and_read_back_as_they_were() {
+        let hostile = "a\u{1b}[31m\u{7f}\u{9b}\u{202e}\u{2028}\u{feff}\u{e0041}\tb\"c\\";
+        let value = json!({hostile: [hostile, {"x": hostile}]});
+        let text = super::print(&value);
+        assert!(text.lines().all(qontract_diagnostics::is_safe), "{text}");
         assert_eq!(super::read(text.as_bytes()), Ok(value), "{text}");
     }
 }

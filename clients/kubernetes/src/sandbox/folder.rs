@@ -1,9 +1,13 @@
 //! The folder of one cluster: where objects are in it, and how its files are read and written.
 //!
 //! **Invariant:** a file is there as a whole or not at all, and is never written through a name that leads elsewhere.
+//!
+//! **Invariant:** what is written may be read by its owner only, as there are Secrets among it: files are 0600, and folders below the root 0700, also those that were
+//! more open before.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -12,6 +16,11 @@ use crate::object::{Cluster, checked};
 
 /// The folder of objects that are in no namespace.
 const OF_CLUSTER: &str = "_cluster";
+
+/// Folders are their owner's alone.
+const FOLDER_MODE: u32 = 0o700;
+/// Files are their owner's alone.
+const FILE_MODE: u32 = 0o600;
 
 /// The folder of a cluster.
 #[derive(Debug)]
@@ -70,7 +79,7 @@ impl Folder {
     /// Nobody else writes to the cluster while the file is held, in this process or another. The folder itself is locked, so
     /// that nothing lies around.
     pub fn lock(&self) -> Result<File, KubernetesError> {
-        fs::create_dir_all(&self.path).map_err(|error| failed("make", &self.path, error))?;
+        self.make(&self.path)?;
         let locked = File::open(&self.path).and_then(|opened| opened.lock().map(|()| opened));
         locked.map_err(|error| failed("lock", &self.path, error))
     }
@@ -94,12 +103,22 @@ impl Folder {
     pub fn write(&self, file: &Path, text: &str) -> Result<(), KubernetesError> {
         self.own(file)?;
         let folder = file.parent().unwrap_or(&self.path);
-        fs::create_dir_all(folder).map_err(|error| failed("make", folder, error))?;
+        self.make(folder)?;
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // A draft that stays behind does no harm: its name begins with a dot.
         let draft = folder.join(format!(".{name}.{}", std::process::id()));
-        fs::write(&draft, text).map_err(|error| failed("write", &draft, error))?;
+        write_private(&draft, text).map_err(|error| failed("write", &draft, error))?;
         fs::rename(&draft, file).map_err(|error| failed("write", file, error))
+    }
+
+    /// Makes a folder of the sandbox, and closes it and those above it to others; the root, if it was there, is left as it is.
+    fn make(&self, folder: &Path) -> Result<(), KubernetesError> {
+        let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
+        made.map_err(|error| failed("make", folder, error))?;
+        for part in folder.ancestors().take_while(|part| *part != self.root) {
+            close(part).map_err(|error| failed("make", part, error))?;
+        }
+        Ok(())
     }
 
     /// Removes a file; one that is gone already is fine.
@@ -118,6 +137,22 @@ impl Folder {
         }
         Ok(())
     }
+}
+
+/// Takes a folder from others, if they may use it; what its owner may do stays.
+fn close(folder: &Path) -> io::Result<()> {
+    let mode = fs::metadata(folder)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(mode & FOLDER_MODE))?;
+    }
+    Ok(())
+}
+
+/// Writes a new file. One of that name, which a process left behind that had the same id, is not gone on with: it may be open to others.
+fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    gone(fs::remove_file(file))?;
+    let mut written = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(file)?;
+    written.write_all(text.as_bytes())
 }
 
 /// The names of the objects in a folder, sorted.

@@ -33,6 +33,9 @@ pub struct Serve {
     /// Where to listen
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4000")]
     pub listen: SocketAddr,
+    /// A name that is answered to beside loopback names, if it listens on the loopback interface without a token; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub allow_host: Vec<String>,
     /// How it serves.
     #[command(flatten)]
     pub limits: ServeLimits,
@@ -57,6 +60,9 @@ pub struct ServeLimits {
     /// How many connections are open at a time
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub connections: usize,
+    /// How long a client may read nothing of an answer
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub write_timeout: Duration,
     /// How long a query may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub query_time: Duration,

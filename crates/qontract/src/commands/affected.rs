@@ -65,7 +65,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     });
     match output {
         FindingsFormat::Text => printer.text(&rows.iter().map(text).collect::<String>())?,
-        FindingsFormat::Json => printer.data(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
+        FindingsFormat::Json => printer.json(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
     }
     Ok(if rows.iter().any(|row| row.affected) { Exit::Failure } else { Exit::Ok })
 }

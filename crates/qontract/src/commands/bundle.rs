@@ -13,7 +13,7 @@ use crate::check;
 use crate::cli::Bundle;
 use crate::exit::Exit;
 use crate::input;
-use crate::printer::{Printer, told};
+use crate::printer::{Printer, written};
 use crate::remembered::Remembered;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
@@ -83,8 +83,8 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         draft.finish(&built).with_context(|| cannot_write(path))?;
         tell(&built, path, printer)?;
     } else {
-        let mut out = printer.stdout();
-        told(built.write_to(&mut out).and_then(|()| out.flush()))?;
+        let mut out = printer.bundle_out();
+        written(built.write_to(&mut out).and_then(|()| out.flush()))?;
     }
     remembered.keep(output.filter(|path| path.is_file()));
     // The process ends: to give everything back piece by piece would take longer than some of what was done.
@@ -101,5 +101,5 @@ fn tell(bundle: &qontract_bundle::Bundle, path: &Path, printer: &Printer) -> any
         counted(bundle.schemas().len(), "schema"),
         path.display()
     ));
-    printer.data(format!("{}\n", bundle.sha()).as_bytes())
+    printer.text(&format!("{}\n", bundle.sha()))
 }

@@ -10,6 +10,6 @@ pub fn run(arguments: &Completions, printer: &Printer) -> anyhow::Result<Exit> {
     // written at once: the generator does not expect a reader that goes away
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "qontract", &mut script);
-    printer.data(&script)?;
+    printer.text(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Ok)
 }

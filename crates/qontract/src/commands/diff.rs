@@ -62,10 +62,10 @@ fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
         DiffFormat::Json => {
             let mut json = difference.to_json();
             json.push(b'\n');
-            printer.data(&json)?;
+            printer.json(&json)?;
         }
-        DiffFormat::Text => printer.data(text::plain(&difference, &sides).as_bytes())?,
-        DiffFormat::Md => printer.data(text::markdown(&difference, &sides).as_bytes())?,
+        DiffFormat::Text => printer.text(&text::plain(&difference, &sides))?,
+        DiffFormat::Md => printer.text(&text::markdown(&difference, &sides))?,
     }
     Ok(if difference.is_empty() { Exit::Ok } else { Exit::Failure })
 }

@@ -30,7 +30,7 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
             let (code, severity) = (entry.code, entry.severity.word());
             format!("{code}  {severity:<7}  {}\n", entry.title())
         });
-        printer.data(rows.collect::<String>().as_bytes())?;
+        printer.text(&rows.collect::<String>())?;
         return Ok(Exit::Ok);
     };
     let Some(code) = Code::parse(written) else {
@@ -38,8 +38,6 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
         return Err(UsageError(message).into());
     };
     let entry = code.entry();
-    printer.data(
-        format!("{}[{code}]: {}\n", entry.severity.word(), entry.text.trim_start_matches("# ")).as_bytes(),
-    )?;
+    printer.text(&format!("{}[{code}]: {}\n", entry.severity.word(), entry.text.trim_start_matches("# ")))?;
     Ok(Exit::Ok)
 }

@@ -6,6 +6,7 @@ mod selection;
 mod table;
 
 use anyhow::Context as _;
+use qontract_diagnostics::shown;
 use qontract_graphql::{Limits, Request};
 use qontract_runtime::Place;
 use serde_json::Value;
@@ -25,7 +26,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         Limits { aliases: usize::MAX, query_bytes: usize::MAX, selections: usize::MAX, ..Limits::default() };
     let asked = Asked::open(data, limits, printer)?;
     let Some(kind) = kind else {
-        printer.data(kind::list(&asked.engine).as_bytes())?;
+        printer.text(&kind::list(&asked.engine))?;
         return Ok(Exit::Ok);
     };
     let kind = Kind::find(asked.engine.schema(), &kind)?;
@@ -46,7 +47,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     // A path that leads nowhere may be an error of the answer: it is told as what it is, below.
     let nowhere = found.is_empty() && name.as_ref().is_some_and(|name| name.starts_with('/'));
     for error in body["errors"].as_array().into_iter().flatten().filter(|_| !nowhere) {
-        printer.note(&format!("error: {}", error["message"].as_str().unwrap_or_default()));
+        printer.note(&format!("error: {}", shown(error["message"].as_str().unwrap_or_default())));
     }
     let file = |index: usize| {
         let origin = answer.provenance.as_ref()?.of(&format!("/{ROWS}/{index}"))?;
@@ -64,17 +65,16 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         && rows.is_empty()
         && (nowhere || !answer.has_errors)
     {
-        printer.note(&format!("error: there is no `{name}` in `{}`", kind.name()));
+        printer.note(&format!("error: there is no `{}` in `{}`", shown(name), kind.name()));
         return Ok(Exit::Failure);
     }
-    let text = match output {
+    match output {
         GetFormat::Table | GetFormat::Wide => {
-            table::print(&Rows::header(&selection), &rows.cells(&selection))
+            printer.text(&table::print(&Rows::header(&selection), &rows.cells(&selection)))?;
         }
-        GetFormat::Json => format!("{:#}\n", rows.values(name.is_some())),
-        GetFormat::Yaml => qontract_yaml::json::print(&rows.values(name.is_some())),
-    };
-    printer.data(text.as_bytes())?;
+        GetFormat::Json => printer.json(format!("{:#}\n", rows.values(name.is_some())).as_bytes())?,
+        GetFormat::Yaml => printer.text(&qontract_yaml::json::print(&rows.values(name.is_some())))?,
+    }
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
 }
 

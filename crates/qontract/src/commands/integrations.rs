@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use qontract_diagnostics::shown;
 use qontract_graphql::Limits;
 use qontract_runtime::{Data, LooksUp, Options, Room, Terms, allowed, listing};
 
@@ -27,7 +28,7 @@ fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let width = rooms.iter().map(|room| room.about().name.len()).max().unwrap_or_default();
     for room in &rooms {
         let about = room.about();
-        printer.text(&format!("{:width$}  {}\n", about.name, about.description))?;
+        printer.text(&format!("{:width$}  {}\n", about.name, shown(&about.description)))?;
     }
     Ok(Exit::Ok)
 }
@@ -42,7 +43,7 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
     schemas.extend(reach.into_iter().map(|one| one.schema));
     schemas.extend(read(&room, &asked)?);
     for schema in &schemas {
-        printer.text(&format!("{schema}\n"))?;
+        printer.text(&format!("{}\n", shown(schema)))?;
     }
     if room.about().looks_up != LooksUp::Never {
         printer
@@ -50,11 +51,11 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
     }
     if let Some(listing) = listing::of(&*asked.side.source, &name)? {
         for schema in schemas.difference(&listing.schemas) {
-            printer.note(&format!("note: `{schema}` is not listed yet"));
+            printer.note(&format!("note: `{}` is not listed yet", shown(schema)));
         }
         if room.about().looks_up == LooksUp::Never {
             for schema in allowed::unused(&asked.engine, &listing, &schemas) {
-                printer.note(&format!("warning: `{schema}` is listed and never read"));
+                printer.note(&format!("warning: `{}` is listed and never read", shown(&schema)));
             }
         }
     }

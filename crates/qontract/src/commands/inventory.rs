@@ -24,7 +24,7 @@ pub fn run(arguments: Inventory, printer: &Printer) -> anyhow::Result<Exit> {
                     canonical(object).with_context(|| format!("object {} of `{name}`", number + 1))?;
                 rows.push(json!({"canonical": found.text, "sha256": found.sha256.to_string()}));
             }
-            printer.data(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?;
+            printer.json(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?;
             Ok(Exit::Ok)
         }
     }

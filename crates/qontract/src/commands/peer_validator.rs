@@ -22,6 +22,6 @@ pub fn run(arguments: &PeerValidator, printer: &Printer) -> anyhow::Result<Exit>
     if *only_errors {
         records.retain(Record::is_error);
     }
-    printer.data(peer::to_json(&records).as_bytes())?;
+    printer.json(peer::to_json(&records).as_bytes())?;
     Ok(if wrong { Exit::Failure } else { Exit::Ok })
 }

@@ -162,7 +162,7 @@ impl Job<'_> {
         }
         match options.output {
             RunFormat::Text => printer.text(&plan(record))?,
-            RunFormat::Json => printer.data(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
+            RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
         }
         match kept {
             Ok(()) if options.talk.level() <= LogLevel::Info => {

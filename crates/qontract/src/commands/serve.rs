@@ -1,5 +1,6 @@
 //! `serve`: GraphQL over HTTP, for many bundles.
 
+mod file_limit;
 mod peer;
 mod places;
 
@@ -11,7 +12,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_bundle::Layout;
-use qontract_server::{Bundles, Hearer, Listener, Origin, Server, Settings, Shelf, Store, Token, Told};
+use qontract_server::{
+    Bundles, Hearer, HostPolicy, Listener, Origin, Server, Settings, Shelf, Store, Token, Told,
+};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
@@ -27,6 +30,9 @@ pub use peer::run as run_peer;
 /// How many bundles are held at a time because somebody named their shas.
 const MOST_FETCHED: usize = 8;
 
+/// How long a thread that makes large answers waits for the next one.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
+
 /// What is served, and how.
 struct Plan {
     /// All bundles to begin with; the last one is the latest.
@@ -36,6 +42,8 @@ struct Plan {
     store: Option<Store>,
     ttl: Duration,
     listen: SocketAddr,
+    /// Names that are answered to beside loopback names.
+    allow_host: Vec<String>,
     settings: Settings,
     /// The data repo to follow.
     followed: Option<Arc<Folder>>,
@@ -53,6 +61,7 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
         answers: arguments.limits.answer_cache << 20,
         connections: arguments.limits.connections,
         query_time: arguments.limits.query_time,
+        patience: arguments.limits.write_timeout,
         ..Settings::default()
     };
     let at_a_time = arguments.limits.concurrency.unwrap_or(settings.at_a_time);
@@ -80,6 +89,7 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
             store,
             ttl: arguments.ttl,
             listen: arguments.listen,
+            allow_host: arguments.allow_host,
             settings,
             followed,
             log,
@@ -105,8 +115,10 @@ fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
 }
 
 fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    // Memory that another thread freed stays with the thread that allocated it until that one works again, or ends.
+    threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
+    let runtime = threads.enable_all().build().context("cannot start threads")?;
     let exit = runtime.block_on(serving);
     // What somebody waited for, and does not any more, is not finished.
     runtime.shutdown_background();
@@ -114,9 +126,15 @@ fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
 }
 
 async fn serve(plan: Plan) -> anyhow::Result<Exit> {
-    let Plan { first, again, store, ttl, listen, settings, followed, log } = plan;
+    let Plan { first, again, store, ttl, listen, allow_host, settings, followed, log } = plan;
     let ended = signals::end()?;
-    let settings = Settings { heard: Some(hearer(Arc::clone(&log))), ..settings };
+    let settings = Settings {
+        connections: file_limit::connections(settings.connections, &log),
+        hosts: host_policy(listen, settings.token.is_some(), allow_host),
+        heard: Some(hearer(Arc::clone(&log))),
+        released: Some(allocator::purge_when_released(BLOCKING_KEEP_ALIVE)),
+        ..settings
+    };
     let metrics = Arc::new(ServerMetrics::default());
     let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     let listener = listener(Arc::clone(&log), Arc::clone(&metrics));
@@ -145,6 +163,14 @@ async fn serve(plan: Plan) -> anyhow::Result<Exit> {
         })
         .await;
     Ok(Exit::Ok)
+}
+
+/// The names that a server answers to: behind a token, or on an interface that others reach, any.
+fn host_policy(listen: SocketAddr, has_token: bool, allowed: Vec<String>) -> HostPolicy {
+    if has_token || !listen.ip().to_canonical().is_loopback() {
+        return HostPolicy::Any;
+    }
+    HostPolicy::Loopback(allowed)
 }
 
 /// All interfaces of a machine that knows only one kind of addresses are those of that kind.
@@ -204,4 +230,23 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
             look => look.line().iter().for_each(|line| log.write(line)),
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_on_the_loopback_interface_without_a_token() {
+        let check = |listen: &str, has_token: bool, expect: HostPolicy| {
+            assert_eq!(host_policy(listen.parse().unwrap(), has_token, Vec::new()), expect, "{listen}");
+        };
+        for own in ["127.0.0.1:0", "127.1.2.3:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            check(own, false, HostPolicy::Loopback(Vec::new()));
+            check(own, true, HostPolicy::Any);
+        }
+        for open in ["0.0.0.0:0", "[::]:0", "10.0.0.1:0"] {
+            check(open, false, HostPolicy::Any);
+        }
+    }
 }

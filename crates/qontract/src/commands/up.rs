@@ -25,6 +25,7 @@ use crate::keep::feed::{Feed as _, Folder, Look};
 use crate::keep::health::Health;
 use crate::keep::signals;
 use crate::printer::Printer;
+use crate::private;
 use crate::runs::{Runs, state_folder};
 use crate::targets::{SandboxAt, Targets};
 use crew::Crew;
@@ -148,8 +149,9 @@ fn crowd(sandbox: Option<&Path>) -> Crowd {
 /// Takes a sandbox for this process.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-    let lock = File::create(&file).with_context(|| format!("cannot write `{}`", file.display()))?;
+    private::make_folder(folder, folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let opened = private::options().write(true).truncate(false).open(&file);
+    let lock = opened.with_context(|| format!("cannot write `{}`", file.display()))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
@@ -167,7 +169,7 @@ fn watch(feed: &Arc<Folder>, log: &Arc<Log>, screen: &Arc<Screen>) {
     let (feed, log, screen) = (Arc::clone(feed), Arc::clone(log), Arc::clone(screen));
     std::thread::spawn(move || {
         // A terminal that went away is no reason to stop following.
-        let show = |text: &str| drop(screen.line(text.as_bytes()));
+        let show = |text: &str| drop(screen.text(text));
         feed.watch(&show, |look| look.line().iter().for_each(|line| log.write(line)));
     });
 }

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
-use qontract_diagnostics::render::{self, Colour};
-use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, record};
+use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, record};
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
 use serde_json::json;
@@ -26,12 +25,14 @@ pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let report = Report::new(findings.collect());
     match output {
         FindingsFormat::Text => {
-            printer.text(&text(&report, &*sources, max))?;
+            let shown = max.unwrap_or(usize::MAX).min(report.findings().len());
+            printer.findings(&Styled::first(&report, shown, &*sources))?;
+            printer.text(&summary(&report, shown))?;
             if !has_lines && !report.is_empty() {
                 printer.note("a bundle has no lines: findings tell the place in the value instead");
             }
         }
-        FindingsFormat::Json => printer.data(json(&report, &*sources, max)?.as_bytes())?,
+        FindingsFormat::Json => printer.json(json(&report, &*sources, max)?.as_bytes())?,
     }
     let warned = strict && report.count(Severity::Warning) > 0;
     Ok(if report.has_errors() || warned { Exit::Failure } else { Exit::Ok })
@@ -72,12 +73,9 @@ fn find(
     Ok((outcome.findings, Box::new(repo)))
 }
 
-/// At most `max` findings, and a line that counts them all.
-fn text(report: &Report, sources: &dyn Sources, max: Option<usize>) -> String {
-    let max = max.unwrap_or(usize::MAX);
-    let mut out = render::first(report, max, sources, Colour::Styled);
-    out.push_str(&report.summary());
-    let shown = max.min(report.findings().len());
+/// A line that counts all findings, of which so many are shown.
+fn summary(report: &Report, shown: usize) -> String {
+    let mut out = report.summary();
     if shown < report.len() {
         out.push_str(&format!(", the first {shown} shown"));
     }

@@ -9,6 +9,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
+use qontract_diagnostics::shown_lines;
 use qontract_telemetry::metrics::Metrics;
 
 use crate::keep::voice::Voice;
@@ -85,7 +86,7 @@ async fn alive(State(health): State<Health>) -> (StatusCode, String) {
     match health.is_alive() {
         // What cannot be started would not be started by another process either; but it is told.
         Ok(()) => (StatusCode::OK, format!("ok\n{}", health.missing())),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, shown_lines(&why).into_owned()),
     }
 }
 

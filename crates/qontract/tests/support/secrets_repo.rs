@@ -29,6 +29,7 @@ impl Repo {
     /// Two copies of the example, of which one namespace has one object that takes no secret.
     pub fn new() -> Self {
         let scratch = Scratch::new();
+        scratch.init_journal("sandbox");
         for side in ["base", "head"] {
             scratch.copy(&example(), side);
         }

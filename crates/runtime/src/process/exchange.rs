@@ -14,10 +14,11 @@ use qontract_child::Group;
 use serde_json::Value;
 
 use super::Program;
+use super::memory::{Answer, AnswerMemory};
 use crate::fault::Fault;
 
-/// The longest answer.
-const LONGEST: u64 = 64 << 20;
+/// How much of the end of what it says on stderr is read into memory.
+const STDERR_TAIL: usize = 64 << 10;
 /// How much of what it says on stderr is told when it fails.
 const TOLD: usize = 2000;
 /// How often it is looked whether it has ended.
@@ -68,11 +69,13 @@ pub struct Question<'a> {
     pub writing: bool,
     /// Whether anybody still waits for the answer.
     pub given: &'a Given,
+    /// What the answers of the program may take.
+    pub memory: &'a Arc<AnswerMemory>,
 }
 
 /// Asks an executable: the answer is its stdout.
-pub fn exchange(program: &Program, question: Question<'_>) -> Result<Vec<u8>, Fault> {
-    let Question { phase, request, writing, given } = question;
+pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fault> {
+    let Question { phase, request, writing, given, memory } = question;
     let mut child = start(program, phase, writing)?;
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
@@ -80,8 +83,9 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Vec<u8>, Fa
     // An executable that does not read to the end has its reasons; its answer decides.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (talked, talk) = mpsc::channel();
-    thread::spawn(move || talked.send(stderr.map(limited)));
-    thread::spawn(move || done.send(stdout.map(limited)));
+    thread::spawn(move || talked.send(stderr.map(tail)));
+    let memory = Arc::clone(memory);
+    thread::spawn(move || done.send(stdout.map(|stdout| memory.read(stdout))));
     let name = program.name();
     let began = Instant::now();
     let left = || program.deadline.saturating_sub(began.elapsed());
@@ -134,13 +138,19 @@ fn start(program: &Program, phase: &str, writing: bool) -> Result<Group, Fault> 
         .map_err(|error| Fault::operator(format!("{} cannot be started: {error}", program.name())))
 }
 
-fn limited(stream: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    stream.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(io::Error::other(format!("the answer is longer than {} MiB", LONGEST >> 20)));
+/// Reads a stream to its end, and keeps the end.
+fn tail(mut stream: impl Read) -> io::Result<Vec<u8>> {
+    let (mut kept, mut piece) = (Vec::new(), [0; 8 << 10]);
+    loop {
+        let length = stream.read(&mut piece)?;
+        if length == 0 {
+            return Ok(kept);
+        }
+        kept.extend_from_slice(&piece[..length]);
+        if kept.len() > 2 * STDERR_TAIL {
+            kept.drain(..kept.len() - STDERR_TAIL);
+        }
     }
-    Ok(bytes)
 }
 
 /// How it ended by itself, if it does so in time.

@@ -14,7 +14,7 @@ use crate::plan::{Change, ChangeKind, Group, Plan, Step, Thing, Wait};
 use crate::state::{Declared, Disabled, Shard};
 
 /// Dimensions with their values, in order: `[["cluster", "c"]]`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Parts(Vec<(String, String)>);
 
 impl Parts {
@@ -262,15 +262,15 @@ pub struct Planned {
 impl Planned {
     /// Why it is not a plan, if so: the guards see every step, and know the scope of all that is removed.
     pub fn problem(&self) -> Option<String> {
-        let steps = self.groups.iter().flat_map(|group| &group.steps);
-        let known: BTreeSet<Scope> = self.scopes.iter().map(|scope| scope.scope.scope()).collect();
-        for step in steps {
+        let known: BTreeSet<&Parts> = self.scopes.iter().map(|scope| &scope.scope).collect();
+        for step in self.groups.iter().flat_map(|group| &group.steps) {
             if step.changes.is_empty() {
                 return Some("a step tells no change".to_owned());
             }
             for change in &step.changes {
-                let scope = change.thing.scope.scope();
-                if change.kind.kind().removes() && !known.contains(&scope) {
+                let scope = &change.thing.scope;
+                if change.kind.kind().removes() && !known.contains(scope) {
+                    let scope = scope.scope();
                     return Some(format!("something is removed in `{scope}`, which is not among `scopes`"));
                 }
             }
@@ -284,26 +284,26 @@ impl Planned {
         self
     }
 
-    /// What is known of each scope.
-    pub fn scopes(&self) -> BTreeMap<Scope, Result<usize, Fault>> {
-        let known = |scope: &WireScope| match &scope.unknown {
-            Some(why) => Err(Fault::remote(why.clone())),
-            None => Ok(scope.count),
+    /// What is known of each scope; it is not kept here, too.
+    pub fn take_scopes(&mut self) -> BTreeMap<Scope, Result<usize, Fault>> {
+        let known = |scope: WireScope| match scope.unknown {
+            Some(why) => (scope.scope.scope(), Err(Fault::remote(why))),
+            None => (scope.scope.scope(), Ok(scope.count)),
         };
-        self.scopes.iter().map(|scope| (scope.scope.scope(), known(scope))).collect()
+        std::mem::take(&mut self.scopes).into_iter().map(known).collect()
     }
 
-    /// What is known of what is wanted.
-    pub fn facts(&self) -> Vec<Fact> {
-        let fact = |want: &WireWant| {
-            let kind = match (&want.unresolved, want.delete) {
-                (Some(why), _) => Kind::Unresolved(Fault::remote(why.clone())),
+    /// What is known of what is wanted; it is not kept here, too.
+    pub fn take_facts(&mut self) -> Vec<Fact> {
+        let fact = |want: WireWant| {
+            let kind = match (want.unresolved, want.delete) {
+                (Some(why), _) => Kind::Unresolved(Fault::remote(why)),
                 (None, true) => Kind::Delete,
                 (None, false) => Kind::Present,
             };
             (want.thing.thing(), self.place.clone(), kind)
         };
-        self.wants.iter().map(fact).collect()
+        std::mem::take(&mut self.wants).into_iter().map(fact).collect()
     }
 
     /// The plan.

@@ -22,10 +22,20 @@ const editor = of('query');
 const variables = of('variables');
 const bundle = of('bundle');
 
+// Controls, changes of direction, and what is not seen: the list of crates/diagnostics/src/shown.rs, but for lines and tabs.
+const UNSAFE =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e00ff}\u{e01f0}-\u{e0fff}]/gu;
+
+/** Text with unsafe characters as escapes of JSON. */
+function visible(text) {
+  const escape = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replace(UNSAFE, (found) => found.split('').map(escape).join(''));
+}
+
 /** A new element with text or children in it. */
 function element(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
+  made.append(...children.map((child) => (typeof child === 'string' ? visible(child) : child)));
   return made;
 }
 
@@ -97,7 +107,7 @@ async function listBundles() {
       if (!info.ok) continue;
       const { commit, timestamp } = await info.json();
       const when = Number(timestamp) ? `, ${new Date(timestamp * 1000).toISOString().slice(0, 16).replace('T', ' ')}` : '';
-      option.textContent = `${sha.slice(0, 12)} (commit ${String(commit).slice(0, 12)}${when})`;
+      option.textContent = visible(`${sha.slice(0, 12)} (commit ${String(commit).slice(0, 12)}${when})`);
     }
   } catch {
     // the latest is there without a list
@@ -198,7 +208,7 @@ function show(body, text) {
     // shown as it is
   }
   const part = text.slice(0, LARGEST_SHOWN);
-  of('result').textContent = answer === null ? part : indented(part);
+  of('result').textContent = visible(answer === null ? part : indented(part));
   of('cut').textContent = part.length < text.length ? `Only the first ${size(LARGEST_SHOWN)} are shown.` : '';
   if (saved) URL.revokeObjectURL(saved);
   saved = body.size ? URL.createObjectURL(body) : null;
@@ -213,7 +223,7 @@ function show(body, text) {
 function shownError({ message, locations, path }) {
   const item = element('li', {}, path ? `${path.join('.')}: ` : '');
   if (!locations?.length) {
-    item.append(String(message));
+    item.append(visible(String(message)));
     return item;
   }
   const [{ line, column }] = locations;
@@ -331,7 +341,7 @@ async function browse() {
     of('schema-state').textContent = '';
     list();
   } catch (error) {
-    of('schema-state').textContent = `No schema: ${error.message}`;
+    of('schema-state').textContent = visible(`No schema: ${error.message}`);
   }
 }
 
@@ -366,8 +376,9 @@ function open(name) {
   trail.push(name);
   const type = types.get(name);
   const members = type.fields ?? type.inputFields ?? type.enumValues ?? [];
-  of('type-name').textContent = name;
-  of('type-kind').textContent = [type.kind.toLowerCase().replace('_', ' '), type.description].filter(Boolean).join(': ');
+  of('type-name').textContent = visible(name);
+  const kind = [type.kind.toLowerCase().replace('_', ' '), type.description].filter(Boolean).join(': ');
+  of('type-kind').textContent = visible(kind);
   const made = members.map((member) => shownMember(member));
   for (const one of type.possibleTypes ?? []) made.push(element('li', {}, '… on ', link(one.name, () => open(one.name))));
   of('members').replaceChildren(...made);
@@ -377,8 +388,8 @@ function open(name) {
 }
 
 function shownMember({ name, args = [], type, description }) {
-  const item = element('li', { className: 'code', title: description ?? '' }, name);
-  args.forEach((argument, index) => item.append(index ? ', ' : '(', `${argument.name}: `, typeLink(argument.type)));
+  const item = element('li', { className: 'code', title: visible(description ?? '') }, name);
+  args.forEach((argument, index) => item.append(index ? ', ' : '(', visible(`${argument.name}: `), typeLink(argument.type)));
   if (args.length) item.append(')');
   if (type) item.append(': ', typeLink(type));
   return item;

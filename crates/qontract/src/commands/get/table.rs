@@ -1,12 +1,17 @@
-//! Columns for people: as wide as needed, two spaces between.
+//! Columns for people: as wide as needed, two spaces between. Unsafe characters of cells are escapes, so that each row is one line.
+
+use std::borrow::Cow;
+
+use qontract_diagnostics::shown;
 
 /// The text of a table.
 pub fn print(header: &[String], rows: &[Vec<String>]) -> String {
     let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
-    let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let all: Vec<Vec<Cow<'_, str>>> = all().map(|row| row.iter().map(|cell| shown(cell)).collect()).collect();
+    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let mut text = String::new();
-    for row in all() {
+    for row in &all {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(&format!("{cell:<width$}  "));
@@ -26,5 +31,7 @@ mod tests {
         let cells = |row: [&str; 2]| row.map(str::to_owned).to_vec();
         let text = print(&cells(["NAME", "FILE"]), &[cells(["ä", "x"]), cells(["longer", ""])]);
         assert_eq!(text, "NAME    FILE\nä       x\nlonger\n");
+        let text = print(&cells(["NAME", "FILE"]), &[cells(["\u{1b}", "a\nb"])]);
+        assert_eq!(text, "NAME    FILE\n\\u{1b}  a\\nb\n");
     }
 }

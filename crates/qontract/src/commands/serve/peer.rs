@@ -33,7 +33,18 @@ pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
             return Err(UsageError(text.to_owned()).into());
         }
         let listen = arguments.listen;
-        serve(Plan { first, again, store: None, ttl: ttl(), listen, settings, followed: None, log }).await
+        let plan = Plan {
+            first,
+            again,
+            store: None,
+            ttl: ttl(),
+            listen,
+            allow_host: Vec::new(),
+            settings,
+            followed: None,
+            log,
+        };
+        serve(plan).await
     })
 }
 

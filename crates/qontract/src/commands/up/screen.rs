@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use qontract_diagnostics::{shown, shown_lines};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -35,8 +36,13 @@ impl Screen {
         self.gone.notified().await;
     }
 
-    /// Writes lines above the table.
-    pub fn line(&self, bytes: &[u8]) -> io::Result<()> {
+    /// Writes text above the table, with unsafe characters as escapes.
+    pub fn text(&self, text: &str) -> io::Result<()> {
+        self.line(shown_lines(text).as_bytes())
+    }
+
+    /// Writes lines of the log above the table; they are safe.
+    fn line(&self, bytes: &[u8]) -> io::Result<()> {
         let written = self.write(bytes);
         if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
             self.gone.notify_one();
@@ -184,10 +190,12 @@ fn changes(counts: (usize, usize)) -> String {
     }
 }
 
+/// A cell: the beginning of a text, in one line.
 fn short(text: &str) -> String {
+    let text = shown(text);
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        None => text.into_owned(),
     }
 }
 

@@ -1,0 +1,52 @@
+//! Folders and files that only their owner may read: records, sandboxes and caches show what is in the data and in the world.
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// Makes `folder`, which is `root` or below it. What is made is 0700. Folders below `root` that others may look into are closed to them; `root` itself, if it was
+/// there before, may be anybody's, and is left as it is.
+pub fn make_folder(root: &Path, folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    for part in folder.ancestors().take_while(|part| *part != root && part.starts_with(root)) {
+        let mode = fs::metadata(part)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(part, Permissions::from_mode(mode & 0o700))?;
+        }
+    }
+    Ok(())
+}
+
+/// How files are opened that only their owner may read, and that are made if they are missing.
+pub fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_below_the_root_are_closed_and_the_root_is_left_as_it_was() {
+        let scratch = qontract_testkit::Scratch::new();
+        let root = scratch.path().join("root");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        fs::create_dir_all(root.join("old")).unwrap();
+        for path in [&root, &root.join("old")] {
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        make_folder(&root, &root.join("old/new")).unwrap();
+        assert_eq!(
+            (mode(&root), mode(&root.join("old")), mode(&root.join("old/new"))),
+            (0o755, 0o700, 0o700)
+        );
+        make_folder(&root, &root).unwrap();
+        assert_eq!(mode(&root), 0o755);
+        let made = scratch.path().join("a/b");
+        make_folder(&made, &made).unwrap();
+        assert_eq!((mode(&made), mode(&scratch.path().join("a"))), (0o700, 0o700));
+    }
+}

@@ -1,0 +1,246 @@
+//! Bounds the memory that the answers of one program take, however many shards are asked at once.
+//!
+//! | what | limit |
+//! |---|---|
+//! | one answer | [`MAX_ANSWER`] bytes, [`MAX_VALUES`] JSON values |
+//! | answers that are being read | [`SMALL_ANSWER`] each; what is longer waits for one of [`LARGE_READERS`] permits before it is read on |
+//! | answers that were read and are planned from | [`MAX_HELD`] bytes and [`MAX_HELD_VALUES`] JSON values together |
+//!
+//! An answer of many small values takes more memory than its text, which is why values are counted, before any of them is made.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of one answer.
+pub const MAX_ANSWER: usize = 64 << 20;
+/// JSON values in one answer, keys among them.
+pub const MAX_VALUES: usize = 500_000;
+/// An answer up to this many bytes is read without a permit.
+pub const SMALL_ANSWER: usize = 1 << 20;
+/// How many longer answers are read at once.
+pub const LARGE_READERS: usize = 2;
+/// Bytes of all answers that are planned from.
+pub const MAX_HELD: usize = 128 << 20;
+/// JSON values in all answers that are planned from.
+pub const MAX_HELD_VALUES: usize = 1_000_000;
+
+/// The bounds of one program.
+#[derive(Debug, Default)]
+pub struct AnswerMemory {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Long answers that are being read.
+    readers: usize,
+    held: Size,
+}
+
+/// How large answers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    bytes: usize,
+    values: usize,
+}
+
+/// The bytes of an answer. While a long one is there, it has a permit.
+#[derive(Debug)]
+pub struct Answer {
+    bytes: Vec<u8>,
+    _permit: Option<ReadPermit>,
+}
+
+impl Answer {
+    /// Its text.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// That a long answer may be read on, until this is dropped.
+#[derive(Debug)]
+struct ReadPermit(Arc<AnswerMemory>);
+
+impl Drop for ReadPermit {
+    fn drop(&mut self) {
+        self.0.lock().readers -= 1;
+        self.0.changed.notify_one();
+    }
+}
+
+/// That an answer is planned from, until this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    memory: Arc<AnswerMemory>,
+    size: Size,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let held = &mut self.memory.lock().held;
+        held.bytes -= self.size.bytes;
+        held.values -= self.size.values;
+    }
+}
+
+impl AnswerMemory {
+    /// Reads an answer to its end. Blocks while too many long ones are being read.
+    pub fn read(self: &Arc<Self>, mut stream: impl Read) -> io::Result<Answer> {
+        let mut bytes = Vec::new();
+        stream.by_ref().take(SMALL_ANSWER as u64).read_to_end(&mut bytes)?;
+        if bytes.len() < SMALL_ANSWER {
+            return Ok(Answer { bytes, _permit: None });
+        }
+        let permit = self.reader();
+        stream.take((MAX_ANSWER - SMALL_ANSWER) as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > MAX_ANSWER {
+            return Err(io::Error::other(format!("the answer is longer than {} MiB", MAX_ANSWER >> 20)));
+        }
+        Ok(Answer { bytes, _permit: Some(permit) })
+    }
+
+    /// Reserves memory for an answer that is planned from, or says why there is none.
+    pub fn hold(self: &Arc<Self>, answer: &Answer) -> Result<Held, String> {
+        let size = Size { bytes: answer.bytes.len(), values: count_values(&answer.bytes) };
+        let mut state = self.lock();
+        let held = Size { bytes: state.held.bytes + size.bytes, values: state.held.values + size.values };
+        if held.bytes > MAX_HELD {
+            return Err(format!("the answers of all shards have more than {} MiB together", MAX_HELD >> 20));
+        }
+        if held.values > MAX_HELD_VALUES {
+            return Err(format!(
+                "the answers of all shards have more than {MAX_HELD_VALUES} JSON values together"
+            ));
+        }
+        state.held = held;
+        drop(state);
+        Ok(Held { memory: Arc::clone(self), size })
+    }
+
+    fn reader(self: &Arc<Self>) -> ReadPermit {
+        let state = self.lock();
+        let mut state = self
+            .changed
+            .wait_while(state, |state| state.readers >= LARGE_READERS)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.readers += 1;
+        drop(state);
+        ReadPermit(Arc::clone(self))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Refuses an answer that has more values than may be made of it.
+pub fn check_values(answer: &Answer) -> Result<(), String> {
+    if count_values(&answer.bytes) > MAX_VALUES {
+        return Err(format!("it has more than {MAX_VALUES} JSON values"));
+    }
+    Ok(())
+}
+
+/// How many values and keys a JSON text has, or would have if it were one: each but the first follows one of `[{,:`. An empty list or map counts as if it had one.
+fn count_values(json: &[u8]) -> usize {
+    let (mut count, mut in_string, mut is_escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' | b',' | b':' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Arc<AnswerMemory> {
+        Arc::default()
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        let check = |json: &str, expect: usize| assert_eq!(count_values(json.as_bytes()), expect, "{json}");
+        check("1", 1);
+        check("[]", 2);
+        check(r#"{"a": 1}"#, 3);
+        check(r#"{"a": [1, 2], "b": {}}"#, 8);
+        check(r#"["[{,:", "\"[,"]"#, 3);
+        check(r#"["\\", ","]"#, 3);
+        check("", 1);
+    }
+
+    #[test]
+    fn an_answer_has_its_limits() {
+        let memory = memory();
+        let read = |length: usize| memory.read(io::repeat(b' ').take(length as u64));
+        for (length, readers) in [(10, 0), (SMALL_ANSWER - 1, 0), (SMALL_ANSWER, 1)] {
+            let answer = read(length).unwrap();
+            assert_eq!((answer.bytes().len(), memory.lock().readers), (length, readers));
+        }
+        assert_eq!(read(MAX_ANSWER).unwrap().bytes().len(), MAX_ANSWER);
+        assert_eq!(read(MAX_ANSWER + 1).unwrap_err().to_string(), "the answer is longer than 64 MiB");
+    }
+
+    #[test]
+    fn values_of_one_answer_are_limited() {
+        let answer = |values: usize| Answer { bytes: vec![b','; values - 1], _permit: None };
+        assert_eq!(check_values(&answer(MAX_VALUES)), Ok(()));
+        assert_eq!(
+            check_values(&answer(MAX_VALUES + 1)),
+            Err("it has more than 500000 JSON values".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_third_long_answer_waits_for_one_of_the_first_two() {
+        let memory = memory();
+        let long = || memory.read(io::repeat(b' ').take(SMALL_ANSWER as u64)).unwrap();
+        let (first, second) = (long(), long());
+        assert_eq!(memory.lock().readers, 2);
+        std::thread::scope(|scope| {
+            let third = scope.spawn(long);
+            // Short ones do not wait.
+            assert_eq!(memory.read(&b"{}"[..]).unwrap().bytes(), b"{}");
+            assert!(!third.is_finished());
+            drop(first);
+            drop(third.join().unwrap());
+        });
+        drop(second);
+        assert_eq!(memory.lock().readers, 0);
+    }
+
+    #[test]
+    fn answers_that_are_planned_from_are_limited_together() {
+        let memory = memory();
+        let answer = |bytes: usize, values: usize| {
+            let mut text = vec![b' '; bytes];
+            text[..values - 1].fill(b',');
+            Answer { bytes: text, _permit: None }
+        };
+        let half = answer(MAX_HELD / 2, 1);
+        let (first, _second) = (memory.hold(&half).unwrap(), memory.hold(&half).unwrap());
+        let error = memory.hold(&answer(1, 1)).unwrap_err();
+        assert_eq!(error, "the answers of all shards have more than 128 MiB together");
+        drop(first);
+        let _many = memory.hold(&answer(MAX_HELD_VALUES, MAX_HELD_VALUES - 1)).unwrap();
+        let error = memory.hold(&answer(1, 1)).unwrap_err();
+        assert_eq!(error, "the answers of all shards have more than 1000000 JSON values together");
+    }
+
+    #[test]
+    fn what_is_dropped_is_free_again() {
+        let memory = memory();
+        let answer = Answer { bytes: b"[1,2]".to_vec(), _permit: None };
+        drop(memory.hold(&answer).unwrap());
+        assert_eq!(memory.lock().held, Size::default());
+    }
+}

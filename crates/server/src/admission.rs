@@ -1,0 +1,228 @@
+//! Which requests are refused by their head, whatever they ask for: by the rules of HTTP, by the name of the host, by the page that sent them. Pure.
+//!
+//! A server on the loopback interface without a token is meant for the people and programs of one machine. A web page that a person there visits can make the
+//! browser send requests to it, under a name of its own that resolves to 127.0.0.1 (DNS rebinding): those carry the foreign name in `Host`.
+
+use hyper::header::{EXPECT, HOST, HeaderMap, ORIGIN};
+use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
+use hyper::{Method, StatusCode, Version};
+
+use crate::graphql::header;
+use crate::reply::{Reply, escape};
+use crate::route::Route;
+
+/// Which names a server answers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HostPolicy {
+    /// Any: it is reached by names that only its operator knows, or a token is required.
+    #[default]
+    Any,
+    /// Loopback names (`localhost`, `*.localhost`, 127.0.0.0/8, `::1`) and these.
+    Loopback(Vec<String>),
+}
+
+impl HostPolicy {
+    /// Whether a server of this policy answers to `NAME[:PORT]`.
+    fn allows(&self, host: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Loopback(others) => name_of(host).is_some_and(|name| {
+                is_loopback(&name) || others.iter().any(|other| other.eq_ignore_ascii_case(&name))
+            }),
+        }
+    }
+}
+
+/// The refusal of a request, by its head alone.
+pub fn refusal(policy: &HostPolicy, route: &Route, parts: &Parts) -> Option<Reply> {
+    if let Some(status) = protocol_error(parts) {
+        return Some(Reply::empty(status));
+    }
+    let host = host(parts);
+    if let Some(host) = host
+        && !policy.allows(host)
+    {
+        let text = format!(
+            "`{}` is not a name of this server. It listens on the loopback interface without a token, so it answers to \
+             `localhost` and loopback addresses only; `--allow-host` adds a name.\n",
+            escape(host)
+        );
+        return Some(Reply::text(StatusCode::MISDIRECTED_REQUEST, text));
+    }
+    if changes_state(route, &parts.method) && has_foreign_origin(&parts.headers, host) {
+        return Some(Reply::text(StatusCode::FORBIDDEN, "the request comes from a page of another origin\n"));
+    }
+    None
+}
+
+/// What the rules of HTTP refuse, whatever is asked.
+fn protocol_error(parts: &Parts) -> Option<StatusCode> {
+    let needs_host = parts.version == Version::HTTP_11 && parts.uri.authority().is_none();
+    match parts.headers.get_all(HOST).iter().count() {
+        0 if needs_host => return Some(StatusCode::BAD_REQUEST),
+        0 | 1 => {}
+        _ => return Some(StatusCode::BAD_REQUEST),
+    }
+    let expectation = header(&parts.headers, EXPECT)?;
+    (!expectation.eq_ignore_ascii_case("100-continue")).then_some(StatusCode::EXPECTATION_FAILED)
+}
+
+/// The host that a request names: in its target, or else in its header. One that is not text is no name.
+fn host(parts: &Parts) -> Option<&str> {
+    let named = parts.headers.get(HOST).map(|value| value.to_str().unwrap_or("?"));
+    parts.uri.authority().map(Authority::as_str).or(named)
+}
+
+/// The name in `NAME[:PORT]`, without the brackets of an IPv6 address; `None` if it has another form.
+fn name_of(host: &str) -> Option<String> {
+    let authority: Authority = host.parse().ok()?;
+    if authority.as_str().contains('@') {
+        return None;
+    }
+    Some(authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase())
+}
+
+fn is_loopback(name: &str) -> bool {
+    if let Ok(address) = name.parse::<std::net::IpAddr>() {
+        return address.to_canonical().is_loopback();
+    }
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether a request asks for more than an answer.
+fn changes_state(route: &Route, method: &Method) -> bool {
+    matches!(route, Route::Reload | Route::Lease(_)) && !method.is_safe()
+}
+
+/// Whether a browser says that a page of another origin sent the request. The scheme is not compared: a proxy may have ended TLS.
+fn has_foreign_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let Some(origin) = origins.next() else { return false };
+    let authority = origin.to_str().ok().and_then(|origin| Some(origin.split_once("://")?.1));
+    let is_own = authority.zip(host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host));
+    !is_own || origins.next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+
+    use super::*;
+
+    fn parts(method: &str, target: &str, version: Version, headers: &[(&str, &str)]) -> Parts {
+        let request = Request::builder().method(method).uri(target).version(version);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    /// The status of the refusal, or 0.
+    fn status(policy: &HostPolicy, parts: &Parts) -> u16 {
+        let route = Route::of(parts.uri.path());
+        refusal(policy, &route, parts).map_or(0, |reply| reply.status().as_u16())
+    }
+
+    fn loopback() -> HostPolicy {
+        HostPolicy::Loopback(vec!["data.example".to_owned()])
+    }
+
+    #[test]
+    fn loopback_names_are_answered_and_others_are_not() {
+        let check = |host: &str, expect: u16| {
+            let parts = parts("GET", "/graphql", Version::HTTP_11, &[("host", host)]);
+            assert_eq!(status(&loopback(), &parts), expect, "{host}");
+            assert_eq!(status(&HostPolicy::Any, &parts), 0, "{host}");
+        };
+        for own in [
+            "localhost",
+            "LOCALHOST:4000",
+            "localhost.:4000",
+            "a.localhost",
+            "127.0.0.1",
+            "127.9.9.9:80",
+            "[::1]",
+            "[::1]:4000",
+            "[::ffff:127.0.0.1]:1",
+            "data.example:4000",
+            "Data.Example",
+        ] {
+            check(own, 0);
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example:4000",
+            "notlocalhost",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "128.0.0.1",
+            "[::2]",
+            "0.0.0.0",
+            "2130706433",
+            "localhost@evil.example",
+            "evil@localhost",
+            "sub.data.example",
+            "",
+            "local host",
+            "?",
+        ] {
+            check(foreign, 421);
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_request_goes_before_its_header() {
+        let absolute = |target: &str, host: &str| parts("GET", target, Version::HTTP_11, &[("host", host)]);
+        assert_eq!(status(&loopback(), &absolute("http://evil.example/graphql", "localhost")), 421);
+        assert_eq!(status(&loopback(), &absolute("http://localhost/graphql", "evil.example")), 0);
+    }
+
+    #[test]
+    fn a_host_is_named_once() {
+        for policy in [HostPolicy::Any, loopback()] {
+            let twice = parts("GET", "/", Version::HTTP_11, &[("host", "localhost"), ("host", "localhost")]);
+            assert_eq!(status(&policy, &twice), 400);
+            assert_eq!(status(&policy, &parts("GET", "/", Version::HTTP_11, &[])), 400);
+            assert_eq!(status(&policy, &parts("GET", "/", Version::HTTP_10, &[])), 0);
+        }
+    }
+
+    #[test]
+    fn what_changes_something_is_not_sent_by_pages_of_other_origins() {
+        let check = |method: &str, target: &str, origin: &str, expect: u16| {
+            let headers = [("host", "localhost:4000"), ("origin", origin)];
+            let parts = parts(method, target, Version::HTTP_11, &headers);
+            for policy in [HostPolicy::Any, loopback()] {
+                assert_eq!(status(&policy, &parts), expect, "{method} {target} from {origin}");
+            }
+        };
+        for (origin, expect) in [
+            ("http://localhost:4000", 0),
+            ("https://LOCALHOST:4000", 0),
+            ("http://localhost", 403),
+            ("http://localhost:4001", 403),
+            ("http://evil.example", 403),
+            ("null", 403),
+            ("", 403),
+            ("localhost:4000", 403),
+        ] {
+            check("POST", "/reload", origin, expect);
+            check("POST", "/leases/abc", origin, expect);
+            check("GET", "/reload", origin, 0);
+            check("POST", "/graphql", origin, 0);
+        }
+        let twice =
+            [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://evil.example")];
+        assert_eq!(status(&HostPolicy::Any, &parts("POST", "/reload", Version::HTTP_11, &twice)), 403);
+    }
+
+    #[test]
+    fn only_one_expectation_is_known() {
+        let check = |expectation: &str, expect: u16| {
+            let headers = [("host", "x"), ("expect", expectation)];
+            assert_eq!(status(&HostPolicy::Any, &parts("POST", "/", Version::HTTP_11, &headers)), expect);
+        };
+        check("100-Continue", 0);
+        check("200-ok", 417);
+    }
+}
