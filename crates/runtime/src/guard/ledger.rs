@@ -251,6 +251,22 @@ mod tests {
     }
 
     #[test]
+    fn a_ledger_in_memory_is_stored_over_its_last_version_only() {
+        let (ledger, permits) =
+            (MemoryLedger::default(), qontract_testkit::permits(qontract_access::Mode::Real));
+        let write = permits.write.as_ref().unwrap();
+        let store = |over: Option<&str>| {
+            ledger.store(write, "x", over, &LedgerState::default()).now_or_never().unwrap().unwrap()
+        };
+        let version = || ledger.load(&permits.read, "x").now_or_never().unwrap().unwrap().version;
+        assert_eq!((version(), store(None)), (None, Stored::Done));
+        let first = version();
+        assert_eq!(store(first.as_deref()), Stored::Done);
+        assert_eq!((store(first.as_deref()), store(None)), (Stored::Conflict, Stored::Conflict));
+        assert_eq!(store(version().as_deref()), Stored::Done);
+    }
+
+    #[test]
     fn only_expired_removals_beyond_a_limit_are_forgotten() {
         let many =
             |count: i64| (0..count).map(|second| entry(second, &second.to_string())).collect::<Vec<_>>();
