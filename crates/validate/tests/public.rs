@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use qontract_benches::corpus;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
-use qontract_diagnostics::{Diagnostic, Report, Severity};
+use qontract_diagnostics::{Diagnostic, Severity};
 use qontract_testkit::{Scratch, not_tested, public_schemas};
 use qontract_validate::{Options, validate};
 
@@ -23,12 +23,11 @@ fn the_public_schemas_are_accepted_and_their_defects_are_warnings() {
     corpus::generate(1_200, 7).write(scratch.path()).expect("the generated files");
     let (count, findings) = checked(&scratch);
     assert_eq!(count, 164);
-    let report = Report::new(findings);
-    let errors: Vec<_> = report.findings().iter().filter(|finding| finding.is_error()).take(20).collect();
+    let errors: Vec<_> = findings.iter().filter(|finding| finding.is_error()).take(20).collect();
     assert!(errors.is_empty(), "{errors:#?}");
 
     let mut told: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for finding in report.findings().iter().filter(|finding| finding.severity == Severity::Warning) {
+    for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
         told.entry(finding.code.to_string()).or_default().push(&finding.message);
     }
     let says = |code: &str, words: &[&str]| {
