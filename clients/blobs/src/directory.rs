@@ -7,7 +7,8 @@ mod names;
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
+use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
@@ -24,6 +26,8 @@ use crate::{Reader, Writer};
 
 /// How many blobs are on a page.
 const PAGE: usize = 1000;
+/// The largest blob that is read.
+const MAX_BYTES: u64 = 256 << 20;
 /// Held by the process that writes.
 const LOCK: &str = ".lock";
 /// How long a writer waits for another: a process that was stopped in the middle of a write must not stop all others for good.
@@ -80,14 +84,14 @@ impl Folder {
 
     fn get(&self, key: &Key) -> Result<Option<Blob>, BlobsError> {
         let file = self.file(key)?;
-        let bytes = match fs::read(&file) {
+        let bytes = match read(&file) {
             Ok(bytes) => bytes,
             Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(failed("read", &file, error)),
         };
         let etag = tag(&bytes);
         let beside = names::beside(&file, &etag);
-        let metadata: Metadata = match fs::read(&beside) {
+        let metadata: Metadata = match read(&beside) {
             Ok(text) => serde_json::from_slice(&text).map_err(|_| BlobsError::Malformed {
                 key: key.to_string(),
                 why: "what is beside it is not JSON",
@@ -168,7 +172,7 @@ impl Folder {
         make(&self.root)?;
         let path = self.root.join(LOCK);
         let lock = || -> io::Result<File> {
-            let file = private_file().create(true).truncate(false).open(&path)?;
+            let file = regular(private_file().create(true).truncate(false).open(&path)?)?;
             let start = Instant::now();
             loop {
                 match file.try_lock() {
@@ -191,7 +195,9 @@ impl Folder {
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
         let draft = self.root.join(".draft");
         let write = || -> io::Result<()> {
-            let mut out = private_file().create(true).truncate(true).open(&draft)?;
+            // One that a killed process left, or a link that somebody put there: it is neither followed nor kept.
+            gone(fs::remove_file(&draft))?;
+            let mut out = private_file().create_new(true).open(&draft)?;
             out.write_all(bytes)?;
             out.sync_all()
         };
@@ -216,10 +222,30 @@ fn make(folder: &Path) -> Result<(), BlobsError> {
 /// How files are opened for writing that only their owner may read.
 fn private_file() -> fs::OpenOptions {
     let mut options = File::options();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).mode(0o600).custom_flags(UNFOLLOWED);
     options
+}
+
+/// Neither follows a link nor waits for the other end of a pipe.
+const UNFOLLOWED: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
+
+/// The bytes of a regular file that is not too large.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = regular(File::options().read(true).custom_flags(UNFOLLOWED).open(path)?)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("it has more than {} MiB", MAX_BYTES >> 20),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The file, if it is a regular one.
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 impl Reader for Directory {

@@ -47,7 +47,7 @@ pub fn compare(desired: &Desired, live: &Live, disclosure: Disclosure<'_>) -> Co
     let body = keep_restarts(desired, live);
     let declared = match disclosure {
         Disclosure::PathsOf(declared) => Some(normal::of_desired(declared)),
-        Disclosure::Everything | Disclosure::Paths => None,
+        Disclosure::Everything | Disclosure::Paths | Disclosure::Nothing => None,
     };
     let mut differences = fields(&body, live.body(), show, declared.as_ref());
     let stored = live.mark().and_then(|mark| mark.sha256sum.as_deref());
@@ -57,7 +57,14 @@ pub fn compare(desired: &Desired, live: &Live, disclosure: Disclosure<'_>) -> Co
         let (before, after) = (stored.map_or(Side::Absent, side), side(&declared));
         differences.push(Difference { path: SHA256SUM.to_owned(), before, after });
     }
-    if differences.is_empty() { Comparison::Equal } else { Comparison::Differs(differences) }
+    if differences.is_empty() {
+        return Comparison::Equal;
+    }
+    if matches!(disclosure, Disclosure::Nothing) {
+        let (before, after) = (Side::Hidden, Side::SecretContent);
+        differences = vec![Difference { path: "object".to_owned(), before, after }];
+    }
+    Comparison::Differs(differences)
 }
 
 /// What is declared and does not hold.

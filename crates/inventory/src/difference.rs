@@ -19,6 +19,8 @@ pub enum Side {
     Shown(String),
     /// There is a value that is not shown.
     Hidden,
+    /// There is content that depends on a secret, of which nothing is shown.
+    SecretContent,
     /// So many fields below differ that come from a secret, of which not even the names are shown.
     SecretFields(usize),
 }
@@ -28,10 +30,11 @@ pub enum Side {
 pub enum Disclosure<'a> {
     /// Everything, unless it is a `Secret`: of that, paths.
     Everything,
+    /// That something differs, and nothing else.
+    Nothing,
     /// The paths of fields, no values.
     Paths,
-    /// The paths that this rendering has, in which secrets stand as their addresses. Of what is below them and comes from a
-    /// secret, only the number of fields.
+    /// The paths that this object has. Of what is below them and comes from a secret, only the number of fields.
     PathsOf(&'a Value),
 }
 
@@ -74,9 +77,12 @@ impl fmt::Display for Difference {
         let side = |side: &Side| match side {
             Side::Absent => "absent".to_owned(),
             Side::Shown(text) => text.clone(),
-            Side::Hidden | Side::SecretFields(_) => "…".to_owned(),
+            Side::Hidden | Side::SecretContent | Side::SecretFields(_) => "…".to_owned(),
         };
         match (&self.before, &self.after) {
+            (_, Side::SecretContent) => {
+                write!(f, "{}: content that depends on a secret differs", self.path)
+            }
             (_, Side::SecretFields(1)) => {
                 write!(f, "{}: 1 field that comes from a secret differs", self.path)
             }

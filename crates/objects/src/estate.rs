@@ -61,9 +61,11 @@ pub enum Sensitivity {
     /// It holds none.
     #[default]
     Public,
-    /// It is rendered from a template with secrets. What may be shown is what this rendering has, too, in which secrets stand
-    /// as their addresses.
-    Rendered(Arc<Value>),
+    /// It is rendered from a template with secrets, which may put fields anywhere because of what a secret is: not even the paths that differ may be
+    /// shown, nor how many they are.
+    Template,
+    /// Secrets are put into certain fields of this object. The paths that it has may be shown.
+    Filled(Arc<Value>),
     /// It is a secret as a whole, but for what is in this object. The record of a real run names its fields.
     Entry(Arc<Value>),
 }
@@ -73,7 +75,7 @@ impl Sensitivity {
     pub fn is_sensitive(&self) -> bool {
         match self {
             Self::Public => false,
-            Self::Rendered(_) | Self::Entry(_) => true,
+            Self::Template | Self::Filled(_) | Self::Entry(_) => true,
         }
     }
 
@@ -81,14 +83,15 @@ impl Sensitivity {
     pub fn disclosure(&self) -> Disclosure<'_> {
         match self {
             Self::Public => Disclosure::Everything,
-            Self::Rendered(declared) | Self::Entry(declared) => Disclosure::PathsOf(declared),
+            Self::Template => Disclosure::Nothing,
+            Self::Filled(declared) | Self::Entry(declared) => Disclosure::PathsOf(declared),
         }
     }
 
     /// What the record of a real run shows, where that is more.
     pub fn disclosure_in_record(&self) -> Option<Disclosure<'static>> {
         match self {
-            Self::Public | Self::Rendered(_) => None,
+            Self::Public | Self::Template | Self::Filled(_) => None,
             Self::Entry(_) => Some(Disclosure::Paths),
         }
     }

@@ -260,7 +260,7 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
     for (what, count) in [
         ("+ create ConfigMap", 12),
         ("~ change ConfigMap", 12),
-        ("data.k0: changed", 12),
+        ("object: content that depends on a secret differs", 12),
         ("fields that come from a secret differ", ENTRIES),
         ("neither reason nor line is shown", 2),
         ("its kind is not among those", 2),

@@ -4,6 +4,8 @@
 
 mod support {
     pub mod command;
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod loopback;
     pub mod running;
     #[allow(dead_code, reason = "each test file uses its part of this module")]
     pub mod secrets_repo;
@@ -15,6 +17,7 @@ use qontract_testcluster::eventually;
 use qontract_testvault::{ROOT, TestVault};
 use serde_json::json;
 use support::command::qontract;
+use support::loopback::{Loopback, Reply};
 use support::running::{Running, get};
 use support::secrets_repo::{OBJECTS, Repo, SELECTED, Said};
 
@@ -289,15 +292,81 @@ fn a_key_that_a_template_takes_from_a_secret_is_never_named() {
     let both = [secrets("madeup", ""), secrets("hidden", "")];
     let both = [both[0].as_str(), both[1].as_str()];
     let said = says_the_same(&repo, both, || repo.reconcile(RESOURCES, &["--dry-run"]));
-    assert!(said.text.contains("data: 1 field that comes from a secret differs"), "{}", said.text);
+    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
     let said = repo.reconcile(RESOURCES, &[]);
-    assert!(said.text.contains("data: 1 field that comes from a secret differs"), "{}", said.text);
+    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
     assert!(!said.text.contains("hidden"), "{}", said.text);
 }
 
 const GUESSES: usize = 1000;
 
 /// Objects with ten guesses each, in labels that differ from those in the cluster.
+/// Whether a template that knows its own rendering with addresses tells them from secrets: an address has a slash, none of these secrets has.
+const IS_ADDRESS: &str = "'shop/' in s";
+
+/// A loop over all letters that a secret may have, with a body for those that it has.
+fn letters(body: &str) -> String {
+    format!(
+        "{{% set s = vault('shop/own', 'password') %}}\n{{% for i in range(8) %}}{{% for c in 'abcdefghijklmnop' %}}{{% if {IS_ADDRESS} or s[i] == c %}}\n{body}\n{{% endif %}}{{% endfor %}}{{% endfor %}}\n"
+    )
+}
+
+#[test]
+fn a_template_that_pretends_without_secrets_shows_neither_fields_nor_their_number() {
+    let repo = Repo::new();
+    let own = |lines: &str| {
+        config_map("own", &format!("data:\n  pw: \"{{{{ vault('shop/own', 'password') }}}}\"\n{lines}"))
+    };
+    repo.template("base", &own(""));
+    repo.template("head", &own(""));
+    let [one, other] = [secrets("abcdefgh", "x"), secrets("ponmlkji", "x")];
+    repo.secrets(&one);
+    assert_eq!(repo.reconcile(RESOURCES, &[]).code, Some(0));
+    let count = format!(
+        "{{% set s = vault('shop/own', 'password') %}}\n{{% if not ({IS_ADDRESS}) %}}{{% for i in range('abcdefghijklmnop'.find(s[0]) + 1) %}}\n  k{{{{ i }}}}: x\n{{% endfor %}}{{% endif %}}\n"
+    );
+    for lines in [letters("  p{{ i }}_{{ c }}: x"), count] {
+        repo.template("head", &own(&lines));
+        let said = says_the_same(&repo, [&one, &other], || repo.check(RESOURCES));
+        assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+    }
+    repo.secrets(&one);
+    let said = repo.reconcile(RESOURCES, &[]);
+    assert!(
+        said.code == Some(0) && !said.text.contains("p0_a") && !said.text.contains("k0"),
+        "{}",
+        said.text
+    );
+}
+
+#[test]
+fn a_secret_decides_no_request_to_the_outside() {
+    let repo = Repo::new();
+    let server = Loopback::start(|_| Reply::Full("200 OK", String::new(), "x".to_owned()));
+    let body = format!("  p{{{{ i }}}}: \"{{{{ url('{}/ok/' ~ i ~ c) }}}}\"", server.url());
+    let own = config_map(
+        "own",
+        &format!("data:\n  pw: \"{{{{ vault('shop/own', 'password') }}}}\"\n{}", letters(&body)),
+    );
+    repo.template("base", &own);
+    repo.template("head", &own);
+    let config = |word: &str| {
+        format!(
+            "[templates]\nallow_urls = [\"{}/ok/\"]\n[sandbox]\ndirectory = \"sandbox\"\n[shop.own]\npassword = \"{word}\"\n",
+            server.url()
+        )
+    };
+    let requests = ["abcdefgh", "ponmlkji"].map(|word| {
+        repo.scratch.write("config.toml", config(word));
+        let before = server.seen().len();
+        let said = repo.reconcile(RESOURCES, &["--dry-run", "--config", "config.toml"]);
+        let mut seen = server.seen().split_off(before);
+        seen.sort();
+        (seen, said.code)
+    });
+    assert_eq!(requests[0], requests[1]);
+}
+
 fn guess(repo: &Repo) {
     let own = "- {provider: resource-template, path: /own.yaml.j2}\n";
     let text = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");

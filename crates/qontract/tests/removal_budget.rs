@@ -274,6 +274,26 @@ fn without_its_ledger_nothing_is_removed_until_it_is_said_to_be_new() {
             "{damage}: {shown}"
         );
     }
+    // What is put in its place is neither followed nor waited for.
+    let lock = scratch.path().join("runs/journal/.lock");
+    scratch.write("victim", "untouched");
+    for (path, kind) in [(&ledger, "fifo"), (&ledger, "link"), (&lock, "fifo"), (&lock, "link")] {
+        std::fs::write(&ledger, &whole).unwrap();
+        let _ = std::fs::remove_file(path);
+        let mut put = match kind {
+            "fifo" => Command::new("mkfifo"),
+            _ => Command::new("ln"),
+        };
+        put.current_dir(scratch.path());
+        if kind == "link" {
+            put.args(["-s", "../../victim"]);
+        }
+        assert!(put.arg(path).status().unwrap().success());
+        let (code, shown) = reconcile(&scratch);
+        assert_eq!((code, things(&scratch)), (Some(1), 11), "{kind}: {shown}");
+        std::fs::remove_file(path).unwrap();
+    }
+    assert_eq!(scratch.read("victim"), "untouched");
     std::fs::remove_dir_all(scratch.path().join("runs/journal")).unwrap();
     assert_eq!((reconcile(&scratch).0, things(&scratch)), (Some(1), 11), "all of it");
     init(&scratch);

@@ -169,8 +169,8 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
 pub struct Settled {
     /// The object.
     pub body: Value,
-    /// The same with addresses in place of secrets, if there are any. It is the same object: kind, name and namespace are equal.
-    pub declared: Option<Value>,
+    /// Whether it depends on a secret. Then it is the object that the data alone names: kind, name and namespace are equal.
+    pub is_sensitive: bool,
 }
 
 /// Renders a template with what lies outside.
@@ -184,11 +184,20 @@ pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Res
                 return with_own_identity(template, &answers, object);
             }
             Ok(Outcome::Rendered(rendered)) => {
-                return Ok(Settled { body: parse::object(path, rendered.expose(), false)?, declared: None });
+                return Ok(Settled {
+                    body: parse::object(path, rendered.expose(), false)?,
+                    is_sensitive: false,
+                });
             }
-            Ok(Outcome::Needs(needs)) => {
+            Ok(Outcome::Needs(mut needs)) => {
+                // All that lies outside is asked for before a secret is read, by a rendering that knows none: what a secret decides changes no request.
+                let is_first_secret = !answers.keys().any(Address::is_secret);
+                let outward = outward_needs(template, &answers);
                 let secrets = answers.keys().chain(&needs).filter(|address| address.is_secret()).count();
                 let (knows_secrets, other_secrets) = (secrets > 0, secrets > 1);
+                if is_first_secret && knows_secrets && !outward.is_empty() {
+                    needs = outward;
+                }
                 let untold = untold(template, &answers, &needs);
                 let round = Round { template, read, outside, knows_secrets, other_secrets, untold };
                 let more = round.look_up(needs).await.map_err(|fault| fault.at(Place::resource(path)))?;
@@ -229,7 +238,7 @@ fn with_own_identity(
         );
         return Err(Fault::author(text).hint("write them in the template, or take them from variables"));
     }
-    Ok(Settled { body, declared: Some(declared) })
+    Ok(Settled { body, is_sensitive: true })
 }
 
 /// What says which object it is.
@@ -247,7 +256,7 @@ fn once(
     render(&Request::new(text, &source.variables), lookups)
 }
 
-/// Of what is needed, what a template that knows no secret would not ask for: a secret may be part of such an address.
+/// Of what is needed by a template that knows a secret, what a secret may decide: what a template that knows none would not ask for, and all that lies outside.
 fn untold(
     template: &Template,
     answers: &BTreeMap<Address, Answer>,
@@ -259,7 +268,26 @@ fn untold(
     let lookups = Recorded::new(WithoutSecrets(answers));
     // However it ends: what it asked for until then, it asked for without a secret.
     let _ = once(&template.path, &template.source, &lookups);
-    needs.difference(&lookups.asked.into_inner()).cloned().collect()
+    let asked = lookups.asked.into_inner();
+    needs.iter().filter(|address| address.is_outward() || !asked.contains(address)).cloned().collect()
+}
+
+/// What a rendering with addresses in place of secrets asks for outside, and was not answered yet.
+fn outward_needs(template: &Template, answers: &BTreeMap<Address, Answer>) -> BTreeSet<Address> {
+    let lookups = Recorded::new(AddressesForSecrets(answers));
+    // However it ends: what it does not get to ask is refused once a secret is known.
+    let _ = once(&template.path, &template.source, &lookups);
+    let asked = lookups.asked.into_inner();
+    let secrets: Vec<String> =
+        asked.iter().filter(|address| address.is_secret()).map(ToString::to_string).collect();
+    // One that a secret would be part of is not asked for: once the secret is known, it is refused.
+    let has_secret = |address: &Address| {
+        let text = address.to_string();
+        secrets.iter().any(|secret| text.contains(secret))
+    };
+    let is_new =
+        |address: &&Address| address.is_outward() && !answers.contains_key(*address) && !has_secret(address);
+    asked.iter().filter(is_new).cloned().collect()
 }
 
 /// One round of looking up what a template needs.

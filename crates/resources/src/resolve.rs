@@ -58,9 +58,8 @@ async fn make(read: &Read, outside: &Outside, item: &Item) -> Result<Made, Fault
     match item {
         Item::Object(body) => Ok((body.clone(), Sensitivity::Public)),
         Item::Template(template) => {
-            let Settled { body, declared } = render::settled(template, read, outside).await?;
-            let sensitivity = declared.map_or(Sensitivity::Public, |it| Sensitivity::Rendered(Arc::new(it)));
-            Ok((body, sensitivity))
+            let Settled { body, is_sensitive } = render::settled(template, read, outside).await?;
+            Ok((body, if is_sensitive { Sensitivity::Template } else { Sensitivity::Public }))
         }
         Item::Secret(address) => {
             let fields = outside.fields(read, address).await?;
@@ -71,7 +70,7 @@ async fn make(read: &Read, outside: &Outside, item: &Item) -> Result<Made, Fault
         Item::Route { body, tls } => {
             let fields = outside.fields(read, tls).await?;
             let made = route::with_certificate(body.clone(), &tls.path, &fields)?;
-            Ok((made, Sensitivity::Rendered(Arc::new(route::with_every_field(body.clone())))))
+            Ok((made, Sensitivity::Filled(Arc::new(route::with_every_field(body.clone())))))
         }
         Item::Wrong(Wrong { fault, .. }) => Err(fault.clone()),
     }

@@ -72,6 +72,17 @@ impl Address {
     pub fn is_secret(&self) -> bool {
         matches!(self, Address::Secret { .. })
     }
+
+    /// Whether a look-up sends a request to a system outside that is not the store of secrets.
+    pub fn is_outward(&self) -> bool {
+        match self {
+            Address::Url { .. }
+            | Address::GithubFile { .. }
+            | Address::S3Object { .. }
+            | Address::S3List { .. } => true,
+            Address::Secret { .. } | Address::Query { .. } | Address::Yesterday => false,
+        }
+    }
 }
 
 /// The form that stands for the value in declared state.

@@ -70,7 +70,9 @@ impl Allowed {
     pub(super) fn has_url(&self, url: &Url) -> bool {
         // What is read as one path here may be read as another one there.
         let path = url.path().to_ascii_lowercase();
-        let is_plain = !["%2f", "%5c", "%2e", "\\"].iter().any(|escape| path.contains(escape));
+        let is_dots = |segment: &str| matches!(segment.split(';').next(), Some("." | ".."));
+        let is_plain = !["%25", "%2f", "%5c", "%2e", "\\"].iter().any(|escape| path.contains(escape))
+            && !path.split('/').any(is_dots);
         let has_user = !url.username().is_empty() || url.password().is_some();
         is_plain
             && !has_user
