@@ -106,7 +106,7 @@ impl fmt::Debug for ShardSecrets {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{SecretLookup, ShardSecrets};
+    use super::{SecretLookup, ShardSecrets, escaped};
     use crate::fault::Whose;
 
     fn lookup(path: &str, field: Option<&str>, version: Option<&str>) -> SecretLookup {
@@ -120,6 +120,14 @@ mod tests {
     fn check(allowed: &SecretLookup, asked: &SecretLookup, expect: bool) {
         let secrets = ShardSecrets::only(BTreeSet::from([allowed.clone()]));
         assert_eq!(secrets.check(asked).is_ok(), expect, "{allowed} allows {asked}");
+    }
+
+    #[test]
+    fn only_what_json_escapes_is_escaped() {
+        assert_eq!(escaped("plain ä"), None);
+        for (text, expect) in [("a\"b", r#""a\"b""#), ("a\\b", r#""a\\b""#), ("a\nb", r#""a\nb""#)] {
+            assert_eq!(escaped(text).as_deref(), Some(expect));
+        }
     }
 
     #[test]
