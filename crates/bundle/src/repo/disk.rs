@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -19,11 +20,16 @@ use super::{MOST_BYTES, Sight};
 /// How anything is opened.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
+/// How many bytes the files of one listing may have together, as a bundle writes them.
+const MAX_TOTAL: u64 = 1 << 30;
+
 /// The folder below which everything is opened.
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
     path: PathBuf,
+    /// How many bytes were read below it.
+    read: AtomicU64,
 }
 
 /// A file or folder below a root: a path without links.
@@ -45,12 +51,22 @@ impl Root {
     /// Opens a folder whose path has no links.
     pub fn open(path: &Path) -> io::Result<Arc<Self>> {
         let folder = rustix::fs::open(path, FLAGS | OFlags::DIRECTORY, Mode::empty())?;
-        Ok(Arc::new(Self { folder, path: path.to_owned() }))
+        Ok(Arc::new(Self { folder, path: path.to_owned(), read: AtomicU64::new(0) }))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Counts bytes that were read, and fails once there are too many of them.
+    fn count(&self, bytes: &[u8]) -> io::Result<()> {
+        let size = encoded_size(bytes);
+        if self.read.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_TOTAL {
+            let why = format!("the files have more than {} MiB together", MAX_TOTAL >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        Ok(())
     }
 
     /// Opens a path below the root that has no links and no `..`.
@@ -89,6 +105,12 @@ impl Root {
         }
         folder.ok_or(Errno::NOENT)
     }
+}
+
+/// About how many bytes a text has in a bundle: a control character is an escape of six there.
+fn encoded_size(bytes: &[u8]) -> u64 {
+    let is_control = |byte: &&u8| **byte < b' ' && !matches!(**byte, b'\t' | b'\n' | b'\r');
+    bytes.len() as u64 + 5 * bytes.iter().filter(is_control).count() as u64
 }
 
 impl DiskPath {
@@ -149,6 +171,7 @@ impl DiskPath {
                 return Ok(Opened { sight, bytes: Err(bytes.len() as u64) });
             }
         }
+        self.root.count(&bytes)?;
         Ok(Opened { sight, bytes: Ok(bytes) })
     }
 
@@ -194,6 +217,23 @@ mod tests {
             });
             assert_eq!(opened.as_deref().map_err(|error| *error), expect, "{path}");
         }
+    }
+
+    #[test]
+    fn a_control_character_counts_as_its_escape() {
+        assert_eq!(encoded_size(b"a\tb\r\n c"), 7);
+        assert_eq!(encoded_size(b"\0a\x1f"), 13);
+    }
+
+    #[test]
+    fn files_that_have_too_many_bytes_together_are_not_read() {
+        let scratch = Scratch::new();
+        scratch.write("a", "four");
+        let root = Root::open(&scratch.path().canonicalize().unwrap()).unwrap();
+        root.read.store(MAX_TOTAL - 4, Ordering::Relaxed);
+        assert!(DiskPath::new(&root, "a").read().is_ok(), "as many as there may be");
+        let error = DiskPath::new(&root, "a").read().err().unwrap();
+        assert_eq!(error.to_string(), "the files have more than 1024 MiB together");
     }
 
     #[test]
