@@ -105,6 +105,10 @@ impl Outward {
             id: field("aws_access_key_id")?.expose().to_owned(),
             secret: field("aws_secret_access_key")?.clone(),
         };
+        let region = region.unwrap_or(usual);
+        if !is_region(region) {
+            return Err(Fault::author(format!("`{region}` is not the name of a region")));
+        }
         let limits = self.allowed.limits;
         let settings = S3Settings {
             endpoint: self.allowed.s3_endpoint.clone(),
@@ -112,7 +116,7 @@ impl Outward {
             attempt: limits.deadline / 2,
             retries: 2,
             largest: limits.largest as u64,
-            ..S3Settings::new(bucket, region.unwrap_or(usual), credentials)
+            ..S3Settings::new(bucket, region, credentials)
         };
         Ok(S3::new(&read.permit, settings).await)
     }
@@ -162,5 +166,26 @@ fn told(error: &BlobsError) -> Found {
         BlobsError::NoBucket(_) | BlobsError::TooLarge { .. } => Ok(Answer::Failed(text)),
         _ if error.is_transient() => Err(Fault::remote(text)),
         _ => Err(Fault::operator(text)),
+    }
+}
+
+/// Whether a text can name a region: it becomes part of a host name and of a signature.
+fn is_region(text: &str) -> bool {
+    let is_fine = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
+    (1..=63).contains(&text.len()) && text.bytes().all(is_fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_region;
+
+    #[test]
+    fn a_region_is_a_label() {
+        for fine in ["us-east-1", "eu-central-2", "a"] {
+            assert!(is_region(fine), "{fine}");
+        }
+        for wrong in ["", "x\r\nfoo: bar", "127.0.0.1:1/#", "US", "a.b", &"a".repeat(64)] {
+            assert!(!is_region(wrong), "{wrong}");
+        }
     }
 }
