@@ -195,7 +195,7 @@ impl Folder {
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
         let draft = self.root.join(".draft");
         let write = || -> io::Result<()> {
-            // One that a killed process left, or a link that somebody put there: it is neither followed nor kept.
+            // A draft that a killed process left, or a link in its place, is neither followed nor kept.
             gone(fs::remove_file(&draft))?;
             let mut out = private_file().create_new(true).open(&draft)?;
             out.write_all(bytes)?;

@@ -39,7 +39,7 @@ const ENVIRONMENT: [(&str, &str); 10] = [
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_GRAFT_FILE", "/dev/null"),
-    // Nobody is asked for a password, and no file is written.
+    // No prompt for a password, and no file is written.
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
 ];

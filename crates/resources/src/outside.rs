@@ -110,7 +110,7 @@ impl Outside {
             Address::S3Object { account, .. } | Address::S3List { account, .. } => accounts.get(account),
             _ => None,
         };
-        // Whoever asks first in a round answers for all: each has to be allowed for itself.
+        // The first shard that asks in a round fills the cache for all others, so each shard is checked on its own.
         if let Some(account) = account.filter(|_| self.outward.is_some()) {
             read.secrets.check(&account.lookup())?;
         }

@@ -192,11 +192,11 @@ pub async fn settled(template: &Template, read: &Read, outside: &Outside) -> Res
             Ok(Outcome::Needs(mut needs)) => {
                 // All that lies outside is asked for before a secret is read, by a rendering that knows none: what a secret decides changes no request.
                 let is_first_secret = !answers.keys().any(Address::is_secret);
-                let outward = outward_needs(template, &answers);
                 let secrets = answers.keys().chain(&needs).filter(|address| address.is_secret()).count();
                 let (knows_secrets, other_secrets) = (secrets > 0, secrets > 1);
-                if is_first_secret && knows_secrets && !outward.is_empty() {
-                    needs = outward;
+                if is_first_secret && knows_secrets {
+                    let outward = outward_needs(template, &answers);
+                    needs = if outward.is_empty() { needs } else { outward };
                 }
                 let untold = untold(template, &answers, &needs);
                 let round = Round { template, read, outside, knows_secrets, other_secrets, untold };

@@ -1,4 +1,4 @@
-//! What a server allows, and who is told what it does.
+//! The limits of a server, and the observers of what it does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub type Hearer = Arc<dyn Fn(&Heard<'_>) + Send + Sync>;
 pub struct Heard<'r> {
     /// Its method.
     pub method: &'r str,
-    /// Its path, as it was sent; what comes behind it is nobody's business.
+    /// Its path as it was sent, without the query, which is not logged.
     pub path: &'r str,
     /// The status of the answer.
     pub status: u16,

@@ -1,6 +1,6 @@
 //! Opens files and folders of a data repo on disk: below its root, without following links, without blocking.
 //!
-//! **Invariant:** every file of a data repo on disk is opened here. Whatever somebody puts in the place of a file between the listing
+//! **Invariant:** every file of a data repo on disk is opened here. Whatever takes the place of a file between the listing
 //! and the reading, nothing outside of the root is opened, and no FIFO or device is waited for.
 
 use std::ffi::OsString;
