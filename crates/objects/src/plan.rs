@@ -122,7 +122,7 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
         awaits_kind: false,
     };
     let mut change = Change::new(how, want.thing.clone(), what).with_diff(diff).at(want.place.clone());
-    change.diff_by_name = by_name.map(|described| described.diff).unwrap_or_default();
+    change.diff_by_name = by_name.into_iter().flat_map(|described| described.diff).map(Into::into).collect();
     let stage = Stage::of(kind, item.desired.group());
     plan.step_in(number(Turn::Write(stage)), change, Action::Put(Box::new(put)));
 }

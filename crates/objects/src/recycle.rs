@@ -146,7 +146,7 @@ fn restart(plan: &mut Plan<Action>, workload: &Seen, due: &[Recycled<'_>]) {
     let thing = item.estate.thing(kind, workload.address.name.clone());
     let diff = new.iter().map(|(_, _, seen)| format!("it uses {}, which changed", seen.address));
     let change = Change::new(ChangeKind::Change, thing, format!("restart {}", kind.name))
-        .with_diff(diff.collect())
+        .with_diff(diff)
         .at(first.place.clone());
     let (address, version) = (workload.address.clone(), workload.version.clone());
     let restart = Restart { address, version, cause };

@@ -89,6 +89,11 @@ impl Scope {
         Self(Dimensions::new(parts))
     }
 
+    /// Dimensions and values, in order.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
     /// The value of a dimension.
     pub fn get(&self, dimension: &str) -> Option<&str> {
         self.0.get(dimension)

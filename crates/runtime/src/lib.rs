@@ -12,6 +12,7 @@ mod data;
 mod declarations;
 mod erased;
 mod fault;
+mod field_diff;
 mod function;
 pub mod guard;
 mod key;
@@ -38,6 +39,7 @@ pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, Source, Te
 pub use declarations::Declaration;
 pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants, texts};
 pub use fault::{Fault, Whose};
+pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
 pub use qontract_graphql::Operation;
 
 pub use function::{Cx, Function, FunctionState};

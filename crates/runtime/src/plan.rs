@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::field_diff::DiffEntry;
 use crate::key::Scope;
 use crate::place::Place;
 
@@ -81,13 +82,13 @@ pub struct Change {
     pub thing: Thing,
     /// What is done, in words: `create namespace`.
     pub what: String,
-    /// Lines that tell before and after. **Invariant:** no secret is in them.
+    /// What differs inside the thing. **Invariant:** no secret is in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub diff: Vec<String>,
-    /// The same lines with the names of fields that come from a secret, if `diff` only counts them. The record of a real run
+    pub diff: Vec<DiffEntry>,
+    /// The same entries with the names of fields that come from a secret, if `diff` only counts them. The record of a real run
     /// has them in place of `diff`; a check never shows them.
     #[serde(skip)]
-    pub diff_by_name: Vec<String>,
+    pub diff_by_name: Vec<DiffEntry>,
     /// Where in the data it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
@@ -106,10 +107,10 @@ impl Change {
         self
     }
 
-    /// The change with lines that tell before and after.
+    /// The change with a diff.
     #[must_use]
-    pub fn with_diff(mut self, lines: Vec<String>) -> Self {
-        self.diff = lines;
+    pub fn with_diff<D: Into<DiffEntry>>(mut self, entries: impl IntoIterator<Item = D>) -> Self {
+        self.diff = entries.into_iter().map(Into::into).collect();
         self
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, Whose};
+use crate::field_diff::DiffEntry;
 use crate::outcome::{Outcome, Pinned, ShardOutcome, ShardState};
 use crate::place::Place;
 use crate::plan::{Change, ChangeKind};
@@ -113,9 +114,18 @@ pub struct Planned {
     pub change: ChangeKind,
     /// What is done, in words, with its sign.
     pub text: String,
-    /// Lines that tell before and after.
+    /// Where the thing is, by dimension.
+    #[serde(default)]
+    pub scope: BTreeMap<String, String>,
+    /// The kind of thing that changes.
+    #[serde(default)]
+    pub kind: String,
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// What differs inside the thing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub diff: Vec<String>,
+    pub diff: Vec<DiffEntry>,
     /// Why it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -226,6 +236,9 @@ fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String
     Planned {
         change: change.kind,
         text: change.to_string(),
+        scope: change.thing.scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        kind: change.thing.kind.clone(),
+        name: change.thing.name.clone(),
         diff: change.diff.clone(),
         why,
         place: change.place.as_ref().map(line),

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use qontract_access::Mode;
 use qontract_runtime::audit::{Audit, Written};
 use qontract_runtime::{
-    About, Applied, Change, ChangeKind, Data, DeclaredOf, Ended, Fault, Held, Observed, Options, Outcome,
-    Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup, ShardState, Skip, Staged, Thing, View,
-    Wait, Want, Wanted, World, Write, run,
+    About, Applied, Change, ChangeKind, Data, DeclaredOf, DiffEntry, Ended, Fault, Held, Observed, Options,
+    Outcome, Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup, ShardState, Skip, Staged,
+    Thing, View, Wait, Want, Wanted, World, Write, run,
 };
 use support::shelves::{Asked, Declaration, Stock, source};
 
@@ -116,8 +116,8 @@ impl Staged for Vaults {
             |name: &str| Thing { scope: scope.clone(), kind: "Box".to_owned(), name: name.to_owned() };
         for want in wanted.iter().filter(|want| matches!(want.wanted, Wanted::Present(()))) {
             let mut change = Change::new(ChangeKind::Add, want.thing.clone(), "put")
-                .with_diff(vec!["2 fields".to_owned(), format!("line {SECRET}")]);
-            change.diff_by_name = vec!["field `a`".to_owned(), format!("field `{SECRET}`")];
+                .with_diff(["2 fields".to_owned(), format!("line {SECRET}")]);
+            change.diff_by_name = vec!["field `a`".into(), format!("field `{SECRET}`").into()];
             plan.step(change, ());
         }
         plan.step(Change::new(ChangeKind::Remove, thing("unwanted"), "remove"), ());
@@ -333,8 +333,8 @@ fn the_names_of_secret_fields_are_in_the_record_of_a_real_run_alone() {
         let outcome = Play::new(mode, &["a: one=x/one"], false).run();
         outcome.shards.values().next().unwrap().changes[0].diff.clone()
     };
-    assert_eq!(diff(Mode::DryRun), ["2 fields", "[redacted]"]);
-    assert_eq!(diff(Mode::Real), ["field `a`", "[redacted]"]);
+    assert_eq!(diff(Mode::DryRun), ["2 fields", "[redacted]"].map(DiffEntry::from));
+    assert_eq!(diff(Mode::Real), ["field `a`", "[redacted]"].map(DiffEntry::from));
 }
 
 #[test]

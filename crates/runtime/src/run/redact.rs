@@ -6,8 +6,10 @@
 use qontract_redaction::{REDACTED, Redactor};
 use qontract_telemetry::activity;
 use qontract_telemetry::measure::Measure;
+use serde_json::Value;
 
 use crate::fault::Fault;
+use crate::field_diff::{DiffEntry, FieldDiff};
 use crate::key::Scope;
 use crate::plan::{Change, Held, Thing, Wait};
 
@@ -59,9 +61,44 @@ impl ShardRedactor {
             kind,
             thing: self.thing(thing),
             what: self.text(what),
-            diff: self.texts(diff),
-            diff_by_name: self.texts(diff_by_name),
+            diff: self.diff(diff),
+            diff_by_name: self.diff(diff_by_name),
             place,
+        }
+    }
+
+    fn diff(&self, entries: Vec<DiffEntry>) -> Vec<DiffEntry> {
+        entries.into_iter().map(|entry| self.diff_entry(entry)).collect()
+    }
+
+    /// An entry of a diff: its path and each of its values are a field each. A value is searched as the text that it is
+    /// printed as, and all texts in it one by one, because printing escapes characters.
+    fn diff_entry(&self, entry: DiffEntry) -> DiffEntry {
+        match entry {
+            DiffEntry::Note(text) => DiffEntry::Note(self.text(text)),
+            DiffEntry::Field(FieldDiff { change, path, before, after }) => DiffEntry::Field(FieldDiff {
+                change,
+                path: self.text(path),
+                before: before.map(|value| self.value(value)),
+                after: after.map(|value| self.value(value)),
+            }),
+        }
+    }
+
+    fn value(&self, value: Value) -> Value {
+        if self.finds(&value) || self.0.finds(&value.to_string()) {
+            activity::measured(Measure::Redacted);
+            return Value::String(REDACTED.to_owned());
+        }
+        value
+    }
+
+    fn finds(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.0.finds(text),
+            Value::Array(items) => items.iter().any(|item| self.finds(item)),
+            Value::Object(map) => map.iter().any(|(key, value)| self.0.finds(key) || self.finds(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 
@@ -92,9 +129,11 @@ impl ShardRedactor {
 #[cfg(test)]
 mod tests {
     use qontract_redaction::{REDACTED, Redactor};
+    use serde_json::{Value, json};
 
     use super::ShardRedactor;
     use crate::fault::Fault;
+    use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
     use crate::key::Scope;
     use crate::place::Place;
     use crate::plan::{Change, ChangeKind, Held, Thing, Wait};
@@ -112,8 +151,8 @@ mod tests {
     fn change() -> Change {
         let thing = Thing { scope: Scope::new([("kind", SECRET)]), kind: text("k"), name: text("n") };
         let mut change =
-            Change::new(ChangeKind::Add, thing, text("create")).with_diff(vec!["a".into(), text("b")]);
-        change.diff_by_name = vec![text("c"), "d".into()];
+            Change::new(ChangeKind::Add, thing, text("create")).with_diff(["a".to_owned(), text("b")]);
+        change.diff_by_name = vec![text("c").into(), "d".into()];
         change.at(Some(Place::resource("/x")))
     }
 
@@ -123,9 +162,24 @@ mod tests {
         assert_eq!(redacted.what, REDACTED);
         assert_eq!((redacted.thing.kind.as_str(), redacted.thing.name.as_str()), (REDACTED, REDACTED));
         assert_eq!(redacted.thing.scope, Scope::new([("scope", REDACTED)]));
-        assert_eq!(redacted.diff, ["a", REDACTED]);
-        assert_eq!(redacted.diff_by_name, [REDACTED, "d"]);
+        assert_eq!(redacted.diff, ["a", REDACTED].map(DiffEntry::from));
+        assert_eq!(redacted.diff_by_name, [REDACTED, "d"].map(DiffEntry::from));
         assert_eq!(redacted.place, change().place);
+    }
+
+    #[test]
+    fn every_value_of_a_diff_is_searched() {
+        let check = |before: Value, after: Value, expect: [Value; 2]| {
+            let (before, after) = (Some(before), Some(after));
+            let field = FieldDiff { change: FieldChange::Changed, path: text("p"), before, after };
+            let entry = redactor().diff_entry(field.into());
+            let [before, after] = expect.map(Some);
+            let path = REDACTED.to_owned();
+            assert_eq!(entry, FieldDiff { change: FieldChange::Changed, path, before, after }.into());
+        };
+        check(json!("a"), json!(text("b")), [json!("a"), json!(REDACTED)]);
+        check(json!([text("a")]), json!({ "b": SECRET }), [json!(REDACTED), json!(REDACTED)]);
+        check(json!({ SECRET: 1 }), json!({ "c": [2] }), [json!(REDACTED), json!({ "c": [2] })]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub fn plan(record: &Record) -> String {
 fn line(change: &Planned) -> String {
     let mut text = format!("{}\n", shown(&change.text));
     for line in &change.diff {
-        text.push_str(&format!("    {}\n", shown(line)));
+        text.push_str(&format!("    {}\n", shown(&line.to_string())));
     }
     if let Some(place) = &change.place {
         text.push_str(&format!("    --> {}\n", shown(place)));
