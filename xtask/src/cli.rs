@@ -122,7 +122,7 @@ pub struct DistArgs {
     #[arg(long, value_name = "TARGET")]
     pub target: Option<String>,
     /// The profile to build with
-    #[arg(long, value_name = "NAME", default_value = "release")]
+    #[arg(long, value_name = "NAME", default_value = "dist")]
     pub profile: String,
     /// Take this binary, made by `cargo auditable build` in this checkout, and build none
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
