@@ -4,6 +4,7 @@
 
 mod support {
     pub mod command;
+    pub mod limited;
     pub mod loopback;
     pub mod running;
 }
@@ -13,35 +14,15 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use qontract_testkit::{Scratch, example, not_tested};
+use qontract_testkit::{Scratch, example};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
-use support::command::qontract;
+use support::limited::{Output, run};
 use support::loopback::{Loopback, Reply};
 use support::running::Running;
 
 /// What clients may read of an endless body, and the buffers of sockets.
 const MAX_SENT: usize = 24 << 20;
-
-/// How long a text may be that a hostile answer leads to.
-const MAX_OUTPUT: usize = 20_000;
-
-/// What a command printed, and how it ended.
-struct Output {
-    code: Option<i32>,
-    text: String,
-}
-
-fn run(scratch: &Scratch, words: &str) -> Output {
-    let words: Vec<&str> = words.split(' ').collect();
-    let output = qontract(scratch.path(), &words);
-    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-    assert!(!text.contains("hush"), "no secret is printed: {text}");
-    assert!(text.len() < MAX_OUTPUT, "{} bytes: {}", text.len(), text.chars().take(500).collect::<String>());
-    let is_raw = |one: char| (one.is_control() && one != '\n') || ('\u{202a}'..='\u{202e}').contains(&one);
-    assert!(!text.contains(is_raw), "{text:?}");
-    Output { code: output.status.code(), text }
-}
 
 /// The example with one namespace, which has these entries, in a sandbox.
 fn stage(entries: &str) -> Scratch {
@@ -356,131 +337,4 @@ fn the_health_listener_admits_what_a_server_admits() {
         drop((held, running));
         reading.join().unwrap();
     }
-}
-
-/// A program of the process form that answers to `plan` with what the file `answer` has.
-const PROGRAM: &str = r#"
-case $1 in
-describe) echo '{"name": "service-dependencies", "description": "leaks what it was given"}' ;;
-declare) sed "s#RAW#$GIVEN#g" declared ;;
-plan) base=$(printf %s "$GIVEN" | base64 -w0); sed -e "s#RAW#$GIVEN#g" -e "s#BASE64#$base#g" answer; sed "s#.*#$GIVEN $base#" >&2 ;;
-apply) echo '{}' ;;
-esac
-"#;
-
-/// The plan that creates a thing with this text in every field that is shown.
-fn leaking_plan(text: &str) -> String {
-    let thing = json!({"scope": [["app", "a"]], "kind": text, "name": text});
-    let change =
-        json!({"kind": "add", "thing": thing, "what": format!("create {text}"), "diff": [text, "fine"]});
-    let steps = json!([{"action": 1, "changes": [change]}]);
-    json!({"scopes": [{"scope": [["app", "a"]], "count": 0}], "groups": [{"steps": steps}]}).to_string()
-}
-
-/// A program of the process form, registered as `service-dependencies`.
-fn program_stage(script: &str) -> Scratch {
-    let scratch = stage("openshiftResources: []\n");
-    scratch.write("program.sh", script);
-    scratch
-        .write("declared", json!({"shards": [{"key": [["app", "a"]], "state": "in the data"}]}).to_string());
-    let config = "[sandbox]\ndirectory = \"sandbox\"\n[integrations.service-dependencies]\n\
-                  command = [\"sh\", \"program.sh\"]\nenvironment = [\"GIVEN\"]\n";
-    scratch.write("config.toml", config);
-    scratch
-}
-
-const PROGRAM_WORDS: &str =
-    "reconcile service-dependencies --dry-run --data repo --config config.toml --runs runs --log-level DEBUG";
-
-#[test]
-fn what_a_program_was_given_is_not_shown_in_any_encoding() {
-    let scratch = program_stage(PROGRAM);
-    let wrong = |text: &str| json!({"scopes": text, "groups": []}).to_string();
-    // What is wrong with the data, in words that have it, too.
-    let fault = json!({"text": "cannot log in with RAW", "hint": "is RAW right?", "key": [["app", "b"]]});
-    let off = json!({"key": [["app", "c"]], "state": 1, "disabled": "RAW is old"});
-    let declared = json!({"shards": [off, {"key": [["app", "a"]], "state": 1}], "faults": [fault]});
-    scratch.write("declared", declared.to_string());
-    for answer in [
-        leaking_plan("RAW"),
-        leaking_plan("BASE64"),
-        wrong("RAW"),
-        wrong("a BASE64 b"),
-        "{\"RAW\": 1}".to_owned(),
-        "RAW".to_owned(),
-    ] {
-        scratch.write("answer", &answer);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
-        command.current_dir(scratch.path()).args(PROGRAM_WORDS.split(' ')).env("GIVEN", "hush-token-123");
-        let output = command.env("NO_COLOR", "1").output().unwrap();
-        let mut text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{answer}: {text}");
-        assert!(text.contains("[redacted]"), "{answer}: {text}");
-        for file in std::fs::read_dir(scratch.path().join("runs")).unwrap() {
-            text += &std::fs::read_to_string(file.unwrap().path()).unwrap_or_default();
-        }
-        for leak in ["hush-token-123", "aHVzaC10b2tlbi0xMjM"] {
-            assert!(!text.contains(leak), "{answer}: {text}");
-        }
-    }
-}
-
-#[test]
-fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
-    let scratch = program_stage(PROGRAM);
-    let scope = json!({"scope": [["app", "a"]], "count": 5});
-    let unknown = json!({"scope": [["app", "a"]], "unknown": "it could not be read"});
-    let escapes = json!({"waits": ["\u{1b}[2J".repeat(200_000)]});
-    for (answer, expect) in [
-        ("[]".to_owned(), "it is not a JSON object"),
-        ("null".to_owned(), "it is not a JSON object"),
-        (String::new(), "it is not a JSON object"),
-        ("{} {}".to_owned(), "trailing characters"),
-        (json!({"scopes": [unknown, scope]}).to_string(), "`app=a` is more than once among `scopes`"),
-        (json!({"waits": ["x".repeat((1 << 20) + 1)]}).to_string(), "more than 1048576 bytes"),
-        (escapes.to_string(), "more than 1048576 bytes"),
-        (json!({"scopes": "\u{1b}".repeat(1 << 20)}).to_string(), "did not answer as it should"),
-    ] {
-        scratch.write("answer", &answer);
-        let output = run(&scratch, PROGRAM_WORDS);
-        let shown: String = answer.chars().take(100).collect();
-        assert_eq!(output.code, Some(1), "{shown}: {}", output.text);
-        assert!(output.text.contains(expect), "{shown}: {}", output.text);
-    }
-}
-
-#[test]
-fn a_submodule_among_the_data_of_a_revision_is_a_finding() {
-    let scratch = Scratch::new();
-    scratch.copy(&example(), "repo");
-    scratch.git(&["init", "--quiet", "repo"]);
-    scratch.git(&["-C", "repo", "add", "--all"]);
-    let id = "1111111111111111111111111111111111111111";
-    scratch.git(&["-C", "repo", "update-index", "--add", "--cacheinfo", &format!("160000,{id},data/extra")]);
-    scratch.git(&["-C", "repo", "commit", "--quiet", "--message", "a submodule"]);
-    let output = run(&scratch, "validate HEAD --repo repo");
-    assert_eq!(output.code, Some(1), "{}", output.text);
-    let expect = "it is a submodule, and files of submodules are not part of a revision";
-    assert!(output.text.contains("data/extra") && output.text.contains(expect), "{}", output.text);
-}
-
-#[test]
-fn a_linked_worktree_and_a_reftable_repository_are_read() {
-    let scratch = Scratch::new();
-    scratch.copy(&example(), "repo");
-    scratch.git(&["init", "--quiet", "repo"]);
-    scratch.git(&["-C", "repo", "add", "--all"]);
-    scratch.git(&["-C", "repo", "commit", "--quiet", "--message", "all"]);
-    scratch.git(&["-C", "repo", "worktree", "add", "--quiet", "../linked", "-b", "other"]);
-    assert_eq!(run(&scratch, "validate HEAD --repo linked").code, Some(0));
-    let mut reftable = Command::new("git");
-    reftable.current_dir(scratch.path()).args(["init", "--quiet", "--ref-format=reftable", "reftable"]);
-    if !reftable.output().unwrap().status.success() {
-        return not_tested("this `git` has no reftable repositories");
-    }
-    scratch.copy(&example(), "reftable");
-    scratch.git(&["-C", "reftable", "add", "--all"]);
-    scratch.git(&["-C", "reftable", "commit", "--quiet", "--message", "all"]);
-    let output = run(&scratch, "validate HEAD --repo reftable");
-    assert_eq!(output.code, Some(0), "{}", output.text);
 }

@@ -90,7 +90,7 @@ async fn an_answer_that_drips_is_given_up_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn answers_that_are_not_of_vault_let_nobody_in() {
+async fn answers_that_are_not_of_vault_are_no_login() {
     let scratch = Scratch::new();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let bodies = [
