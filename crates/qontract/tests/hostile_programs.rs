@@ -104,3 +104,20 @@ fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
         assert!(output.text.contains(expect), "{shown}: {}", output.text);
     }
 }
+
+#[test]
+fn a_guess_of_a_given_value_that_stands_in_the_data_is_not_answered() {
+    let scratch = program_stage(PROGRAM);
+    // The program repeats a text of the data; whether that is what it was given is not seen from what is printed.
+    for answer in [leaking_plan("in the data"), json!({"scopes": "in the data"}).to_string()] {
+        scratch.write("answer", &answer);
+        let outputs = ["in the data", "something else"].map(|given| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+            command.current_dir(scratch.path()).args(PROGRAM_WORDS.split(' ')).env("GIVEN", given);
+            let output = command.env("NO_COLOR", "1").output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        });
+        assert!(outputs[0].contains("in the data"), "{}", outputs[0]);
+        assert_eq!(outputs[0], outputs[1]);
+    }
+}
