@@ -95,13 +95,12 @@ impl S3 {
             Err(error) => return self.absent(Failure::of(&error), || format!("reading blob `{key}`")),
         };
         let limit = self.shared.settings.largest;
-        let broken = |error| match is_too_large(&error) {
-            true => BlobsError::TooLarge { key: key.clone(), limit },
-            false => BlobsError::Unreachable {
-                what: format!("reading blob `{key}`"),
-                said: "the connection broke".to_owned(),
-                transient: true,
-            },
+        let broken = |error| {
+            if is_too_large(&error) {
+                return BlobsError::TooLarge { key: key.clone(), limit };
+            }
+            let (what, said) = (format!("reading blob `{key}`"), "the connection broke".to_owned());
+            BlobsError::Unreachable { what, said, transient: true }
         };
         let mut bytes = Vec::new();
         while let Some(chunk) = answer.body.next().await {

@@ -292,9 +292,10 @@ fn the_health_listener_admits_what_a_server_admits() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
         command.current_dir(scratch.path()).args(words.split(' '));
-        let mut running = match words.starts_with("up") {
-            true => Running::telling_on_stdout(&mut command),
-            false => Running::of(&mut command),
+        let mut running = if words.starts_with("up") {
+            Running::telling_on_stdout(&mut command)
+        } else {
+            Running::of(&mut command)
         };
         let line = running.until("answers on");
         let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();

@@ -59,7 +59,7 @@ impl Intercept for BodyLimit {
 /// Whether an error says that a body is larger than its limit.
 pub(super) fn is_too_large(error: &(dyn Error + 'static)) -> bool {
     let mut chain = std::iter::successors(Some(error), |error| (*error).source());
-    chain.any(|error| error.is::<LengthLimitError>())
+    chain.any(<dyn Error>::is::<LengthLimitError>)
 }
 
 /// Forbids another attempt after an answer that is too large: the next one would be read up to its limit, too.

@@ -79,10 +79,8 @@ impl Health {
             .route("/readyz", get(ready))
             .route("/metrics", get(metrics))
             .with_state(self);
-        let hosts = match bound.ip().to_canonical().is_loopback() {
-            true => HostPolicy::Loopback(Vec::new()),
-            false => HostPolicy::Any,
-        };
+        let is_loopback = bound.ip().to_canonical().is_loopback();
+        let hosts = if is_loopback { HostPolicy::Loopback(Vec::new()) } else { HostPolicy::Any };
         tokio::spawn(serve_limited(listener, hosts, TowerToHyperService::new(router)));
         Ok(bound)
     }
