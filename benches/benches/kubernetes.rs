@@ -20,7 +20,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_http::{Proxies, Secret, Settings};
-use qontract_client_kubernetes::{Cluster, ClusterSettings, Clusters, Token, Tokens};
+use qontract_client_kubernetes::{Cluster, ClusterSettings, Clusters, Token, TokenError, Tokens};
 use qontract_inventory::Owner;
 use qontract_testcluster::{Api, TestCluster};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn config_map(number: usize) -> Value {
 struct Admin(String);
 
 impl Tokens for Admin {
-    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, String>> {
+    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, TokenError>> {
         std::future::ready(Ok(Token { secret: Secret::new(self.0.clone()), server: None })).boxed()
     }
 }

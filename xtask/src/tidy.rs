@@ -8,6 +8,7 @@ mod layers;
 mod links;
 mod names;
 mod packages;
+mod promises;
 mod purity;
 mod reasons;
 mod rooms;
@@ -47,12 +48,13 @@ impl fmt::Display for Violation {
 pub type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// Every rule.
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
     git::check,
     headers::check,
     layers::check,
     links::check,
     names::check,
+    promises::check,
     purity::check,
     reasons::check,
     rooms::check,

@@ -30,7 +30,7 @@ use qontract_access::{ReadPermit, WritePermit};
 pub use blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page, Precondition};
 pub use directory::Directory;
 pub use error::BlobsError;
-pub use s3::{Credentials, S3, S3Settings};
+pub use s3::{Credentials, S3, S3Endpoint, S3EndpointError, S3Settings};
 pub use state::{Add, Draft, State, StateCredentials, StateSettings, Stored};
 
 /// What is read.
@@ -83,19 +83,95 @@ pub trait Blobs: Reader + Writer {}
 
 impl<T: Reader + Writer> Blobs for T {}
 
-/// All blobs whose keys begin so, page after page.
+/// Maximum number of pages that [`list_all`] reads.
+const MAX_PAGES: usize = 1000;
+
+/// Maximum size of all keys that [`list_all`] returns, in bytes.
+const MAX_KEY_BYTES: usize = 64 << 20;
+
+/// All blobs whose keys begin so, page after page. A listing that does not end is an error.
 pub async fn list_all(
     blobs: &(impl Reader + ?Sized),
     permit: &ReadPermit,
     prefix: &str,
 ) -> Result<Vec<Entry>, BlobsError> {
-    let (mut entries, mut cursor) = (Vec::new(), None);
-    loop {
+    let (mut entries, mut bytes, mut cursor) = (Vec::new(), 0, None);
+    for _ in 0..MAX_PAGES {
         let page = blobs.list(permit, prefix, cursor.as_ref()).await?;
+        bytes += page.entries.iter().map(|entry| entry.key.len()).sum::<usize>();
+        if bytes > MAX_KEY_BYTES {
+            break;
+        }
         entries.extend(page.entries);
-        cursor = page.next;
-        if cursor.is_none() {
+        if page.next.is_none() {
             return Ok(entries);
         }
+        if page.next == cursor {
+            return Err(unending(prefix, "the store names the same page as the next one".to_owned()));
+        }
+        cursor = page.next;
+    }
+    Err(unending(prefix, format!("there are more than {MAX_PAGES} pages or {MAX_KEY_BYTES} bytes of keys")))
+}
+
+fn unending(prefix: &str, said: String) -> BlobsError {
+    BlobsError::Unreachable { what: format!("listing blobs below `{prefix}`"), said, transient: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use qontract_access::Mode;
+    use qontract_testkit::permits;
+
+    use super::*;
+
+    /// A store whose listing has so many pages of one key with so many bytes.
+    struct Pages {
+        count: usize,
+        key_bytes: usize,
+    }
+
+    impl Reader for Pages {
+        fn get<'a>(
+            &'a self,
+            _: &'a ReadPermit,
+            _: &'a Key,
+        ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
+            async { Ok(None) }.boxed()
+        }
+
+        fn head<'a>(
+            &'a self,
+            _: &'a ReadPermit,
+            _: &'a Key,
+        ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>> {
+            async { Ok(None) }.boxed()
+        }
+
+        fn list<'a>(
+            &'a self,
+            _: &'a ReadPermit,
+            _: &'a str,
+            cursor: Option<&'a Cursor>,
+        ) -> BoxFuture<'a, Result<Page, BlobsError>> {
+            let number = cursor.map_or(1, |Cursor(text)| text.parse::<usize>().unwrap());
+            let entry = Entry { key: "k".repeat(self.key_bytes), etag: Etag(String::new()), size: 0 };
+            let next = (number < self.count).then(|| Cursor((number + 1).to_string()));
+            async { Ok(Page { entries: vec![entry], next }) }.boxed()
+        }
+    }
+
+    #[test]
+    fn a_listing_has_a_maximum_of_pages_and_bytes() {
+        let check = |count: usize, key_bytes: usize, is_read: bool| {
+            let permit = permits(Mode::DryRun).read;
+            let listed = list_all(&Pages { count, key_bytes }, &permit, "p").now_or_never().unwrap();
+            assert_eq!(listed.is_ok_and(|entries| entries.len() == count), is_read, "{count} {key_bytes}");
+        };
+        check(MAX_PAGES, 1, true);
+        check(MAX_PAGES + 1, 1, false);
+        check(2, MAX_KEY_BYTES / 2, true);
+        check(2, MAX_KEY_BYTES / 2 + 1, false);
     }
 }

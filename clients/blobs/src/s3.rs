@@ -4,7 +4,9 @@
 //! whichever permit is shown.
 
 mod answer;
+mod endpoint;
 mod guard;
+mod limit;
 mod settings;
 
 use std::fmt;
@@ -26,11 +28,16 @@ use crate::error::BlobsError;
 use crate::{Reader, Writer};
 
 use answer::{Failure, is_conflict};
+pub use endpoint::{S3Endpoint, S3EndpointError};
 use guard::DryRunGuard;
+use limit::{BodyLimit, NoRetryOfTooLarge, is_too_large};
 pub use settings::{Credentials, S3Settings};
 
 /// How often a write with a precondition is tried while the store says that it has not decided.
 const TRIES: u32 = 8;
+
+/// How many keys a page of a listing may have.
+const MAX_PAGE_KEYS: u16 = 1000;
 
 /// A bucket. A clone is the same one.
 #[derive(Clone)]
@@ -61,7 +68,11 @@ impl S3 {
     }
 
     fn guarded(mut builder: Builder, mode: Mode, shared: Arc<Shared>) -> Self {
-        builder.set_interceptors([SharedInterceptor::permanent(DryRunGuard { mode })]);
+        builder.set_interceptors([
+            SharedInterceptor::permanent(DryRunGuard { mode }),
+            SharedInterceptor::permanent(BodyLimit { object: shared.settings.largest }),
+        ]);
+        let builder = builder.retry_classifier(NoRetryOfTooLarge);
         Self { client: Client::from_conf(builder.build()), mode, shared }
     }
 
@@ -84,18 +95,16 @@ impl S3 {
             Err(error) => return self.absent(Failure::of(&error), || format!("reading blob `{key}`")),
         };
         let limit = self.shared.settings.largest;
-        let too_large = || BlobsError::TooLarge { key: key.clone(), limit };
+        let broken = |error| {
+            if is_too_large(&error) {
+                return BlobsError::TooLarge { key: key.clone(), limit };
+            }
+            let (what, said) = (format!("reading blob `{key}`"), "the connection broke".to_owned());
+            BlobsError::Unreachable { what, said, transient: true }
+        };
         let mut bytes = Vec::new();
         while let Some(chunk) = answer.body.next().await {
-            let chunk = chunk.map_err(|_| BlobsError::Unreachable {
-                what: format!("reading blob `{key}`"),
-                said: "the connection broke".to_owned(),
-                transient: true,
-            })?;
-            if (bytes.len() + chunk.len()) as u64 > limit {
-                return Err(too_large());
-            }
-            bytes.extend_from_slice(&chunk);
+            bytes.extend_from_slice(&chunk.map_err(broken)?);
         }
         let head = head(answer.e_tag, bytes.len() as u64, answer.metadata);
         Ok(Some(Blob { bytes, head }))
@@ -116,12 +125,21 @@ impl S3 {
 
     async fn page(&self, prefix: &str, cursor: Option<&Cursor>) -> Result<Page, BlobsError> {
         let request = self.client.list_objects_v2().bucket(&self.shared.settings.bucket).prefix(prefix);
+        let request = request.max_keys(MAX_PAGE_KEYS.into());
         let request = request.set_continuation_token(cursor.map(|Cursor(token)| token.clone()));
         let answer = request.send().await.map_err(|error| {
             Failure::of(&error).tell(&self.shared.settings.bucket, format!("listing blobs below `{prefix}`"))
         })?;
         let next = answer.next_continuation_token.filter(|_| answer.is_truncated == Some(true));
-        let entries = answer.contents.unwrap_or_default().into_iter().map(|object| {
+        let objects = answer.contents.unwrap_or_default();
+        if objects.len() > usize::from(MAX_PAGE_KEYS) {
+            return Err(BlobsError::Unreachable {
+                what: format!("listing blobs below `{prefix}`"),
+                said: format!("the store sent {} keys in a page of at most {MAX_PAGE_KEYS}", objects.len()),
+                transient: false,
+            });
+        }
+        let entries = objects.into_iter().map(|object| {
             let size = object.size.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
             let key = object.key.unwrap_or_default();
             Entry { key, etag: Etag(object.e_tag.unwrap_or_default()), size }

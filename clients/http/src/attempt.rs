@@ -29,7 +29,8 @@ pub async fn attempt(
     prepared: &Prepared,
 ) -> Result<Response, HttpError> {
     let limit = settings.attempt;
-    timeout(limit, exchange(client, settings.largest_body, prepared))
+    let max_body = prepared.max_body.unwrap_or(usize::MAX).min(settings.largest_body);
+    timeout(limit, exchange(client, max_body, prepared))
         .await
         .unwrap_or_else(|_| Err(HttpError::Attempt { call: prepared.call.clone(), limit }))
 }

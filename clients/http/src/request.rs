@@ -21,6 +21,7 @@ pub struct Request {
     body: Option<Vec<u8>>,
     also: Vec<StatusCode>,
     idempotent: bool,
+    max_body: Option<usize>,
 }
 
 /// The value of a header.
@@ -33,7 +34,8 @@ enum Text {
 impl Request {
     /// A request of any method.
     pub fn new(method: Method, url: Url) -> Self {
-        Self { method, url, headers: Vec::new(), body: None, also: Vec::new(), idempotent: false }
+        let (headers, also) = (Vec::new(), Vec::new());
+        Self { method, url, headers, body: None, also, idempotent: false, max_body: None }
     }
 
     /// A `GET`.
@@ -88,6 +90,13 @@ impl Request {
         self
     }
 
+    /// Limits the size of the answer's body, in bytes, where the limit of the stack is higher.
+    #[must_use]
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = Some(bytes);
+        self
+    }
+
     /// The method.
     pub fn method(&self) -> &Method {
         &self.method
@@ -130,7 +139,8 @@ impl Request {
         *request.body_mut() = self.body.map(Into::into);
         // A POST that only reads may be repeated like any other read.
         let repeatable = self.idempotent || access == Access::Read || self.method.is_idempotent();
-        Ok(Prepared { request, call, access, secrets, also: self.also, repeatable })
+        let (also, max_body) = (self.also, self.max_body);
+        Ok(Prepared { request, call, access, secrets, also, repeatable, max_body })
     }
 }
 
@@ -149,6 +159,7 @@ pub(crate) struct Prepared {
     pub secrets: Vec<Secret>,
     pub also: Vec<StatusCode>,
     pub repeatable: bool,
+    pub max_body: Option<usize>,
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub enum KubernetesError {
         cluster: String,
         /// Why.
         why: String,
+        /// Whether another try may help: the store of the token cannot be reached.
+        transient: bool,
     },
     /// The cluster knows us, and does not let us.
     #[error("the cluster `{cluster}` does not allow it: {why}")]
@@ -153,10 +155,10 @@ impl KubernetesError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { source, .. } => source.is_transient(),
+            Self::Credentials { transient, .. } => *transient,
             Self::Stale { .. } | Self::Homeless { .. } | Self::Held { .. } | Self::File { .. } => true,
             Self::Failed { status, .. } => *status >= 500 || *status == 429,
-            Self::Credentials { .. }
-            | Self::Denied { .. }
+            Self::Denied { .. }
             | Self::Unserved { .. }
             | Self::Ambiguous { .. }
             | Self::Conflict { .. }

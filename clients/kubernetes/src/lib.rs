@@ -13,7 +13,7 @@ use qontract_access::{ReadPermit, WritePermit};
 
 pub use error::{Contender, KubernetesError};
 pub use object::{Address, Cluster, Fields, Kind, Object, Served, TokenRef, Version};
-pub use real::{ClusterSettings, Clusters, KnownClusters, Token, Tokens};
+pub use real::{ClusterSettings, Clusters, KnownClusters, Token, TokenError, Tokens};
 pub use sandbox::Sandbox;
 
 /// Who we are among those who own fields of objects.

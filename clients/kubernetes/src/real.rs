@@ -32,6 +32,21 @@ pub struct Token {
     pub server: Option<String>,
 }
 
+/// Why there is no token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenError {
+    /// The reason.
+    pub why: String,
+    /// Whether another try may help.
+    pub transient: bool,
+}
+
+impl<T: Into<String>> From<T> for TokenError {
+    fn from(why: T) -> Self {
+        Self { why: why.into(), transient: false }
+    }
+}
+
 /// Where tokens come from.
 pub trait Tokens: Send + Sync {
     /// The token of a cluster, or why there is none. It is asked for once per cluster, and again when it was not accepted.
@@ -39,7 +54,7 @@ pub trait Tokens: Send + Sync {
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
-    ) -> BoxFuture<'a, Result<Token, String>>;
+    ) -> BoxFuture<'a, Result<Token, TokenError>>;
 }
 
 /// What is known of a cluster beside the data.

@@ -104,7 +104,9 @@ impl SecretsError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Sealed(_) | Self::Stale(_) => true,
-            Self::Unreachable { source, .. } => source.is_transient(),
+            Self::Unreachable { source, .. } => {
+                source.is_transient() || source.status().is_some_and(|status| status.is_server_error())
+            }
             Self::Login { status, .. } | Self::Refused { status, .. } => status.is_server_error(),
             Self::Path { .. }
             | Self::NotFound(_)

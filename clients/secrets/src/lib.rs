@@ -29,7 +29,7 @@ pub use place::Place;
 pub use qontract_client_http::Secret;
 pub use reference::{Format, SecretRef};
 pub use tables::Tables;
-pub use vault::{Caching, Kv, Login, Vault, VaultSettings};
+pub use vault::{Caching, Kv, Login, MAX_ANSWER_BYTES, Vault, VaultSettings};
 
 /// All values of one secret, by field.
 pub type Fields = BTreeMap<String, Secret>;

@@ -33,6 +33,9 @@ use crate::place::{Place, segments};
 use crate::reference::SecretRef;
 use crate::{Fields, Reader, Writer, Written};
 
+/// Maximum size of an answer of Vault, in bytes. Vault itself limits requests to 32 MiB; secrets have a few KiB.
+pub const MAX_ANSWER_BYTES: usize = 1 << 20;
+
 /// Where Vault is and how it is spoken to.
 #[derive(Clone, Debug)]
 pub struct VaultSettings {

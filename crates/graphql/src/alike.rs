@@ -38,7 +38,48 @@ impl Engine {
     }
 }
 
-/// A text without what makes no difference where things are told apart: upper and lower case, and slashes at its end.
+/// A text without what makes no difference where things are told apart: upper and lower case, and slashes at its end; in a URL also
+/// the default port and the dot after the host.
 pub fn loosely(text: &str) -> String {
-    text.trim_end_matches('/').to_lowercase()
+    let text = text.trim().trim_end_matches('/').to_lowercase();
+    let Some((scheme, rest)) = text.split_once("://") else { return text };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (host, port.trim_start_matches('0'))
+        }
+        Some((host, "")) => (host, ""),
+        _ => (authority, ""),
+    };
+    let host = host.strip_suffix('.').unwrap_or(host);
+    match (scheme, port) {
+        (_, "") | ("https", "443") | ("http", "80") => format!("{scheme}://{host}{path}"),
+        (_, port) => format!("{scheme}://{host}:{port}{path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loosely;
+
+    #[test]
+    fn spellings_of_one_server_are_alike() {
+        let check = |text: &str, expect: &str| assert_eq!(loosely(text), expect, "{text}");
+        for same in [
+            "https://api.c1",
+            "HTTPS://API.c1/",
+            "https://api.c1:443//",
+            "https://api.c1.:0443",
+            " https://api.c1:",
+        ] {
+            check(same, "https://api.c1");
+        }
+        check("https://api.c1.:6443/x", "https://api.c1:6443/x");
+        check("https://api.c1:80", "https://api.c1:80");
+        check("http://api.c1:80", "http://api.c1");
+        check("http://[::1]:443/", "http://[::1]:443");
+        check("https://[::1]", "https://[::1]");
+        check("Some:443/", "some:443");
+        check("", "");
+    }
 }

@@ -15,6 +15,7 @@ use qontract_runtime::process::Program;
 use serde::Deserialize;
 
 use crate::cli::variable;
+use crate::exit::UsageError;
 
 /// The configuration. Tables that are not named here belong to others.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -180,8 +181,10 @@ impl TemplatesTable {
         let mut allowed = allowed.map_err(|why| anyhow!(why))?;
         let token = self.github_token.as_ref();
         allowed.github_token = token.map(|SecretTable { path, field }| SecretRef::new(path, field));
-        allowed.s3_endpoint =
-            self.s3_endpoint.as_ref().map(|text| address("s3_endpoint", text)).transpose()?;
+        let endpoint = self.s3_endpoint.as_deref().map(|text| {
+            text.parse().map_err(|error| UsageError(format!("`templates.s3_endpoint`: {error}")))
+        });
+        allowed.s3_endpoint = endpoint.transpose()?;
         allowed.limits =
             Limits { deadline: Duration::from_secs(self.deadline_seconds), largest: self.largest_bytes };
         Ok(allowed)

@@ -14,10 +14,11 @@ use qontract_bundle::repo::{Bytes, MOST_BYTES, RepoError};
 use qontract_bundle::{Layout, Repo};
 use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{
-    Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenRef, Tokens,
+    Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenError, TokenRef,
+    Tokens,
 };
 use qontract_client_promtool::{self as promtool, Promtool};
-use qontract_client_secrets::{Reader, Tables, Vault, VaultSettings};
+use qontract_client_secrets::{Reader, SecretsError, Tables, Vault, VaultSettings};
 use qontract_resources::Outside;
 
 use crate::config::{ClusterTable, Config, KubernetesTable};
@@ -207,13 +208,14 @@ impl Tokens for StoredTokens {
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
-    ) -> BoxFuture<'a, Result<Token, String>> {
+    ) -> BoxFuture<'a, Result<Token, TokenError>> {
         async move {
             let TokenRef { path, field, version } =
                 cluster.token.as_ref().ok_or("the data names no `automationToken`")?;
             let version = version.map(|version| version.unsigned_abs().into());
-            let fields =
-                self.secrets.read_all(permit, path, version).await.map_err(|error| error.to_string())?;
+            let unread =
+                |error: SecretsError| TokenError { why: error.to_string(), transient: error.is_transient() };
+            let fields = self.secrets.read_all(permit, path, version).await.map_err(unread)?;
             let secret =
                 fields.get(field).cloned().ok_or_else(|| format!("`{path}` has no field `{field}`"))?;
             let beside = || fields.get("server").map(|server| server.expose().to_owned());

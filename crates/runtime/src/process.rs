@@ -38,6 +38,9 @@ const PROTOCOL: u32 = 1;
 /// Values of variables that are shorter than this are not searched for.
 const MIN_GIVEN_BYTES: usize = 4;
 
+/// Maximum length of what is reported about an answer that cannot be used.
+const MAX_COMPLAINT_CHARS: usize = 400;
+
 /// How an executable is started.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -96,10 +99,16 @@ fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
 }
 
 impl Program {
-    /// A text without the lines that contain a value of what the executable was given: it may be a secret.
-    fn redacted(&self, text: &str) -> String {
-        let values = self.environment.values().chain(self.write_environment.values());
-        Redactor::with_min_bytes(values.map(String::as_str), MIN_GIVEN_BYTES).lines(text).into_owned()
+    /// A text without the lines that contain a value of what the executable was given: it may be a secret. What stands in the request is
+    /// public: otherwise a guess in the data would be answered.
+    fn redacted(&self, text: &str, request: &Value) -> String {
+        let redactor = Redactor::with_min_bytes(self.given(), MIN_GIVEN_BYTES);
+        redactor.except([request.to_string().as_str()]).lines(text).into_owned()
+    }
+
+    /// The values of all variables that the executable is given, which may be secrets.
+    fn given(&self) -> impl Iterator<Item = &str> {
+        self.environment.values().chain(self.write_environment.values()).map(String::as_str)
     }
 
     /// The executable, for messages.
@@ -172,7 +181,8 @@ impl Dynamic for Process {
         let request = json!({"answers": answers, "options": options});
         let answer: Parsed<wire::Declaration> =
             self.asking.ask("declare", &request, (Writing::No, &Given::default()))?;
-        Ok(Box::new(answer.value.into_state(&places)))
+        let declaration = answer.value.redacted(|text| self.asking.program.redacted(text, &request));
+        Ok(Box::new(declaration.into_state(&places)))
     }
 
     fn resolve<'a>(
@@ -191,7 +201,7 @@ impl Dynamic for Process {
 
     fn observe<'a>(
         &'a self,
-        _: &'a Read,
+        read: &'a Read,
         declared: &'a dyn AnyDeclared,
         key: &'a ShardKey,
         wants: &'a Wants,
@@ -209,6 +219,8 @@ impl Dynamic for Process {
                 "target": shard.target,
                 "state": state,
             });
+            // What the program was given may be in what it answers.
+            self.asking.program.given().for_each(|value| read.secrets.record(value));
             let Parsed { value, held } = self.ask::<wire::Planned>("plan", request, Writing::No).await?;
             if let Some(problem) = value.problem() {
                 return Err(unfit("plan", &self.asking.program, problem));
@@ -264,7 +276,7 @@ enum Writing {
 }
 
 impl Process {
-    async fn ask<T: DeserializeOwned + Send + 'static>(
+    async fn ask<T: DeserializeOwned + wire::ShownTexts + Send + 'static>(
         &self,
         phase: &'static str,
         request: Value,
@@ -285,7 +297,7 @@ struct Parsed<T> {
 }
 
 impl Asking {
-    fn ask<T: DeserializeOwned>(
+    fn ask<T: DeserializeOwned + wire::ShownTexts>(
         &self,
         phase: &str,
         request: &Value,
@@ -296,14 +308,30 @@ impl Asking {
         request["protocol"] = PROTOCOL.into();
         let question = Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
         let answer = exchange(program, question)?;
+        // A parser's complaint quotes the answer.
+        let refused = |why: String| unfit(phase, program, program.redacted(&why, &request));
         // Before anything is made of it: small values take more memory than their text.
-        check_values(&answer).map_err(|why| unfit(phase, program, why))?;
-        let held = memory.hold(&answer).map_err(|why| unfit(phase, program, why))?;
-        let value = serde_json::from_slice(answer.bytes()).map_err(|error| unfit(phase, program, error))?;
+        check_values(&answer).map_err(refused)?;
+        let held = memory.hold(&answer).map_err(refused)?;
+        // A list would be read as the fields of an object in their order.
+        if answer.bytes().trim_ascii_start().first() != Some(&b'{') {
+            return Err(refused("it is not a JSON object".to_owned()));
+        }
+        let value = serde_json::from_slice(answer.bytes()).map_err(|error| refused(error.to_string()))?;
+        wire::check_texts(&value).map_err(refused)?;
         Ok(Parsed { value, held })
     }
 }
 
 fn unfit(phase: &str, program: &Program, why: impl Display) -> Fault {
+    let why = cut(&why.to_string());
     Fault::operator(format!("`{phase}` of {} did not answer as it should: {why}", program.name()))
+}
+
+/// The start of a text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }

@@ -34,26 +34,34 @@ impl HostPolicy {
     }
 }
 
-/// The refusal of a request, by its head alone.
+/// The refusal of a request to the data server, by its head alone.
 pub fn refusal(policy: &HostPolicy, route: &Route, parts: &Parts) -> Option<Reply> {
-    if let Some(status) = protocol_error(parts) {
-        return Some(Reply::empty(status));
+    match head_refusal(policy, parts) {
+        Some((StatusCode::MISDIRECTED_REQUEST, text)) => {
+            let text = format!("{text}`--allow-host` adds a name.\n");
+            return Some(Reply::text(StatusCode::MISDIRECTED_REQUEST, text));
+        }
+        Some((status, _)) => return Some(Reply::empty(status)),
+        None => {}
     }
-    let host = host(parts);
-    if let Some(host) = host
-        && !policy.allows(host)
-    {
-        let text = format!(
-            "`{}` is not a name of this server. It listens on the loopback interface without a token, so it answers to \
-             `localhost` and loopback addresses only; `--allow-host` adds a name.\n",
-            escape(host)
-        );
-        return Some(Reply::text(StatusCode::MISDIRECTED_REQUEST, text));
-    }
-    if changes_state(route, &parts.method) && has_foreign_origin(&parts.headers, host) {
+    if changes_state(route, &parts.method) && has_foreign_origin(&parts.headers, host(parts)) {
         return Some(Reply::text(StatusCode::FORBIDDEN, "the request comes from a page of another origin\n"));
     }
     None
+}
+
+/// The refusal of a request to any server, by its head alone: the status and a text.
+pub fn head_refusal(policy: &HostPolicy, parts: &Parts) -> Option<(StatusCode, String)> {
+    if let Some(status) = protocol_error(parts) {
+        return Some((status, String::new()));
+    }
+    let foreign = host(parts).filter(|host| !policy.allows(host))?;
+    let text = format!(
+        "`{}` is not a name of this server. It listens on the loopback interface without a token, so it answers to \
+         `localhost` and loopback addresses only.\n",
+        escape(foreign)
+    );
+    Some((StatusCode::MISDIRECTED_REQUEST, text))
 }
 
 /// What the rules of HTTP refuse, whatever is asked.

@@ -12,6 +12,7 @@ mod connection;
 mod diff;
 mod graphql;
 mod lease;
+mod listener;
 mod origin;
 mod page;
 mod persisted;
@@ -27,6 +28,7 @@ mod wire;
 
 pub use admission::HostPolicy;
 pub use bundles::{Bundles, Listener, LoadFailure, Told, chain};
+pub use listener::serve_limited;
 pub use origin::{Content, File, Origin, OriginError, Store, Stored};
 pub use serve::Server;
 pub use settings::{Heard, Hearer, ReleaseHook, Settings};

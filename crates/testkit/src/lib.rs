@@ -2,6 +2,7 @@
 
 mod case;
 mod chance;
+mod loopback;
 mod process;
 mod scratch;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 pub use case::Case;
 pub use chance::Chance;
+pub use loopback::{Loopback, Reply};
 pub use process::{Process, free_port, tool};
 use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;

@@ -9,6 +9,7 @@ use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use qontract_client_http::Refusal;
 
+use super::limit::{MAX_ANSWER_BYTES, MAX_ERROR_BYTES, is_too_large};
 use crate::error::BlobsError;
 
 /// A failure, taken apart.
@@ -22,6 +23,13 @@ pub(super) enum Failure {
         status: u16,
         /// The store's word for it, if it has one.
         code: String,
+    },
+    /// The body of the answer is larger than its limit.
+    TooLarge {
+        /// The status.
+        status: u16,
+        /// How many bytes it may have.
+        limit: u64,
     },
     /// There is no answer.
     Silence {
@@ -43,6 +51,11 @@ impl Failure {
         }
         let code = error.code().unwrap_or_default().to_owned();
         if let Some(answer) = error.raw_response() {
+            if is_too_large(error) {
+                let status = answer.status();
+                let limit = if status.is_success() { MAX_ANSWER_BYTES } else { MAX_ERROR_BYTES };
+                return Self::TooLarge { status: status.as_u16(), limit };
+            }
             return Self::Answer { status: answer.status().as_u16(), code };
         }
         let (what, transient) = match error {
@@ -67,7 +80,7 @@ impl Failure {
             Self::Answer { status, code } => {
                 [429, 503].contains(status) || (*status == 409 && code == "ConditionalRequestConflict")
             }
-            Self::Refused(_) | Self::Silence { .. } => false,
+            Self::Refused(_) | Self::TooLarge { .. } | Self::Silence { .. } => false,
         }
     }
 
@@ -84,6 +97,10 @@ impl Failure {
             Self::Answer { status, code } => {
                 let transient = status == 429 || status >= 500;
                 BlobsError::Unreachable { what, said: said(status, &code), transient }
+            }
+            Self::TooLarge { status, limit } => {
+                let said = format!("{status}, with a body of more than {limit} bytes");
+                BlobsError::Unreachable { what, said, transient: status >= 500 }
             }
             Self::Silence { what: said, transient } => BlobsError::Unreachable { what, said, transient },
         }

@@ -10,7 +10,9 @@ use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
     BehaviorVersion, Builder, Region, RequestChecksumCalculation, ResponseChecksumValidation,
 };
-use qontract_client_http::{Secret, Url};
+use qontract_client_http::Secret;
+
+use super::endpoint::S3Endpoint;
 
 /// Where a bucket is and how it is spoken to.
 #[derive(Clone, Debug)]
@@ -20,7 +22,7 @@ pub struct S3Settings {
     /// Its region.
     pub region: String,
     /// Another server than the vendor's.
-    pub endpoint: Option<Url>,
+    pub endpoint: Option<S3Endpoint>,
     /// Who we are.
     pub credentials: Credentials,
     /// How long a call may take, with all its attempts and pauses, and how long it may wait for its turn.

@@ -4,6 +4,7 @@
 mod cases;
 mod dry_run;
 mod folder;
+mod hostile;
 mod peer;
 mod real_s3;
 mod stores;

@@ -19,6 +19,12 @@ use crate::object::{Cluster, Kind, Served};
 /// How long it takes until all groups are asked again for a kind that was not found.
 const AGAIN: Duration = Duration::from_secs(10);
 
+/// Maximum number of groups of a cluster; each version of each group is one request.
+const MAX_GROUPS: usize = 1000;
+
+/// Maximum number of versions of a group.
+const MAX_VERSIONS: usize = 20;
+
 /// A kind as a cluster serves it.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -174,6 +180,12 @@ impl Clusters {
                 all.into_iter().flat_map(|all| all.groups).chain([core()]).collect()
             }
         };
+        if groups.len() > MAX_GROUPS || groups.iter().any(|group| group.versions.len() > MAX_VERSIONS) {
+            return Err(KubernetesError::Malformed {
+                object: format!("`/apis` of the cluster `{}`", cluster.name),
+                why: format!("it has more than {MAX_GROUPS} groups or {MAX_VERSIONS} versions of a group"),
+            });
+        }
         let is_gone = groups.is_empty();
         let loaded =
             join_all(groups.into_iter().map(|group| self.load_group(cluster, group, kind.group.is_none())))

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use super::catalogue::Catalogue;
 use super::status::Subject;
-use super::{ClusterSettings, Clusters};
+use super::{ClusterSettings, Clusters, TokenError};
 use crate::error::KubernetesError;
 use crate::object::Cluster;
 
@@ -156,10 +156,15 @@ impl Clusters {
         if let Some(token) = &*known {
             return Ok(Arc::clone(token));
         }
-        let failed = |why: String| KubernetesError::Credentials { cluster: cluster.name.clone(), why };
+        let failed = |TokenError { why, transient }: TokenError| KubernetesError::Credentials {
+            cluster: cluster.name.clone(),
+            why,
+            transient,
+        };
         let token = self.shared.tokens.token(&self.permit, cluster).await.map_err(failed)?;
         if let Some(other) = token.server.as_deref().filter(|server| !is_same(server, &connection.base)) {
-            return Err(failed(format!("its token is for `{other}`, not for `{}`", cluster.server)));
+            let why = format!("its token is for `{other}`, not for `{}`", cluster.server);
+            return Err(failed(why.into()));
         }
         let header = Arc::new(Secret::new(format!("Bearer {}", token.secret.expose())));
         *known = Some(Arc::clone(&header));
@@ -172,11 +177,12 @@ fn server(cluster: &Cluster) -> Result<Url, KubernetesError> {
     let failed = |why: &str| KubernetesError::Credentials {
         cluster: cluster.name.clone(),
         why: format!("`{}` is {why}", cluster.server),
+        transient: false,
     };
     // What stands before an `@` may be a password, and is not told.
     if cluster.server.contains('@') {
         let why = "its address has a user or a password".to_owned();
-        return Err(KubernetesError::Credentials { cluster: cluster.name.clone(), why });
+        return Err(KubernetesError::Credentials { cluster: cluster.name.clone(), why, transient: false });
     }
     let url = Url::parse(&cluster.server).map_err(|_| failed("no URL"))?;
     if url.scheme() != "https" && !(url.scheme() == "http" && is_local(&url)) {

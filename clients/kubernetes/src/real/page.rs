@@ -6,6 +6,31 @@ use serde_json::Value;
 use crate::fields::to_be_moved;
 use crate::object::Fields;
 
+/// Maximum number of pages of a list.
+const MAX_PAGES: usize = 10_000;
+
+/// Maximum size of all pages of a list, in bytes.
+const MAX_LIST_BYTES: usize = 512 << 20;
+
+/// Limits what is read of one list: a server could name another page forever.
+#[derive(Default)]
+pub(super) struct ListLimit {
+    pages: usize,
+    bytes: usize,
+}
+
+impl ListLimit {
+    /// Counts a page of so many bytes.
+    pub fn add(&mut self, bytes: usize) -> Result<(), String> {
+        self.pages += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.pages > MAX_PAGES || self.bytes > MAX_LIST_BYTES {
+            return Err(format!("the list has more than {MAX_PAGES} pages or {MAX_LIST_BYTES} bytes"));
+        }
+        Ok(())
+    }
+}
+
 /// A page.
 #[derive(Deserialize)]
 pub(super) struct Page {
@@ -39,5 +64,24 @@ impl From<Value> for Item {
 impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ListLimit, MAX_LIST_BYTES, MAX_PAGES};
+
+    #[test]
+    fn a_list_has_a_maximum_of_pages_and_bytes() {
+        let check = |pages: usize, bytes: usize, fits: bool| {
+            let mut limit = ListLimit::default();
+            let counted = (0..pages).try_for_each(|_| limit.add(bytes));
+            assert_eq!(counted.is_ok(), fits, "{pages} pages of {bytes} bytes");
+        };
+        check(MAX_PAGES, 1, true);
+        check(MAX_PAGES + 1, 0, false);
+        check(2, MAX_LIST_BYTES / 2, true);
+        check(2, MAX_LIST_BYTES / 2 + 1, false);
+        check(2, usize::MAX, false);
     }
 }

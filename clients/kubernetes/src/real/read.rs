@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Clusters;
 use super::catalogue::Known;
 use super::connection::Half;
-use super::page::{Item, Page};
+use super::page::{Item, ListLimit, Page};
 use super::status::Subject;
 use crate::draft::namespace;
 use crate::error::KubernetesError;
@@ -39,6 +39,10 @@ impl Clusters {
             if let Some(items) = self.pages(cluster, &subject, &path).await? {
                 let objects = items.into_iter().map(|item| object(&known, kind, item, &subject));
                 let mut objects = objects.collect::<Result<Vec<_>, _>>()?;
+                let is_elsewhere = |object: &Object| object.address.namespace.as_deref() != namespace;
+                if namespace.is_some() && objects.iter().any(is_elsewhere) {
+                    return Err(subject.malformed("the list has an object of another namespace"));
+                }
                 objects.sort_by(|a, b| a.address.cmp(&b.address));
                 return Ok(objects);
             }
@@ -57,7 +61,7 @@ impl Clusters {
         subject: &Subject,
         path: &str,
     ) -> Result<Option<Vec<Item>>, KubernetesError> {
-        let mut items = Vec::new();
+        let (mut items, mut limit) = (Vec::new(), ListLimit::default());
         let mut params = ListParams::default().limit(PAGE);
         loop {
             let request = Request::new(path).list(&params);
@@ -74,13 +78,18 @@ impl Clusters {
                 _ if answer.is_fine() => {}
                 _ => return Err(self.refused(cluster, subject, &answer).await),
             }
+            limit.add(answer.body.len()).map_err(|why| subject.malformed(why))?;
             let page: Page =
                 serde_json::from_slice(&answer.body).map_err(|error| subject.malformed(error.to_string()))?;
             items.extend(page.items.unwrap_or_default());
             if page.metadata.next.is_empty() {
                 return Ok(Some(items));
             }
-            params.continue_token = Some(page.metadata.next);
+            let next = Some(page.metadata.next);
+            if next == params.continue_token {
+                return Err(subject.malformed("the server names the same page as the next one"));
+            }
+            params.continue_token = next;
         }
     }
 
@@ -136,11 +145,21 @@ pub(super) fn version(body: &Value) -> Option<Version> {
     Some(Version(format!("{uid}/{revision}")))
 }
 
+/// Whether a name can be one of Kubernetes, which are shown in plans and become parts of paths.
+fn is_name(name: &str) -> bool {
+    (1..=253).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) && !name.contains('/')
+}
+
 /// An object as it was listed. Items of lists do not say what they are.
 fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<Object, KubernetesError> {
     let Item { mut body, fields } = item;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let name = text(&body["metadata"]["name"]).ok_or_else(|| subject.malformed("it has no name"))?;
+    if !is_name(&name) {
+        return Err(
+            subject.malformed("a name in the list is longer than 253 characters or has control characters")
+        );
+    }
     let version = version(&body).ok_or_else(|| subject.malformed("it has no version"))?;
     if !body["kind"].is_string() {
         body["kind"] = known.kind.name.clone().into();
@@ -148,4 +167,21 @@ fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<O
     }
     let address = Address { kind: kind.clone(), namespace: text(&body["metadata"]["namespace"]), name };
     Ok(Object { address, version, fields, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+
+    #[test]
+    fn a_listed_name_is_printable_and_short() {
+        let longest = "a".repeat(253);
+        for fine in ["a", "system:node:a", "a%b", longest.as_str()] {
+            assert!(is_name(fine), "{fine}");
+        }
+        let too_long = "a".repeat(254);
+        for wrong in ["", "a b", "a\nb", "a\u{1b}[2J", "a\u{202e}", "../a", "a/b", too_long.as_str()] {
+            assert!(!is_name(wrong), "{wrong:?}");
+        }
+    }
 }

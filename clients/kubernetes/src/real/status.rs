@@ -12,6 +12,8 @@ use crate::object::{Address, Cluster, Kind};
 
 /// How many characters of an explanation are told.
 const TOLD: usize = 400;
+/// How many conflicts about fields are reported.
+const MAX_CONFLICTS: usize = 100;
 
 /// What a call is about.
 #[derive(Clone, Debug)]
@@ -54,7 +56,10 @@ impl Subject {
         let homeless = |what: String| KubernetesError::Homeless { object: object.clone(), what };
         let namespace = self.namespace.as_deref().unwrap_or_default();
         match code {
-            401 => KubernetesError::Credentials { cluster, why: "the token is not accepted".to_owned() },
+            401 => {
+                let why = "the token is not accepted".to_owned();
+                KubernetesError::Credentials { cluster, why, transient: false }
+            }
             403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
                 homeless(format!("the namespace `{namespace}`, which is being removed,"))
             }
@@ -81,7 +86,7 @@ impl Subject {
         match error {
             HttpError::Prepare { .. } => {
                 let why = "its token or its address cannot be sent".to_owned();
-                KubernetesError::Credentials { cluster, why }
+                KubernetesError::Credentials { cluster, why, transient: false }
             }
             HttpError::Refused(refusal) => KubernetesError::Denied { cluster, why: refusal.to_string() },
             HttpError::Status { status, excerpt, .. } => {
@@ -110,24 +115,24 @@ impl Subject {
             (false, true) => cut(&format!("{reason}: {}", causes.join(", "))),
             (false, false) => cut(&causes.join(", ")),
             (true, false) if !status.message.is_empty() => cut(&status.message),
-            (true, _) => reason.to_owned(),
+            (true, _) => cut(reason),
         }
     }
 
     /// Who else owns fields, if that is what it is about.
     fn contenders(&self, causes: &[StatusCause]) -> Vec<Contender> {
-        let mut contenders: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for cause in causes.iter().filter(|cause| cause.reason == "FieldManagerConflict") {
-            let manager = cause.message.split('"').nth(1).unwrap_or("somebody");
+        let mut contenders: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
+        for cause in conflicts.take(MAX_CONFLICTS) {
+            let manager = cut(cause.message.split('"').nth(1).unwrap_or("another manager"));
             let field = cause.field.trim_start_matches('.');
             let field = if self.is_secret { without_keys(field) } else { field };
-            let (fields, field) = (contenders.entry(manager).or_default(), format!("`{field}`"));
+            let (fields, field) = (contenders.entry(manager).or_default(), format!("`{}`", cut(field)));
             if !fields.contains(&field) {
                 fields.push(field);
             }
         }
-        let contender =
-            |(manager, fields): (&str, Vec<String>)| Contender { manager: manager.to_owned(), fields };
+        let contender = |(manager, fields): (String, Vec<String>)| Contender { manager, fields };
         contenders.into_iter().map(contender).collect()
     }
 

@@ -190,3 +190,54 @@ async fn a_kind_that_is_not_served_any_more_is_looked_for_again() {
     assert!(matches!(error, KubernetesError::Unserved { .. }), "{error}");
     assert_eq!(server.names(&clusters, "Widget.a.example.com").await.unwrap(), ["a"]);
 }
+
+#[tokio::test]
+async fn a_list_whose_next_page_is_the_same_one_is_an_error() {
+    let server = Server::start(|path, _| path.starts_with(LIST).then(|| page(&["a"], "again"))).await;
+    let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
+    assert!(error.to_string().contains("the server names the same page as the next one"), "{error}");
+    assert_eq!(server.count(LIST), 2);
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_one_is_an_error() {
+    for name in ["a\u{1b}[2J", "a\nb", "../secrets", ""] {
+        let server = Server::start(move |path, _| path.starts_with(LIST).then(|| page(&[name], ""))).await;
+        let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
+        assert!(matches!(error, KubernetesError::Malformed { .. }), "{name:?}: {error}");
+        assert!(!error.to_string().contains(|one: char| one.is_control()), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_groups_is_an_error_and_not_asked_for() {
+    let group = |number: usize| {
+        let name = format!("g{number}.example.com");
+        json!({"name": name, "versions": [{"groupVersion": format!("{name}/v1")}]})
+    };
+    let many: Vec<Value> = (0..1000).map(group).collect();
+    let server =
+        Server::start(move |path, _| (path == "/apis").then(|| (200, json!({"groups": many})))).await;
+    let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Malformed { .. }), "{error}");
+    assert_eq!(server.count("/apis/"), 0);
+    let versions: Vec<Value> =
+        (0..21).map(|number| json!({"groupVersion": format!("g/v{number}")})).collect();
+    let group = json!({"name": "g", "versions": versions});
+    let server =
+        Server::start(move |path, _| (path == "/apis").then(|| (200, json!({"groups": [group]})))).await;
+    let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Malformed { .. }), "{error}");
+    assert_eq!(server.count("/apis/"), 0);
+}
+
+#[tokio::test]
+async fn an_object_of_another_namespace_than_was_listed_is_an_error() {
+    for namespace in [json!("other"), json!(null)] {
+        let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "1", "namespace": namespace});
+        let body = json!({"items": [{"metadata": metadata}]});
+        let server = Server::start(move |path, _| path.starts_with(LIST).then(|| (200, body.clone()))).await;
+        let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
+        assert!(error.to_string().contains("an object of another namespace"), "{error}");
+    }
+}

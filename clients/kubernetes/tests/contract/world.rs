@@ -14,7 +14,7 @@ use qontract_access::{Mode, Permits, ReadPermit};
 use qontract_client_http::{Proxies, Secret, Settings};
 use qontract_client_kubernetes::{
     Address, Cluster, ClusterSettings, Clusters, Draft, Fields, Kind, Kubernetes, KubernetesError, MANAGER,
-    Object, Onto, Sandbox, Token, Tokens,
+    Object, Onto, Sandbox, Token, TokenError, Tokens,
 };
 use qontract_testkit::{Scratch, permits};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ impl Api {
 pub struct Fixed(pub Token);
 
 impl Tokens for Fixed {
-    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, String>> {
+    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, TokenError>> {
         async { Ok(self.0.clone()) }.boxed()
     }
 }

@@ -4,8 +4,8 @@ use qontract_access::{ReadPermit, WritePermit};
 use qontract_client_http::{HttpError, Request, Response, StatusCode, Url};
 use serde_json::Value;
 
-use super::Vault;
 use super::session::Session;
+use super::{MAX_ANSWER_BYTES, Vault};
 use crate::error::SecretsError;
 
 /// With which permit something is sent. The Write half reads, too, before it writes; in a dry run it does not even that.
@@ -20,7 +20,7 @@ pub(super) enum Way<'a> {
 impl Vault {
     /// Sends a request as it is.
     pub(super) async fn send(&self, way: Way<'_>, request: Request) -> Result<Response, HttpError> {
-        let request = request.header("x-vault-request", "true");
+        let request = request.header("x-vault-request", "true").max_body(MAX_ANSWER_BYTES);
         match way {
             Way::Read(permit) => self.http.read(permit, request).await,
             Way::Write(permit) => self.http.write(permit, request).await,

@@ -130,6 +130,10 @@ impl Vault {
 fn granted(answer: &Value) -> Result<(Secret, Option<Lease>), SecretsError> {
     let auth = &answer["auth"];
     let token = auth["client_token"].as_str().ok_or_else(|| malformed("our login", "it has no token"))?;
+    // It is sent as a header.
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(malformed("our login", "its token is not printable"));
+    }
     let lease = Lease::new(auth["lease_duration"].as_u64(), auth["renewable"].as_bool(), Instant::now());
     Ok((Secret::new(token), lease))
 }

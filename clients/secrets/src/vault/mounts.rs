@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use qontract_client_http::{Request, StatusCode};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Vault;
@@ -88,8 +89,12 @@ impl Vault {
         }
         let data = &json(&response, &what)?["data"];
         let mount = data["path"].as_str().ok_or_else(|| malformed(&what, "it has no path"))?;
-        let kv = if data["options"]["version"] == "2" { Kv::Two } else { Kv::One };
-        Ok(Some(Mount { path: format!("{}/", mount.trim_matches('/')), kv }))
+        let kv = engine(data).map_err(|why| malformed(&what, why))?;
+        let mount = format!("{}/", mount.trim_matches('/'));
+        if !format!("{path}/").starts_with(&mount) {
+            return Err(malformed(&what, "the mount is not a prefix of the path"));
+        }
+        Ok(Some(Mount { path: mount, kv }))
     }
 
     /// Whether what is mounted at the first segment has the configuration of versions.
@@ -104,11 +109,32 @@ impl Vault {
                 return Err(SecretsError::Denied(Place::within(path, None, &format!("{first}/"))));
             }
             StatusCode::NOT_FOUND => Kv::One,
-            // There may be a secret called `config`.
-            _ if json(&response, &what)?["data"]["max_versions"].is_u64() => Kv::Two,
-            _ => Kv::One,
+            _ => match &json(&response, &what)?["data"] {
+                data if data["max_versions"].is_u64() => Kv::Two,
+                // A secret called `config`.
+                data if data.is_object() && data.get("max_versions").is_none() => Kv::One,
+                _ => return Err(malformed(&what, "its version is unknown")),
+            },
         };
         Ok(Mount { path: format!("{first}/"), kv })
+    }
+}
+
+/// The engine of a mount as Vault describes it. A wrong guess would make a secret seem absent, so nothing is guessed.
+fn engine(data: &Value) -> Result<Kv, &'static str> {
+    if !matches!(data["type"].as_str(), Some("kv" | "generic")) {
+        return Err("its engine is not KV");
+    }
+    match &data["options"] {
+        // Mounts without options are of version 1.
+        Value::Null => Ok(Kv::One),
+        Value::Object(options) => match options.get("version") {
+            None => Ok(Kv::One),
+            Some(version) if version == "1" => Ok(Kv::One),
+            Some(version) if version == "2" => Ok(Kv::Two),
+            Some(_) => Err("its version is unknown"),
+        },
+        _ => Err("its version is unknown"),
     }
 }
 
@@ -117,9 +143,10 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use serde_json::{Value, json};
     use tokio::time::Instant;
 
-    use super::{Kv, Mount, Mounts};
+    use super::{Kv, Mount, Mounts, engine};
 
     #[test]
     fn a_mount_is_a_prefix_that_is_given_or_was_found_lately() {
@@ -135,5 +162,24 @@ mod tests {
         check("a/bc/d", 0, None);
         check("a/b", 0, None);
         check("given/x/y", 999, Some(("given/", Kv::One)));
+    }
+
+    #[test]
+    fn an_engine_is_known_or_refused() {
+        let check = |kind: Value, options: Value, expect: Result<Kv, &'static str>| {
+            let data = json!({"type": kind, "options": options});
+            assert_eq!(engine(&data), expect, "{data}");
+        };
+        check("kv".into(), json!({"version": "2"}), Ok(Kv::Two));
+        check("kv".into(), json!({"version": "1"}), Ok(Kv::One));
+        check("kv".into(), json!(null), Ok(Kv::One));
+        check("kv".into(), json!({}), Ok(Kv::One));
+        check("generic".into(), json!(null), Ok(Kv::One));
+        for version in [json!("3"), json!(""), json!(2), json!(null), json!(["2"])] {
+            check("kv".into(), json!({"version": version}), Err("its version is unknown"));
+        }
+        check("kv".into(), json!("2"), Err("its version is unknown"));
+        check("transit".into(), json!({"version": "2"}), Err("its engine is not KV"));
+        check(json!(null), json!({"version": "2"}), Err("its engine is not KV"));
     }
 }

@@ -27,7 +27,7 @@ async fn sealed_is_not_absent_and_passes() {
 #[tokio::test]
 async fn broken_and_overloaded_are_told_apart() {
     let server = TestVault::start();
-    for (status, transient) in [(500, false), (502, true), (503, true), (418, false)] {
+    for (status, transient) in [(500, true), (501, true), (502, true), (503, true), (418, false)] {
         let desk = Desk::new(&server.url(), root());
         server.fail(Some(Fault::Status(status)));
         let error = desk.failure("secret/a").await;

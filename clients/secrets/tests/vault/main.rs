@@ -4,6 +4,7 @@
 mod caching;
 mod desk;
 mod faults;
+mod hostile;
 mod kubernetes;
 mod real_vault;
 mod sessions;

@@ -95,7 +95,8 @@ impl Revision {
                 }
                 continue;
             }
-            if has_hidden_part(below) || !names.wants(below) {
+            let is_wanted = names.wants(below) || entry.kind == EntryKind::Submodule;
+            if has_hidden_part(below) || !is_wanted {
                 continue;
             }
             let shown = format!("{name}/{below}");
@@ -193,7 +194,10 @@ impl Entries {
             match entry.kind {
                 EntryKind::File => return Resolved::File(entry),
                 EntryKind::Submodule => {
-                    return Resolved::Refused(unreadable(shown, "it is not a regular file"));
+                    return Resolved::Refused(unreadable(
+                        shown,
+                        "it is a submodule, and files of submodules are not part of a revision",
+                    ));
                 }
                 EntryKind::Link => {}
             }

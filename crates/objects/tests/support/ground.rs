@@ -9,7 +9,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_http::{Proxies, Secret, Settings};
-use qontract_client_kubernetes::{Cluster, ClusterSettings, Clusters, Kubernetes, Sandbox, Token, Tokens};
+use qontract_client_kubernetes::{
+    Cluster, ClusterSettings, Clusters, Kubernetes, Sandbox, Token, TokenError, Tokens,
+};
 use qontract_inventory::{Mark, Owner, canonical, stamp};
 use qontract_testcluster::{Api, shared, unique_name};
 use qontract_testkit::Scratch;
@@ -143,7 +145,7 @@ impl RealCluster {
 struct Admin(String);
 
 impl Tokens for Admin {
-    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, String>> {
+    fn token<'a>(&'a self, _: &'a ReadPermit, _: &'a Cluster) -> BoxFuture<'a, Result<Token, TokenError>> {
         let secret = Secret::new(self.0.clone());
         std::future::ready(Ok(Token { secret, server: None })).boxed()
     }

@@ -9,7 +9,9 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
+use hyper_util::service::TowerToHyperService;
 use qontract_diagnostics::shown_lines;
+use qontract_server::{HostPolicy, serve_limited};
 use qontract_telemetry::metrics::Metrics;
 
 use crate::keep::voice::Voice;
@@ -66,7 +68,7 @@ impl Health {
         (self.unstarted)().iter().flat_map(|name| [name, ": cannot be started\n"]).collect()
     }
 
-    /// Answers until the process ends.
+    /// Answers until the process ends. On the loopback interface it answers to loopback names only, as `serve` does.
     pub async fn serve(self, address: SocketAddr) -> anyhow::Result<SocketAddr> {
         let listener = tokio::net::TcpListener::bind(address)
             .await
@@ -77,7 +79,9 @@ impl Health {
             .route("/readyz", get(ready))
             .route("/metrics", get(metrics))
             .with_state(self);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let is_loopback = bound.ip().to_canonical().is_loopback();
+        let hosts = if is_loopback { HostPolicy::Loopback(Vec::new()) } else { HostPolicy::Any };
+        tokio::spawn(serve_limited(listener, hosts, TowerToHyperService::new(router)));
         Ok(bound)
     }
 }

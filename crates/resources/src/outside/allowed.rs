@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use qontract_client_blobs::S3Endpoint;
 use qontract_client_http::Url;
 use qontract_client_secrets::SecretRef;
 
@@ -16,7 +17,7 @@ pub struct Allowed {
     /// What GitHub is shown, if anything.
     pub github_token: Option<SecretRef>,
     /// Another server than the vendor's, for S3.
-    pub s3_endpoint: Option<Url>,
+    pub s3_endpoint: Option<S3Endpoint>,
     /// What a look-up may cost.
     pub limits: Limits,
 }

@@ -137,8 +137,19 @@ impl Outward {
         }
     }
 
-    /// The keys under a path.
+    /// The keys under a path. All pages together have the time of one look-up.
     pub(super) async fn list(&self, read: &Read, bucket: &S3, path: &str) -> Found {
+        let deadline = self.allowed.limits.deadline;
+        let listed = tokio::time::timeout(deadline, self.pages(read, bucket, path)).await;
+        listed.unwrap_or_else(|_| {
+            Err(Fault::remote(format!(
+                "listing blobs below `{path}` took more than {} s",
+                deadline.as_secs()
+            )))
+        })
+    }
+
+    async fn pages(&self, read: &Read, bucket: &S3, path: &str) -> Found {
         let (mut keys, mut bytes, mut cursor) = (Vec::new(), 0, None);
         for _ in 0..PAGES {
             let page = match bucket.list(&read.permit, path, cursor.as_ref()).await {

@@ -112,7 +112,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         None => return Err(Fault::us(format!("`{phase}` of {name} has no stdout"))),
     };
     if !status.success() {
-        let said = program.redacted(&String::from_utf8_lossy(&said));
+        let said = program.redacted(&String::from_utf8_lossy(&said), request);
         let said = said.trim();
         let start = said.len().saturating_sub(TOLD);
         let start = (start..=said.len()).find(|place| said.is_char_boundary(*place)).unwrap_or_default();

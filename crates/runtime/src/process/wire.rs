@@ -1,5 +1,7 @@
 //! What goes over stdin and stdout, one JSON document each way.
 
+mod texts;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,7 @@ use crate::key::{Scope, ShardKey};
 use crate::place::{Place, Places};
 use crate::plan::{Change, ChangeKind, Group, Plan, Step, Thing, Wait};
 use crate::state::{Declared, Disabled, Shard};
+pub use texts::{ShownTexts, check_texts};
 
 /// Dimensions with their values, in order: `[["cluster", "c"]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -143,6 +146,18 @@ struct DeclaredShard {
 }
 
 impl Declaration {
+    /// The same answer with `redact` applied to its reasons.
+    pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
+        for Wrong { text, hint, .. } in &mut self.faults {
+            *text = redact(text);
+            *hint = hint.as_deref().map(&redact);
+        }
+        for shard in &mut self.shards {
+            shard.disabled = shard.disabled.as_deref().map(&redact);
+        }
+        self
+    }
+
     /// The declared state; places are looked up in the places of the answers.
     pub fn into_state(self, places: &BTreeMap<String, Places>) -> State {
         let find = |at: &At| {
@@ -262,7 +277,13 @@ pub struct Planned {
 impl Planned {
     /// Why it is not a plan, if so: the guards see every step, and know the scope of all that is removed.
     pub fn problem(&self) -> Option<String> {
-        let known: BTreeSet<&Parts> = self.scopes.iter().map(|scope| &scope.scope).collect();
+        let mut known: BTreeSet<&Parts> = BTreeSet::new();
+        for WireScope { scope, .. } in &self.scopes {
+            // One that is unknown and known would lose that it is unknown.
+            if !known.insert(scope) {
+                return Some(format!("`{}` is more than once among `scopes`", scope.scope()));
+            }
+        }
         for step in self.groups.iter().flat_map(|group| &group.steps) {
             if step.changes.is_empty() {
                 return Some("a step tells no change".to_owned());

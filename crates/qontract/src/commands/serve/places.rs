@@ -8,7 +8,6 @@ use futures_util::future::BoxFuture;
 use qontract_access::ReadPermit;
 use qontract_bundle::Pool;
 use qontract_client_blobs::{Credentials, Key, Reader, S3, S3Settings};
-use qontract_client_http::Url;
 use qontract_server::{Content, File, Origin, OriginError, Store, Stored};
 use qontract_telemetry::log::{Level, Line, Log};
 
@@ -55,9 +54,9 @@ pub async fn stored(bucket: &str, key: &str) -> anyhow::Result<Arc<dyn Origin>> 
 async fn s3(bucket: &str) -> anyhow::Result<Arc<dyn Reader>> {
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
     let region = region.unwrap_or_else(|| "us-east-1".to_owned());
-    let endpoint = variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL"));
-    let endpoint = endpoint.map(|text| {
-        Url::parse(&text).map_err(|error| UsageError(format!("`{text}` is no address of S3: {error}")))
+    let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].into_iter().find_map(|name| {
+        let text = variable(name)?;
+        Some(text.parse().map_err(|error| UsageError(format!("`{name}`: {error}"))))
     });
     let settings = S3Settings {
         endpoint: endpoint.transpose()?,

@@ -1,0 +1,167 @@
+//! Limits the texts of an answer that are shown: they are printed, and kept in records, where unsafe characters become escapes.
+
+use super::{Declaration, Description, Effect, Parts, Planned, WireThing, Wrong};
+
+/// Maximum size of all texts of an answer that are shown, in bytes as they are printed.
+pub const MAX_SHOWN_BYTES: usize = 1 << 20;
+
+/// The length of the longest escape of a character, `\u{202e}`.
+const ESCAPE_BYTES: usize = 8;
+
+/// The texts of an answer that are shown.
+pub trait ShownTexts {
+    /// Calls `see` with each of them.
+    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str));
+}
+
+/// Refuses an answer whose texts are too long to be shown.
+pub fn check_texts(answer: &impl ShownTexts) -> Result<(), String> {
+    let mut bytes = 0;
+    answer.each(&mut |text| bytes += printed_bytes(text));
+    if bytes > MAX_SHOWN_BYTES {
+        return Err(format!("the texts that are shown have more than {MAX_SHOWN_BYTES} bytes, with escapes"));
+    }
+    Ok(())
+}
+
+/// How many bytes a text may have when it is printed.
+fn printed_bytes(text: &str) -> usize {
+    let is_plain = |byte: &u8| *byte == b' ' || byte.is_ascii_graphic();
+    let plain = text.as_bytes().iter().filter(|byte| is_plain(byte)).count();
+    let others = text.chars().filter(|one| !one.is_ascii() || one.is_ascii_control()).count();
+    plain + others * ESCAPE_BYTES
+}
+
+impl ShownTexts for Parts {
+    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        for (name, value) in self.pairs() {
+            see(name);
+            see(value);
+        }
+    }
+}
+
+impl ShownTexts for WireThing {
+    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        self.scope.each(see);
+        see(&self.kind);
+        see(&self.name);
+    }
+}
+
+impl ShownTexts for Wrong {
+    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        self.key.each(see);
+        see(&self.text);
+        self.hint.iter().for_each(|hint| see(hint));
+    }
+}
+
+impl ShownTexts for Description {
+    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        see(&self.name);
+        see(&self.about);
+        for flag in &self.flags {
+            see(&flag.name);
+            see(&flag.help);
+        }
+    }
+}
+
+impl ShownTexts for Declaration {
+    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        for shard in &self.shards {
+            shard.key.each(see);
+            shard.disabled.iter().for_each(|why| see(why));
+        }
+        self.faults.iter().for_each(|fault| fault.each(see));
+    }
+}
+
+impl ShownTexts for Planned {
+    fn each<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        for scope in &self.scopes {
+            scope.scope.each(see);
+            scope.unknown.iter().for_each(|why| see(why));
+        }
+        for want in &self.wants {
+            want.thing.each(see);
+            want.unresolved.iter().for_each(|why| see(why));
+        }
+        for group in &self.groups {
+            see(&group.name);
+            for change in group.steps.iter().flat_map(|step| &step.changes) {
+                change.thing.each(see);
+                see(&change.what);
+                change.diff.iter().for_each(|line| see(line));
+            }
+        }
+        self.waits.iter().for_each(|wait| see(wait));
+        self.faults.iter().for_each(|fault| fault.each(see));
+    }
+}
+
+impl ShownTexts for Effect {
+    fn each<'a>(&'a self, _: &mut dyn FnMut(&'a str)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Declaration, Description, MAX_SHOWN_BYTES, Planned, ShownTexts, check_texts, printed_bytes};
+
+    #[test]
+    fn a_character_counts_as_its_escape() {
+        for (text, expect) in [
+            ("", 0),
+            ("a b", 3),
+            ("\u{1b}", 8),
+            ("a\n", 9),
+            ("\u{202e}", 8),
+            ("é", 8),
+            ("😀", 8),
+            ("\u{7f}", 8),
+        ] {
+            assert_eq!(printed_bytes(text), expect, "{text:?}");
+        }
+    }
+
+    /// Each text of an answer that is shown counts: with one byte more than the limit in any of them, it is refused.
+    fn check<T: ShownTexts + serde::de::DeserializeOwned>(answer: impl Fn(&str) -> Value) {
+        let parse = |text: &str| serde_json::from_value::<T>(answer(text)).expect("an answer");
+        let mut others = 0;
+        parse("").each(&mut |text| others += text.len());
+        assert_eq!(check_texts(&parse(&"x".repeat(MAX_SHOWN_BYTES - others))), Ok(()));
+        assert!(check_texts(&parse(&"x".repeat(MAX_SHOWN_BYTES - others + 1))).is_err());
+    }
+
+    #[test]
+    fn every_text_that_is_shown_counts() {
+        check::<Description>(|text| json!({"name": text, "description": ""}));
+        check::<Description>(|text| json!({"name": "", "description": text}));
+        check::<Description>(
+            |text| json!({"name": "", "description": "", "flags": [{"name": "", "help": text}]}),
+        );
+        check::<Declaration>(|text| json!({"shards": [{"key": [["a", text]], "state": 1}]}));
+        check::<Declaration>(|text| json!({"shards": [{"state": 1, "disabled": text}]}));
+        check::<Declaration>(|text| json!({"faults": [{"text": text}]}));
+        check::<Declaration>(|text| json!({"faults": [{"text": "", "hint": text}]}));
+        check::<Declaration>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
+        check::<Planned>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
+        check::<Planned>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
+        let thing = |text: &str| json!({"scope": [], "kind": "", "name": text});
+        check::<Planned>(|text| json!({"wants": [{"thing": thing(text)}]}));
+        check::<Planned>(|text| json!({"wants": [{"thing": {"scope": [], "kind": text, "name": ""}}]}));
+        check::<Planned>(|text| json!({"wants": [{"thing": thing(""), "unresolved": text}]}));
+        check::<Planned>(|text| json!({"groups": [{"name": text, "steps": []}]}));
+        let change = |what: &str, line: &str| {
+            let change = json!({"kind": "add", "thing": thing(""), "what": what, "diff": [line]});
+            json!({"groups": [{"steps": [{"changes": [change]}]}]})
+        };
+        check::<Planned>(|text| change(text, ""));
+        check::<Planned>(|text| change("", text));
+        check::<Planned>(|text| json!({"waits": [text]}));
+        check::<Planned>(|text| json!({"faults": [{"text": text}]}));
+    }
+}

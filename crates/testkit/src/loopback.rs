@@ -1,0 +1,113 @@
+//! A web server on the loopback interface that answers by a script, well or badly, and remembers what it was asked.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a request is answered.
+pub enum Reply {
+    /// Status, further headers, body.
+    Full(&'static str, String, String),
+    /// Not ever.
+    Never,
+    /// Status, further headers, the start of a chunked body, and a part of it that is repeated until the client closes the connection.
+    Endless(&'static str, String, String, String),
+    /// Status, then a byte of a chunked body every 20 ms until the client closes the connection.
+    Drip(&'static str),
+}
+
+/// The server; it ends with the process of the test.
+pub struct Loopback {
+    url: String,
+    seen: Arc<Mutex<Vec<String>>>,
+    sent: Arc<AtomicUsize>,
+}
+
+impl Loopback {
+    /// Answers as `script` says, which gets the request line.
+    pub fn start(script: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (seen, sent) = (Arc::default(), Arc::default());
+        let (remembered, counter, script) = (Arc::clone(&seen), Arc::clone(&sent), Arc::new(script));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (remembered, script) = (Arc::clone(&remembered), Arc::clone(&script));
+                let counter = Arc::clone(&counter);
+                std::thread::spawn(move || {
+                    if let Some(reply) = read(&stream, &remembered, &*script) {
+                        // The client may be gone.
+                        let _ = answer(&stream, reply, &counter);
+                    }
+                });
+            }
+        });
+        Self { url, seen, sent }
+    }
+
+    /// Its address, without a slash at the end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The heads of the requests so far.
+    pub fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many bytes of endless bodies were sent so far.
+    pub fn sent(&self) -> usize {
+        self.sent.load(Ordering::Relaxed)
+    }
+}
+
+/// Reads a request as a whole, and asks the script.
+fn read(stream: &TcpStream, seen: &Mutex<Vec<String>>, script: &dyn Fn(&str) -> Reply) -> Option<Reply> {
+    let (mut reader, mut head) = (BufReader::new(stream), String::new());
+    while !head.ends_with("\r\n\r\n") {
+        if !matches!(reader.read_line(&mut head), Ok(1..)) {
+            return None;
+        }
+    }
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok()).flatten()
+    });
+    reader.read_exact(&mut vec![0; length.unwrap_or(0)]).ok()?;
+    let reply = script(head.lines().next().unwrap_or_default());
+    seen.lock().unwrap_or_else(PoisonError::into_inner).push(head);
+    Some(reply)
+}
+
+fn answer(mut stream: &TcpStream, reply: Reply, sent: &AtomicUsize) -> std::io::Result<()> {
+    let chunked = "connection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    match reply {
+        Reply::Full(status, headers, body) => {
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            )
+        }
+        // Until the client has waited long enough.
+        Reply::Never => stream.read(&mut [0]).map(drop),
+        Reply::Endless(status, headers, start, part) => {
+            write!(stream, "HTTP/1.1 {status}\r\n{headers}{chunked}{:x}\r\n{start}\r\n", start.len().max(1))?;
+            let part = part.repeat((64 << 10) / part.len().max(1) + 1);
+            let chunk = format!("{:x}\r\n{part}\r\n", part.len());
+            loop {
+                stream.write_all(chunk.as_bytes())?;
+                sent.fetch_add(part.len(), Ordering::Relaxed);
+            }
+        }
+        Reply::Drip(status) => {
+            write!(stream, "HTTP/1.1 {status}\r\n{chunked}")?;
+            loop {
+                stream.write_all(b"1\r\n \r\n")?;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
