@@ -87,7 +87,7 @@ impl Side {
     /// The part of a place that differs from `base`, if all that differs there is in one part: of an entry the variable that was changed.
     ///
     /// A whole file stays what it is: much of it has nothing to do with what a place is about.
-    pub fn narrowed(&self, base: &Self, place: &Place) -> Place {
+    fn narrowed(&self, base: &Self, place: &Place) -> Place {
         let part = || {
             let (old, new) = (base.document(place)?, self.document(place)?);
             let changes = fields(&old.value, &new.value);
@@ -102,6 +102,50 @@ impl Side {
         };
         let is_part = !place.resource && !place.pointer.is_empty();
         place.below(&is_part.then(part).flatten().unwrap_or_default())
+    }
+
+    /// The part of a place that is to blame for a difference from `base`: the part that differs, or, of a whole file, the one changed line of it that affects the integration. `causes` are all
+    /// changes that do.
+    fn blamed(&self, base: &Self, place: &Place, causes: &[Place]) -> Place {
+        if place.resource || !place.pointer.is_empty() {
+            return self.narrowed(base, place);
+        }
+        let mut here = causes.iter().filter(|cause| !cause.resource && cause.path == place.path);
+        match (here.next(), here.next()) {
+            (Some(one), None) => one.clone(),
+            _ => place.clone(),
+        }
+    }
+
+    /// Turns places into `file:line` of what differs from `base`; what only base has is a line of base.
+    pub fn with_changed_lines<T>(
+        &self,
+        base: &Self,
+        causes: &[Place],
+        work: impl FnOnce(&dyn Fn(&Place) -> String) -> T,
+    ) -> T {
+        let (lines, base_lines) = (Lines::default(), Lines::default());
+        work(&|place| {
+            if !self.has(place) {
+                return base.line(&base_lines, place);
+            }
+            match self.first_changed_line(base, place) {
+                Some(line) => format!("{}:{line}", self.file(place)),
+                None => self.line(&lines, &self.blamed(base, place, causes)),
+            }
+        })
+    }
+
+    /// The first line of a resource that differs from `base`, if both have it and it does differ.
+    fn first_changed_line(&self, base: &Self, place: &Place) -> Option<usize> {
+        let content = |side: &Self| {
+            let bundle = &side.input.as_ref()?.bundle;
+            place.resource.then(|| bundle.resource(&place.path)).flatten().map(|one| one.content.clone())
+        };
+        let (old, new) = (content(base)?, content(self)?);
+        let is_same = |(old, new): &(&str, &str)| old == new;
+        let common = old.lines().zip(new.lines()).take_while(is_same).count();
+        (old != new).then_some(common + 1)
     }
 
     fn document(&self, place: &Place) -> Option<&Document> {

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::place::Place;
 
-pub use compare::{Comparison, Difference, compare};
+pub use compare::{Comparison, Difference, MAX_DIFFERENCES, compare};
 pub use digest::digest;
 
 /// What one shard is to be, and how to reach it.
