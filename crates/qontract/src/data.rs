@@ -117,25 +117,6 @@ impl Side {
         }
     }
 
-    /// Turns places into `file:line` of what differs from `base`; what only base has is a line of base.
-    pub fn with_changed_lines<T>(
-        &self,
-        base: &Self,
-        causes: &[Place],
-        work: impl FnOnce(&dyn Fn(&Place) -> String) -> T,
-    ) -> T {
-        let (lines, base_lines) = (Lines::default(), Lines::default());
-        work(&|place| {
-            if !self.has(place) {
-                return base.line(&base_lines, place);
-            }
-            match self.first_changed_line(base, place) {
-                Some(line) => format!("{}:{line}", self.file(place)),
-                None => self.line(&lines, &self.blamed(base, place, causes)),
-            }
-        })
-    }
-
     /// The first line of a resource that differs from `base`, if both have it and it does differ.
     fn first_changed_line(&self, base: &Self, place: &Place) -> Option<usize> {
         let content = |side: &Self| {
@@ -180,5 +161,37 @@ impl Side {
     /// The path that the bundle has for a file as it is called in the data repo; other words stay as they are.
     pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
         self.layout.path_of(word).unwrap_or(word)
+    }
+}
+
+/// Two sides that are compared, and the lines of both as far as they were looked up.
+pub struct ComparedSides<'a> {
+    base: &'a Side,
+    head: &'a Side,
+    base_lines: Lines,
+    head_lines: Lines,
+}
+
+impl<'a> ComparedSides<'a> {
+    /// Compares `head` with `base`.
+    pub fn new(base: &'a Side, head: &'a Side) -> Self {
+        Self { base, head, base_lines: Lines::default(), head_lines: Lines::default() }
+    }
+
+    /// `file:line` of what differs at a place; what only base has is a line of base. `causes` are all changes that affect the integration in question.
+    pub fn line(&self, place: &Place, causes: &[Place]) -> String {
+        let Self { base, head, base_lines, head_lines } = self;
+        if !head.has(place) {
+            return base.line(base_lines, place);
+        }
+        if let Some(line) = head.first_changed_line(base, place) {
+            return format!("{}:{line}", head.file(place));
+        }
+        let place = head.blamed(base, place, causes);
+        let has = |side: &Side| {
+            side.document(&place).is_some_and(|one| one.value.pointer(&place.pointer).is_some())
+        };
+        // A removed field has its line in base.
+        if !has(head) && has(base) { base.line(base_lines, &place) } else { head.line(head_lines, &place) }
     }
 }

@@ -61,12 +61,7 @@ impl Limited {
 
 /// A title with the totals, and a row for each integration.
 fn heading(report: &PlanReport, out: &mut Limited) {
-    let Totals { errors, held, .. } = report.totals;
-    let title = match report.totals.changes() + held + errors {
-        0 => "no changes".to_owned(),
-        _ => words(&report.totals),
-    };
-    out.push(&format!("### Plan: {title}\n"), 0);
+    out.push(&format!("### Plan: {}\n", words(&report.totals)), 0);
     let rows: Vec<&IntegrationReport> = report.integrations.iter().filter(|one| is_listed(one)).collect();
     if rows.is_empty() {
         return;
@@ -118,11 +113,12 @@ fn attention(integration: &IntegrationReport, detail: Detail, out: &mut Limited)
     omitted
 }
 
-/// The changes of an integration, folded; how many were left out.
+/// The changes of an integration, what is in progress and remarks, folded; how many were left out.
 fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -> usize {
     let changes = integration.changes.iter().filter(|one| one.held.is_none());
     let waits = integration.waits.iter().map(|wait| format!("- waits: {}\n", code(&wait.message)));
-    let mut entries = changes.map(|change| one_change(change, detail)).chain(waits);
+    let notes = integration.notes.iter().map(|note| format!("- note: {}\n", code(note)));
+    let mut entries = changes.map(|change| one_change(change, detail)).chain(waits).chain(notes);
     let Some(first) = entries.next() else { return 0 };
     let totals = Totals { held: 0, errors: 0, ..integration.totals };
     let name = html(&integration.integration);
@@ -226,7 +222,7 @@ fn words(totals: &Totals) -> String {
     ];
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    if parts.is_empty() { "in progress".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "no changes".to_owned() } else { parts.join(", ") }
 }
 
 /// A code span: its fence is longer than any run of backticks in the text, and the text is on one line.

@@ -80,6 +80,7 @@ fn report() -> PlanReport {
     ];
     let mut first = integration("openshift-resources", ReportStatus::Held, changes, Vec::new());
     first.approval = Some("$schema: /x\nname: approve\n".to_owned());
+    first.notes = vec!["`cluster=c3` is skipped: disabled".to_owned()];
     first.waits = vec![ReportedWait { message: "a roll-out".to_owned(), locations: Vec::new() }];
     report.add(first);
     let error = ReportedFault {
@@ -121,6 +122,7 @@ openshift-resources
       --> data/n1.yml:7
       it would empty the scope
   waits: a roll-out
+  note: `cluster=c3` is skipped: disabled
 
 note: something to know
 1 to add, 1 to change, 0 to remove, 1 held; 1 error, in 2 integrations; 1 integration not affected
@@ -219,6 +221,7 @@ because of `data/n1.yml:9`
 - **add** `ConfigMap` `new` in `cluster=c1, namespace=n1`, `data/n1.yml:7`
   - … 2 fields
 - waits: `a roll-out`
+- note: `` `cluster=c3` is skipped: disabled ``
 
 </details>
 

@@ -282,7 +282,7 @@ fn only_affected_shards_run_and_the_differing_paths_are_told() {
     assert_eq!(
         told,
         [
-            "affected by 1 file (declared state)",
+            "affected by 1 file (desired state)",
             "`shelf=b` differs at /0/content",
             "2 shards not affected by the change"
         ]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::{Affected, ReportFormat};
 use crate::config::Config;
-use crate::data::Side;
+use crate::data::{ComparedSides, Side};
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations;
@@ -43,7 +43,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, verbose, config, repo, output, layout } = arguments;
     let config = Config::read(config.as_deref())?;
     let opener = Opener::new(&repo, layout.into(), printer);
-    let (base, head) = opener.sides(base, head);
+    let (base, head) = opener.sides(base, head)?;
     let open = |word: &str, beside: Option<&Side>| {
         Side::open(&opener, word, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
@@ -60,7 +60,8 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
         rooms.iter().filter(|room| integration.is_empty() || integration.contains(&room.about().name));
     let defined = affected::defined(chosen, &*base.source, &*head.source)?;
     let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
-    let rows: Vec<Row> = defined.iter().map(|room| row(room, &pair(room), (&base, &head))).collect();
+    let sides = ComparedSides::new(&base, &head);
+    let rows: Vec<Row> = defined.iter().map(|room| row(room, &pair(room), &sides)).collect();
     match output {
         ReportFormat::Text => printer.styled(&text::render(&rows, verbose))?,
         ReportFormat::Md => printer.text(&text::markdown(&rows))?,
@@ -69,7 +70,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(if rows.iter().any(|row| row.affected) { Exit::Failure } else { Exit::Ok })
 }
 
-fn row(room: &Room, pair: &Pair, (base, head): (&Side, &Side)) -> Row {
+fn row(room: &Room, pair: &Pair, sides: &ComparedSides<'_>) -> Row {
     let integration = room.about().name.clone();
     match affected::affected(room, pair, &Options::default()) {
         Verdict::Unaffected(rule) => Row {
@@ -84,13 +85,14 @@ fn row(room: &Room, pair: &Pair, (base, head): (&Side, &Side)) -> Row {
         }
         Verdict::Affected(found) => {
             let places: Vec<Place> = found.causes.iter().filter_map(|cause| cause.place.clone()).collect();
-            head.with_changed_lines(base, &places, |line| Row {
+            let line = |place: &Place| sides.line(place, &places);
+            Row {
                 integration,
                 affected: true,
                 rule: found.rule.as_str().to_owned(),
-                causes: causes(&found, line),
-                shards: shards(&found, line),
-            })
+                causes: causes(&found, &line),
+                shards: shards(&found, &line),
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::read(config_file.as_deref())?;
     let opener = Opener::new(&arguments.repo, Layout::default(), printer);
-    let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone());
+    let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
     let mut head = open(&opener, &head_word, None)?;
     if !arguments.no_validate {
         head.require_valid(&head_word, printer)?;

@@ -19,7 +19,7 @@ use qontract_telemetry::log::{Line, Log};
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Chosen, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
-use crate::data::{Connection, Side};
+use crate::data::{ComparedSides, Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations;
@@ -203,7 +203,8 @@ pub fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>)
     match base {
         None => head.with_lines(|line| Record::new(outcome, clock, line)),
         Some(base) => {
-            head.with_changed_lines(base, &outcome.causes, |line| Record::new(outcome, clock, line))
+            let sides = ComparedSides::new(base, head);
+            Record::new(outcome, clock, &|place| sides.line(place, &outcome.causes))
         }
     }
 }

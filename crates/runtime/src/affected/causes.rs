@@ -91,7 +91,12 @@ fn datafile(
         return vec![Cause { what: What::Datafile, place, gone: change.after().is_none() }];
     };
     let schema = change.either().schema().unwrap_or_default();
-    let pointers = fields(&old.value, &new.value).into_iter().map(|field| field.pointer);
+    let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
+        // Where an item of a list was removed, head has another one: the list is to blame.
+        let is_taken = field.change.after().is_none() && new.value.pointer(&field.pointer).is_some();
+        let list = field.pointer.rfind('/').filter(|_| is_taken);
+        field.pointer[..list.unwrap_or(field.pointer.len())].to_owned()
+    });
     let (read, other): (Vec<String>, Vec<String>) = pointers.partition(|pointer| is_read(schema, pointer));
     let pointers = if read.is_empty() { other.into_iter().take(1).collect() } else { read };
     let pointers = if pointers.is_empty() { vec![String::new()] } else { pointers };
@@ -109,7 +114,7 @@ fn datafile(
 pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
     let differences = || comparison.shards.values().flatten();
     let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
-    if comparison.common || !comparison.gone.is_empty() || is_cut_off || comparison.shards.is_empty() {
+    if comparison.common || !comparison.gone.is_empty() || is_cut_off || differences().next().is_none() {
         return causes;
     }
     let explains = |cause: &Cause, place: &Place| cause.place.as_ref().is_some_and(|one| overlap(one, place));
