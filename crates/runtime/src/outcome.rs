@@ -115,12 +115,12 @@ impl Skip {
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong => f.write_str("it is declared wrongly"),
-            Self::Disabled(by) => write!(f, "the data switches the integration off for {by}"),
+            Self::Wrong => f.write_str("its declaration has errors"),
+            Self::Disabled(by) => write!(f, "disabled for {by}"),
             Self::Undialled => {
-                f.write_str("how it is reached is new or changed, and is not dialled until it is approved")
+                f.write_str("its address is new or changed: not contacted in a dry run without --trust-head")
             }
-            Self::DisabledBefore(by) => write!(f, "it is orphaned, and was switched off for {by}"),
+            Self::DisabledBefore(by) => write!(f, "orphaned, and was disabled for {by}"),
         }
     }
 }
