@@ -118,10 +118,10 @@ const ROWS: &str = "
     + reconcile HOSTILE
     + reconcile service-dependencies --data repo --config config.toml --runs runs --dry-run -o md
     + up repo --once --dry-run --sandbox empty --runs runs -o md
-    + plan base repo --sandbox empty --runs runs --config config.toml
-    + plan base repo --sandbox empty --runs runs --config config.toml -o md --full
-    + plan base repo --sandbox empty --runs runs --config config.toml -o json
-    + plan base repo --sandbox empty --runs runs -i HOSTILE
+    + plan base repo --sandbox empty --runs plans --config config.toml
+    + plan base repo --sandbox empty --runs plans --config config.toml -o md --full
+    + plan base repo --sandbox empty --runs plans --config config.toml -o json
+    + plan base repo --sandbox empty --runs plans -i HOSTILE
     + plan HOSTILE repo --sandbox empty
     + diff base repo -o text
     + diff base repo -o md
@@ -287,7 +287,7 @@ fn colours_are_ours_alone() {
         "bundle broken",
         "diff base repo",
         "affected base repo --config config.toml",
-        "plan base repo --sandbox empty --runs runs --config config.toml --full",
+        "plan base repo --sandbox empty --runs plans --config config.toml --full",
         "reconcile service-dependencies --data repo --config config.toml --runs runs --dry-run",
     ] {
         let text = Row::of(&format!("+ {line}")).output(&scratch, ("CLICOLOR_FORCE", "1"));

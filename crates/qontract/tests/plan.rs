@@ -160,11 +160,9 @@ fn exit_codes_are_those_that_scripts_expect() {
     let states: [&dyn Fn(); 3] = [
         &|| {},
         &|| edit(&scratch, STAGE, "replicas: 2", "replicas: 3"),
-        // Something else is where the objects of the namespace are.
+        // A template that cannot be rendered.
         &|| {
-            let folder = scratch.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap");
-            std::fs::remove_dir_all(&folder).unwrap();
-            std::fs::write(&folder, "in the way").unwrap();
+            edit(&scratch, "resources/shop/app-config.configmap.yaml.j2", "data:", "data:\n  BROKEN: {{ nope")
         },
     ];
     for (index, enter) in states.iter().enumerate() {
@@ -194,24 +192,30 @@ fn exit_codes_are_those_that_scripts_expect() {
 #[test]
 fn what_is_held_is_in_the_report_with_what_would_approve_it() {
     let scratch = made();
-    edit(&scratch, STAGE, "limitRanges: {$ref: /platform/limitranges/default.yml}\n", "");
-    let output = plan(&scratch, &["HEAD", ".", "-i", "openshift-limitranges"]);
+    // No ConfigMap is left of two: emptying a scope needs an approval.
+    edit(&scratch, STAGE, "sharedResources:\n- $ref: /platform/shared-resources/trust.yml\n", "");
+    let template = "- provider: resource-template\n  type: jinja2\n  path: /shop/app-config.configmap.yaml.j2\n  variables:\n    service: catalog\n    replicas: 2\n";
+    edit(&scratch, STAGE, template, "");
+    let words = ["HEAD", ".", "-i", "openshift-resources"];
+    let output = plan(&scratch, &words);
     let text = out(&output);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(text.contains("  held: - "), "{text}");
+    assert!(text.contains("  held: - remove ConfigMap `catalog-config`"), "{text}");
     assert!(
-        text.contains("1 held") && text.contains("to approve what is held, add this to the data:"),
+        text.contains("2 held") && text.contains("to approve what is held, add this to the data:"),
         "{text}"
     );
-    let markdown = out(&plan(&scratch, &["HEAD", ".", "-i", "openshift-limitranges", "-o", "md"]));
+    let markdown = out(&plan(&scratch, &[&words[..], &["-o", "md"]].concat()));
     assert!(
-        markdown.contains("**held** in `openshift-limitranges`") && markdown.contains("```yaml\n"),
+        markdown.contains("**held** in `openshift-resources`") && markdown.contains("```yaml\n"),
         "{markdown}"
     );
-    let report = json(&plan(&scratch, &["HEAD", ".", "-i", "openshift-limitranges", "-o", "json"]));
-    let one = integration(&report, "openshift-limitranges");
+    let report = json(&plan(&scratch, &[&words[..], &["-o", "json"]].concat()));
+    let one = integration(&report, "openshift-resources");
     assert!(one["status"] == "held" && one["changes"][0]["held"].is_string(), "{report:#}");
-    assert_eq!((&report["totals"]["held"], &report["totals"]["remove"]), (&1.into(), &0.into()));
+    assert_eq!((&report["totals"]["held"], &report["totals"]["remove"]), (&2.into(), &0.into()));
+    let detailed = plan(&scratch, &[&words[..], &["--detailed-exitcode"]].concat());
+    assert_eq!(detailed.status.code(), Some(1));
 }
 
 #[test]
@@ -288,6 +292,38 @@ fn causes_are_the_lines_that_matter_to_the_integration() {
 }
 
 #[test]
+fn a_removed_field_has_the_line_that_it_had() {
+    let scratch = repo();
+    let line = line_of(&scratch, STAGE, "limitRanges:");
+    edit(&scratch, STAGE, "limitRanges: {$ref: /platform/limitranges/default.yml}\n", "");
+    let text = out(&qontract(scratch.path(), &["affected", "HEAD", "."]));
+    assert!(
+        text.contains(&format!("openshift-limitranges: affected (desired state)\n    because of {line}\n")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_mistyped_selector_is_a_usage_error_with_the_nearest_name() {
+    let scratch = repo();
+    let words = ["reconcile", "openshift-namespaces", "--dry-run", "--cluster-name", "clifs-stage"];
+    let output = qontract(scratch.path(), &[&words[..], &HERE[..]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("did you mean `cliffs-stage`?"), "{}", said(&output));
+    let output = qontract(scratch.path(), &[&words[..], &HERE[..], &["--detailed-exitcode"]].concat());
+    assert_eq!(output.status.code(), Some(64), "{}", said(&output));
+    // By the peer's name it is what it always was.
+    let peer = [&["peer"], &words[..], &HERE[..], &["--data", "."]].concat();
+    let output = qontract(scratch.path(), &peer);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(
+        said(&output).contains("warning: `--cluster-name clifs-stage` matches nothing"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
 fn affected_integrations_come_first_and_the_others_are_counted() {
     let scratch = repo();
     edit(&scratch, STAGE, "tier: edge", "tier: core");
@@ -305,7 +341,7 @@ fn affected_integrations_come_first_and_the_others_are_counted() {
     assert!(!text.contains("openshift-routes"), "{text}");
     let verbose = affected(&["-v"]);
     assert!(
-        verbose.contains("openshift-routes: not affected (queries)\n") && !verbose.contains("-v lists"),
+        verbose.contains("openshift-limitranges: not affected (queries)\n") && !verbose.contains("-v lists"),
         "{verbose}"
     );
     let markdown = affected(&["-o", "md"]);

@@ -13,7 +13,7 @@ use qontract_bundle::Layout;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{ChangeKind, Clock, Outcome, Record};
+use qontract_runtime::{ChangeKind, Clock, Ended, Outcome, Record};
 use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
@@ -72,9 +72,10 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let record = record(&outcome, begun.clock(), &head, base.as_ref());
     job.tell(&outcome, &record)?;
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
-    Ok(match outcome.ended.code() {
-        0 if has_changes && mode == Mode::DryRun => Exit::Changes,
-        code => Exit::Run(code),
+    Ok(match outcome.ended {
+        Ended::Usage => Exit::Usage,
+        ended if ended.code() == 0 && has_changes && mode == Mode::DryRun => Exit::Changes,
+        ended => Exit::Run(ended.code()),
     })
 }
 

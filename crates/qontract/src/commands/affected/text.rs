@@ -74,24 +74,34 @@ pub fn markdown(rows: &[Row]) -> String {
         let shards = shards.as_ref().map_or_else(|| "all".to_owned(), |shards| shards.len().to_string());
         out.push_str(&format!("| {} | {cause} | {shards} |\n", cell(integration)));
     }
-    for Row { integration, shards, .. } in &affected {
-        let Some(shards) = shards.as_ref().filter(|shards| !shards.is_empty()) else { continue };
-        let name = html(integration);
-        out.push_str(&format!(
-            "\n<details><summary>{name}: {}</summary>\n\n",
-            counted(shards.len(), "shard")
-        ));
-        for ShardRow { shard, differs, gone } in shards.iter().take(MAX_SHARDS) {
-            let removed = if *gone { " (removed)" } else { "" };
-            let places: Vec<String> = differs.iter().take(MAX_CAUSES).map(|place| code(place)).collect();
-            let places = if places.is_empty() { String::new() } else { format!(": {}", places.join(", ")) };
-            out.push_str(&format!("- {}{removed}{places}\n", code(shard)));
-        }
-        if shards.len() > MAX_SHARDS {
-            out.push_str(&format!("- and {} more\n", shards.len() - MAX_SHARDS));
-        }
-        out.push_str("\n</details>\n");
+    for row in &affected {
+        details(row, &mut out);
     }
     out.push_str(&format!("\n{} not affected\n", counted(others, "integration")));
     out
+}
+
+/// The causes and shards of an integration, folded.
+fn details(row: &Row, out: &mut String) {
+    let Row { integration, causes, shards, .. } = row;
+    let count =
+        shards.as_ref().map_or_else(|| "all shards".to_owned(), |shards| counted(shards.len(), "shard"));
+    out.push_str(&format!("\n<details><summary>{}: {count}</summary>\n\n", html(integration)));
+    for cause in causes.iter().take(MAX_CAUSES) {
+        out.push_str(&format!("- because of {}\n", code(cause)));
+    }
+    if causes.len() > MAX_CAUSES {
+        out.push_str(&format!("- and {} more\n", causes.len() - MAX_CAUSES));
+    }
+    let shards = shards.as_deref().unwrap_or_default();
+    for ShardRow { shard, differs, gone } in shards.iter().take(MAX_SHARDS) {
+        let removed = if *gone { " (removed)" } else { "" };
+        let places: Vec<String> = differs.iter().take(MAX_CAUSES).map(|place| code(place)).collect();
+        let places = if places.is_empty() { String::new() } else { format!(": {}", places.join(", ")) };
+        out.push_str(&format!("- shard {}{removed}{places}\n", code(shard)));
+    }
+    if shards.len() > MAX_SHARDS {
+        out.push_str(&format!("- and {}\n", counted(shards.len() - MAX_SHARDS, "more shard")));
+    }
+    out.push_str("\n</details>\n");
 }

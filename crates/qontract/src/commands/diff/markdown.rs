@@ -1,7 +1,7 @@
 //! A diff as Markdown, for a comment on a merge request.
 
-use qontract_diagnostics::counted;
-use qontract_report::markdown::code;
+use qontract_diagnostics::{counted, shown};
+use qontract_report::markdown::{block, code};
 use qontract_report::text::shortened;
 
 use super::Fold;
@@ -37,11 +37,26 @@ fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
     if is_folded {
         out.push_str(&format!("  <details><summary>{}</summary>\n\n", counted(lines.len(), "line")));
     }
+    let mut text = String::new();
     for line in lines.iter().take(limit) {
-        out.push_str(&format!("  - {}\n", one_line(line, fold)));
+        match line {
+            Line::Field { .. } | Line::Remark { .. } => {
+                out.push_str(&format!("  - {}\n", one_line(line, fold)))
+            }
+            Line::Text { sign, text: content } => {
+                text.push_str(format!("{sign} {}", shortened(&shown(content), fold.value)).trim_end());
+                text.push('\n');
+            }
+            Line::At { place } => text.push_str(&format!("@@ {} @@\n", shown(place))),
+        }
+    }
+    if !text.is_empty() {
+        // Part of the list item.
+        let lines = block(&text, "diff").lines().map(|line| format!("  {line}\n")).collect::<String>();
+        out.push_str(&format!("\n{lines}"));
     }
     if lines.len() > limit {
-        out.push_str(&format!("  - … {}\n", counted(lines.len() - limit, "more line")));
+        out.push_str(&format!("\n  … {}\n", counted(lines.len() - limit, "more line")));
     }
     if is_folded {
         out.push_str("\n  </details>\n");
@@ -55,7 +70,7 @@ fn one_line(line: &Line, fold: Fold) -> String {
             format!("{sign} {} {} in {}", code(pointer), code(&values.join(" → ")), code(place))
         }
         Line::Remark { text, place } => format!("~ {} in {}", code(text), code(place)),
-        Line::Text { sign, text } => code(&format!("{sign} {}", shortened(text, fold.value))),
-        Line::At { place } => format!("in {}", code(place)),
+        Line::Text { text, .. } => code(text),
+        Line::At { place } => code(place),
     }
 }
