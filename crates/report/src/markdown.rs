@@ -6,8 +6,7 @@
 use qontract_diagnostics::{counted, shown, shown_lines};
 
 use crate::model::{
-    ChangeAction, FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField,
-    Totals,
+    FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField, Totals,
 };
 use crate::text::{Detail, shortened};
 
@@ -144,12 +143,7 @@ fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -
 
 fn one_change(change: &ReportedChange, detail: Detail) -> String {
     let ReportedChange { action, kind, name, scope, summary, held, .. } = change;
-    let word = match action {
-        ChangeAction::Add => "add",
-        ChangeAction::Change => "change",
-        ChangeAction::Replace => "replace",
-        ChangeAction::Remove => "remove",
-    };
+    let word = action.as_str();
     let what = if kind.is_empty() || name.is_empty() {
         code(summary)
     } else {

@@ -118,13 +118,13 @@ pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
         return causes;
     }
     let explains = |cause: &Cause, place: &Place| cause.place.as_ref().is_some_and(|one| overlap(one, place));
-    let is_explained = |place: &Option<Place>| {
-        place.as_ref().is_some_and(|place| {
+    let is_explained = |place: Option<&Place>| {
+        place.is_some_and(|place| {
             let is_part = place.resource || !place.pointer.is_empty();
             is_part && causes.iter().any(|cause| explains(cause, place))
         })
     };
-    if !differences().all(|difference| is_explained(&difference.place)) {
+    if !differences().all(|difference| is_explained(difference.place.as_ref())) {
         return causes;
     }
     let is_relevant = |cause: &Cause| {

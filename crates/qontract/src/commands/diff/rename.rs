@@ -69,6 +69,14 @@ fn content_digest(document: &Document) -> Option<&str> {
     document.value.get("$file_sha256sum").and_then(Value::as_str)
 }
 
+/// A removed and an added file that may be the same one.
+struct Candidate<'d, T> {
+    score: f64,
+    old_path: &'d str,
+    new_path: &'d str,
+    old: &'d Arc<T>,
+}
+
 /// Pairs removed with added files: those that are the same first, then those that are most alike.
 fn pair<'d, T: 'd>(
     changes: impl Iterator<Item = (&'d str, &'d Change<Arc<T>>)>,
@@ -87,17 +95,20 @@ fn pair<'d, T: 'd>(
     if removed.len().saturating_mul(added.len()) > MAX_PAIRS {
         return renamed;
     }
-    let mut scores = Vec::new();
+    let mut candidates = Vec::new();
     for (old_path, old) in &removed {
         for (new_path, new) in &added {
             let score = if is_same(old, new) { 2.0 } else { likeness(old, new) };
             if score >= MIN_SIMILARITY {
-                scores.push((score, *old_path, *new_path, *old));
+                candidates.push(Candidate { score, old_path, new_path, old });
             }
         }
     }
-    scores.sort_by(|one, other| other.0.total_cmp(&one.0).then((one.1, one.2).cmp(&(other.1, other.2))));
-    for (_, old_path, new_path, old) in scores {
+    candidates.sort_by(|one, other| {
+        let paths = (one.old_path, one.new_path).cmp(&(other.old_path, other.new_path));
+        other.score.total_cmp(&one.score).then(paths)
+    });
+    for Candidate { old_path, new_path, old, .. } in candidates {
         if !renamed.old.contains(old_path) && !renamed.new.contains_key(new_path) {
             renamed.old.insert(old_path.to_owned());
             let old = OldFile { path: old_path.to_owned(), thing: Arc::clone(old) };
