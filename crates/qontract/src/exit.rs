@@ -40,6 +40,11 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
+/// An error of a file that the caller names, such as a configuration that cannot be read.
+pub fn usage(error: &anyhow::Error) -> anyhow::Error {
+    UsageError(format!("{error:#}")).into()
+}
+
 impl Exit {
     /// The code of an error that ended a command.
     pub fn of(error: &anyhow::Error) -> Self {

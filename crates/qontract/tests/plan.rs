@@ -173,10 +173,10 @@ fn exit_codes_are_those_that_scripts_expect() {
     }
     for line in lines {
         for wrong in [&["--nope"][..], &["--config", "/nowhere/config.toml"]] {
-            let (plain, _) = code(line, wrong);
+            let (plain, text) = code(line, wrong);
+            assert_eq!(plain, 2, "{line} {wrong:?}: {text}");
             let (detailed, text) = code(line, &[&["--detailed-exitcode"], wrong].concat());
-            // Whichever code an error of the configuration has, usage is never 2 beside changes.
-            assert_eq!(detailed, if plain == 2 { 64 } else { plain }, "{line} {wrong:?}: {text}");
+            assert_eq!(detailed, 64, "{line} {wrong:?}: {text}");
         }
     }
     let (plain, text) = code("plan nowhere .", &[]);

@@ -20,7 +20,7 @@ use crate::allocator::{self, GiveBack};
 use crate::cli::{Chosen, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
 use crate::data::{ComparedSides, Connection, Side};
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, usage};
 use crate::input::Opener;
 use crate::integrations;
 use crate::journal;
@@ -49,7 +49,10 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     if let Some(every) = options.every {
         return keep_going(&options, &integration, every);
     }
-    let config = Config::read(options.config.as_deref())?;
+    let config = Config::read(options.config.as_deref()).map_err(|error| match line {
+        CommandLine::Own => usage(&error),
+        CommandLine::Peer => error,
+    })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let targets = Targets::new(&config, options.sandbox_at(), mode)?;
     let room = integrations::room(&integration.name, &config, &targets)?;
