@@ -457,3 +457,29 @@ fn colours_are_on_terminals_and_where_they_are_forced() {
     let markdown = "plan HEAD . --sandbox sandbox --runs runs -o md";
     assert!(!run(markdown, &[("CLICOLOR_FORCE", "1")]).contains('\u{1b}'));
 }
+
+#[test]
+fn without_targets_the_sandbox_of_up_is_planned_against() {
+    let scratch = repo();
+    edit(&scratch, STAGE, "tier: edge", "tier: core");
+    let run = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+        command.current_dir(scratch.path()).args(line.split(' '));
+        command.env("XDG_STATE_HOME", scratch.path().join("runs")).output().unwrap()
+    };
+    let output = run("plan HEAD .");
+    assert!(
+        output.status.code() == Some(2) && said(&output).contains("no target is configured"),
+        "{}",
+        said(&output)
+    );
+    assert!(run("up . --once").status.success());
+    edit(&scratch, STAGE, "tier: core", "tier: inner");
+    let output = run("plan HEAD .");
+    assert!(output.status.success() && out(&output).contains("\"core\" → \"inner\""), "{}", said(&output));
+    assert!(
+        said(&output).contains("note: no target is configured; planning against the sandbox "),
+        "{}",
+        said(&output)
+    );
+}
