@@ -20,4 +20,4 @@ pub use diagnostic::{Diagnostic, Note, Severity};
 pub use place::{LineIndex, Place, Position, Span, position};
 pub use report::{MAX_PER_FILE, NoSources, Omitted, Report, Sources, counted};
 pub use shown::{is_safe, shown, shown_json, shown_lines, shown_yaml};
-pub use styled::Styled;
+pub use styled::{Style, Styled};

@@ -1,13 +1,52 @@
-//! Findings with terminal styles.
+//! Text with terminal styles.
 
 use crate::render::{Colour, first, text};
 use crate::report::{Report, Sources};
+use crate::shown::shown_lines;
 
 /// Text with terminal styles of ours, in which data is escaped.
 ///
-/// Only findings have styles, and only this module makes such a text: whatever else is printed goes through [`shown_lines`](crate::shown_lines), which lets no style pass.
-#[derive(Clone, Debug)]
+/// Only this module makes such a text: findings are rendered with their styles, and everything else is added with [`push`](Self::push), which escapes it. Whatever is printed without styles
+/// goes through [`shown_lines`], which lets no style pass.
+#[derive(Clone, Debug, Default)]
 pub struct Styled(String);
+
+/// How a piece of text looks on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As the terminal shows text.
+    Plain,
+    /// A heading.
+    Bold,
+    /// Less important than the text around it.
+    Dim,
+    /// Something that is added.
+    Added,
+    /// Something that changes.
+    Changed,
+    /// Something that is removed.
+    Removed,
+    /// Something that failed.
+    Error,
+    /// Something that needs attention.
+    Warning,
+}
+
+impl Style {
+    /// The parameters of the escape sequence that starts the style.
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Bold => Some("1"),
+            Self::Dim => Some("2"),
+            Self::Added => Some("32"),
+            Self::Changed => Some("33"),
+            Self::Removed => Some("31"),
+            Self::Error => Some("1;31"),
+            Self::Warning => Some("1;33"),
+        }
+    }
+}
 
 impl Styled {
     /// All findings of a report, and a line that counts them.
@@ -20,8 +59,84 @@ impl Styled {
         Self(first(report, max, sources, Colour::Styled))
     }
 
+    /// Adds text in a style. Unsafe characters are escaped; lines and tabs are kept.
+    ///
+    /// ```
+    /// use qontract_diagnostics::{Style, Styled};
+    /// let mut text = Styled::default();
+    /// text.push(Style::Added, "+ \u{1b}[7mx");
+    /// text.push(Style::Plain, " y\n");
+    /// assert_eq!(text.as_str(), "\u{1b}[32m+ \\u{1b}[7mx\u{1b}[0m y\n");
+    /// assert_eq!(text.plain(), "+ \\u{1b}[7mx y\n");
+    /// ```
+    pub fn push(&mut self, style: Style, text: &str) {
+        let text = shown_lines(text);
+        match style.code() {
+            Some(code) if !text.is_empty() => {
+                self.0.extend(["\u{1b}[", code, "m", &text, "\u{1b}[0m"]);
+            }
+            _ => self.0.push_str(&text),
+        }
+    }
+
+    /// Adds another text with its styles.
+    pub fn append(&mut self, other: &Self) {
+        self.0.push_str(&other.0);
+    }
+
+    /// Whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The text, for a terminal.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The text without styles.
+    pub fn plain(&self) -> String {
+        let mut pieces = self.0.split("\u{1b}[");
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            // Data is escaped, so that every escape character starts a style of ours.
+            out.push_str(piece.split_once('m').map_or("", |(_, text)| text));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Style, Styled};
+
+    #[test]
+    fn every_style_ends_and_leaves_the_text_as_it_is() {
+        let styles = [
+            Style::Plain,
+            Style::Bold,
+            Style::Dim,
+            Style::Added,
+            Style::Changed,
+            Style::Removed,
+            Style::Error,
+            Style::Warning,
+        ];
+        let mut text = Styled::default();
+        assert!(text.is_empty());
+        for style in styles {
+            text.push(style, "");
+        }
+        assert!(text.is_empty(), "nothing in a style is nothing");
+        for style in styles {
+            text.push(style, "m[1m\n");
+        }
+        assert_eq!(text.plain(), "m[1m\n".repeat(styles.len()));
+        let (started, ended) =
+            (text.as_str().matches("\u{1b}[").count(), text.as_str().matches("\u{1b}[0m").count());
+        assert_eq!((started, ended), (2 * (styles.len() - 1), styles.len() - 1));
+        let mut both = text.clone();
+        both.append(&text);
+        assert_eq!(both.plain(), "m[1m\n".repeat(2 * styles.len()));
     }
 }

@@ -4,7 +4,7 @@ mod mistakes;
 mod rules;
 mod syntax;
 
-pub use rules::enum_hint;
+pub use rules::{enum_hint, similar};
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

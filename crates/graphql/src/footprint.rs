@@ -135,6 +135,28 @@ impl Footprint {
         keys.is_some_and(|keys| keys.differ(old.map(|old| &*old.value), new.map(|new| &*new.value)))
     }
 
+    /// Whether the value at a JSON pointer into a datafile of a schema can be read, or something below it.
+    ///
+    /// ```text
+    /// a query that reads `labels` and `quota { limits { name } }`
+    /// /labels/tier → true    /quota/limits/3/name → true    /quota → true    /quota/limits/3/size → false
+    /// ```
+    pub fn reads(&self, schema: &str, pointer: &str) -> bool {
+        let Some(mut keys) = self.keys(schema) else { return false };
+        for step in pointer.split('/').skip(1) {
+            let Keys::Some(known) = keys else { return true };
+            let step = step.replace("~1", "/").replace("~0", "~");
+            match known.get(&*step) {
+                Some(below) => keys = below,
+                // An item of a list is read as the list is.
+                None if step.bytes().all(|byte| byte.is_ascii_digit()) => {}
+                // Whether something is a reference is seen, too.
+                None => return step == "$ref",
+            }
+        }
+        true
+    }
+
     pub(crate) fn file(&mut self, schema: &str, keys: &Keys, way: (&str, &str)) {
         self.datafiles.entry(schema.into()).or_default().add(keys);
         self.ways.entry(schema.into()).or_insert_with(|| (way.0.into(), way.1.into()));
@@ -155,5 +177,38 @@ impl Footprint {
 
     pub(crate) fn whole_schema(&mut self) {
         self.schema = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Footprint, Keys};
+
+    #[test]
+    fn fields_that_a_query_reads_are_told_from_those_beside_them() {
+        let some = |keys: &[(&str, Keys)]| {
+            Keys::Some(keys.iter().map(|(key, keys)| ((*key).into(), keys.clone())).collect())
+        };
+        let name = some(&[("name", Keys::default())]);
+        let limits = some(&[("limits", name)]);
+        let keys = some(&[("labels", Keys::All), ("quota", limits), ("a/b", Keys::default())]);
+        let mut footprint = Footprint::default();
+        footprint.file("/ns.yml", &keys, ("Query", "ns"));
+        let check = |pointer: &str, expect: bool| {
+            assert_eq!(footprint.reads("/ns.yml", pointer), expect, "{pointer}");
+            assert!(!footprint.reads("/other.yml", pointer), "{pointer}");
+        };
+        check("", true);
+        check("/labels", true);
+        check("/labels/tier", true);
+        check("/labels/deep/er", true);
+        check("/quota", true);
+        check("/quota/limits/3", true);
+        check("/quota/limits/3/name", true);
+        check("/quota/limits/3/size", false);
+        check("/quota/$ref", true);
+        check("/a~1b", true);
+        check("/a", false);
+        check("/description", false);
     }
 }

@@ -1,5 +1,6 @@
 //! The shape of the command line. Its doc comments are the reference.
 
+mod plan;
 mod run;
 mod serve;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 
@@ -28,11 +30,19 @@ pub enum Command {
     /// Everything that the data defines and the binary has runs in loops, on a folder in place of every target system. A
     /// file that is saved takes effect within a second. Nothing else has to be installed.
     Up(Up),
+    /// Show what a change to the data would do: a dry run of every integration that it affects
+    ///
+    /// Compares BASE with HEAD, plans each affected integration against the configured targets or the sandbox, and prints one report. Nothing is changed, and addresses and secrets
+    /// that only HEAD names are not used.
+    ///
+    /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error. With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage
+    /// error.
+    Plan(Plan),
     /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
     Bundle(Bundle),
-    /// Show what differs between two data repos, revisions or bundles
+    /// Show the differences between two data repos, revisions or bundles; by default between HEAD and the folder
     ///
-    /// Exit code: 0 nothing differs, 1 something differs, 2 it could not be done.
+    /// Exit code: 0 no differences, 1 differences, 2 error.
     Diff(Diff),
     /// Check a data repo, a Git revision or a bundle, and show every mistake at once
     ///
@@ -48,12 +58,12 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Run an integration: make its part of the world what the data says
     ///
-    /// Exit code: 0 all is well or would be, 1 something failed or is held, 2 asked wrongly, 4 the data does not define the integration, 5 it reads what
-    /// it may not, 75 all that failed may work the next time.
+    /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define the integration, 5 it reads a schema that it must not read, 75 only transient
+    /// failures. With --dry-run --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
     Reconcile(Box<Reconcile>),
     /// Show which integrations and shards a change can affect, and why
     ///
-    /// Exit code: 0 none, 1 some, 2 it could not be done.
+    /// Exit code: 0 none, 1 some, 2 error.
     Affected(Affected),
     /// List the integrations, or show what one of them reads
     Integrations(Integrations),
@@ -192,36 +202,6 @@ pub struct SchemaExport {
     pub layout: LayoutOptions,
 }
 
-/// Arguments of `diff`.
-#[derive(Args, Debug)]
-pub struct Diff {
-    /// Before: a bundle file, a folder, or a Git revision
-    pub base: String,
-    /// After: a bundle file, a folder, or a Git revision
-    pub head: String,
-    /// Folder of the data repo that Git revisions are of
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub repo: PathBuf,
-    /// Form of the answer
-    #[arg(short, long, value_enum, default_value_t)]
-    pub output: DiffFormat,
-    /// Where the parts are.
-    #[command(flatten)]
-    pub layout: LayoutOptions,
-}
-
-/// Forms of a diff.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum DiffFormat {
-    /// For people
-    #[default]
-    Text,
-    /// As the server's `/diff` answers
-    Json,
-    /// Markdown, for a merge request
-    Md,
-}
-
 /// The data that is asked.
 #[derive(Args, Debug)]
 pub struct DataOptions {
@@ -292,30 +272,6 @@ pub enum GetFormat {
     Json,
     /// YAML
     Yaml,
-}
-
-/// Arguments of `affected`.
-#[derive(Args, Debug)]
-pub struct Affected {
-    /// Before: a bundle file, a folder, or a Git revision
-    pub base: String,
-    /// After: a bundle file, a folder, or a Git revision
-    pub head: String,
-    /// Only this integration; may be given several times
-    #[arg(long, value_name = "NAME")]
-    pub integration: Vec<String>,
-    /// The configuration, for integrations of the process form; by default `$QONTRACT_CONFIG`
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Folder of the data repo that Git revisions are of
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub repo: PathBuf,
-    /// Form of the answer
-    #[arg(short, long, value_enum, default_value_t)]
-    pub output: FindingsFormat,
-    /// Where the parts are.
-    #[command(flatten)]
-    pub layout: LayoutOptions,
 }
 
 /// Arguments of `integrations`.

@@ -12,6 +12,7 @@ mod journal;
 mod man;
 mod peer_bundler;
 mod peer_validator;
+mod plan;
 mod query;
 mod reconcile;
 mod run_integration;
@@ -30,6 +31,7 @@ use crate::printer::Printer;
 pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Up(arguments) => up::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments, printer),
         Command::Bundle(arguments) => bundle::run(arguments, printer),
         Command::Diff(arguments) => Ok(diff::run(arguments, printer)),
         Command::Get(arguments) => get::run(arguments, printer),

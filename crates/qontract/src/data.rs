@@ -87,7 +87,7 @@ impl Side {
     /// The part of a place that differs from `base`, if all that differs there is in one part: of an entry the variable that was changed.
     ///
     /// A whole file stays what it is: much of it has nothing to do with what a place is about.
-    pub fn narrowed(&self, base: &Self, place: &Place) -> Place {
+    fn narrowed(&self, base: &Self, place: &Place) -> Place {
         let part = || {
             let (old, new) = (base.document(place)?, self.document(place)?);
             let changes = fields(&old.value, &new.value);
@@ -102,6 +102,31 @@ impl Side {
         };
         let is_part = !place.resource && !place.pointer.is_empty();
         place.below(&is_part.then(part).flatten().unwrap_or_default())
+    }
+
+    /// The part of a place that is to blame for a difference from `base`: the part that differs, or, of a whole file, the one changed line of it that affects the integration. `causes` are all
+    /// changes that do.
+    fn blamed(&self, base: &Self, place: &Place, causes: &[Place]) -> Place {
+        if place.resource || !place.pointer.is_empty() {
+            return self.narrowed(base, place);
+        }
+        let mut here = causes.iter().filter(|cause| !cause.resource && cause.path == place.path);
+        match (here.next(), here.next()) {
+            (Some(one), None) => one.clone(),
+            _ => place.clone(),
+        }
+    }
+
+    /// The first line of a resource that differs from `base`, if both have it and it does differ.
+    fn first_changed_line(&self, base: &Self, place: &Place) -> Option<usize> {
+        let content = |side: &Self| {
+            let bundle = &side.input.as_ref()?.bundle;
+            place.resource.then(|| bundle.resource(&place.path)).flatten().map(|one| one.content.clone())
+        };
+        let (old, new) = (content(base)?, content(self)?);
+        let is_same = |(old, new): &(&str, &str)| old == new;
+        let common = old.lines().zip(new.lines()).take_while(is_same).count();
+        (old != new).then_some(common + 1)
     }
 
     fn document(&self, place: &Place) -> Option<&Document> {
@@ -136,5 +161,37 @@ impl Side {
     /// The path that the bundle has for a file as it is called in the data repo; other words stay as they are.
     pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
         self.layout.path_of(word).unwrap_or(word)
+    }
+}
+
+/// Two sides that are compared, and the lines of both as far as they were looked up.
+pub struct ComparedSides<'a> {
+    base: &'a Side,
+    head: &'a Side,
+    base_lines: Lines,
+    head_lines: Lines,
+}
+
+impl<'a> ComparedSides<'a> {
+    /// Compares `head` with `base`.
+    pub fn new(base: &'a Side, head: &'a Side) -> Self {
+        Self { base, head, base_lines: Lines::default(), head_lines: Lines::default() }
+    }
+
+    /// `file:line` of what differs at a place; what only base has is a line of base. `causes` are all changes that affect the integration in question.
+    pub fn line(&self, place: &Place, causes: &[Place]) -> String {
+        let Self { base, head, base_lines, head_lines } = self;
+        if !head.has(place) {
+            return base.line(base_lines, place);
+        }
+        if let Some(line) = head.first_changed_line(base, place) {
+            return format!("{}:{line}", head.file(place));
+        }
+        let place = head.blamed(base, place, causes);
+        let has = |side: &Side| {
+            side.document(&place).is_some_and(|one| one.value.pointer(&place.pointer).is_some())
+        };
+        // A removed field has its line in base.
+        if !has(head) && has(base) { base.line(base_lines, &place) } else { head.line(head_lines, &place) }
     }
 }

@@ -1,6 +1,6 @@
 //! How the program ends.
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
 use qontract_client_server::ServerError;
 
@@ -13,8 +13,19 @@ pub enum Exit {
     Failure,
     /// It was asked wrongly; for commands that compare: it could not be done.
     Usage,
+    /// A dry run would change something, and nothing failed or is held.
+    Changes,
     /// A run ended with this code.
     Run(u8),
+}
+
+/// Which exit codes a command uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitConvention {
+    /// 0 whether or not there are changes, 2 for a usage error.
+    Plain,
+    /// `--detailed-exitcode`: 0 no changes, 2 changes, 64 for a usage error.
+    Detailed,
 }
 
 /// An error that is the caller's: a path that does not exist, a revision that is none.
@@ -29,6 +40,11 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
+/// An error of a file that the caller names, such as a configuration that cannot be read.
+pub fn usage(error: &anyhow::Error) -> anyhow::Error {
+    UsageError(format!("{error:#}")).into()
+}
+
 impl Exit {
     /// The code of an error that ended a command.
     pub fn of(error: &anyhow::Error) -> Self {
@@ -41,13 +57,59 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        ExitCode::from(match exit {
-            Exit::Ok => 0,
-            Exit::Failure => 1,
-            Exit::Usage => 2,
-            Exit::Run(code) => code,
-        })
+impl Exit {
+    /// The exit code of the process.
+    pub fn code(self, convention: ExitConvention) -> u8 {
+        match (self, convention) {
+            (Exit::Ok, _) | (Exit::Changes, ExitConvention::Plain) => 0,
+            (Exit::Failure, _) => 1,
+            (Exit::Changes, ExitConvention::Detailed) | (Exit::Usage, ExitConvention::Plain) => 2,
+            (Exit::Usage, ExitConvention::Detailed) => 64,
+            (Exit::Run(code), _) => code,
+        }
+    }
+}
+
+impl ExitConvention {
+    /// The convention that a command line asks for.
+    pub fn of(arguments: &[OsString]) -> Self {
+        let options = || arguments.iter().take_while(|word| *word != "--");
+        let is_peer = arguments.get(1).is_some_and(|word| word == "peer");
+        // The other names of this program keep their own codes.
+        if !is_peer && options().any(|word| word == "--detailed-exitcode") {
+            Self::Detailed
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exit, ExitConvention};
+
+    #[test]
+    fn exit_codes_by_convention() {
+        let check = |exit: Exit, plain: u8, detailed: u8| {
+            assert_eq!(exit.code(ExitConvention::Plain), plain, "{exit:?}");
+            assert_eq!(exit.code(ExitConvention::Detailed), detailed, "{exit:?}");
+        };
+        check(Exit::Ok, 0, 0);
+        check(Exit::Failure, 1, 1);
+        check(Exit::Usage, 2, 64);
+        check(Exit::Changes, 0, 2);
+        check(Exit::Run(75), 75, 75);
+    }
+
+    #[test]
+    fn the_convention_is_read_from_the_command_line() {
+        let check = |line: &str, expect: ExitConvention| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            assert_eq!(ExitConvention::of(&words), expect, "{line}");
+        };
+        check("qontract plan", ExitConvention::Plain);
+        check("qontract plan --detailed-exitcode --nope", ExitConvention::Detailed);
+        check("qontract plan -- --detailed-exitcode", ExitConvention::Plain);
+        check("qontract peer reconcile --detailed-exitcode", ExitConvention::Plain);
     }
 }

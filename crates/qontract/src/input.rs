@@ -63,6 +63,9 @@ fn unusable(word: &str) -> String {
     format!("the types of `{word}` cannot be used")
 }
 
+/// The base of a change, unless one is named.
+const DEFAULT_BASE: &str = "origin/HEAD";
+
 /// Opens what words mean. What is opened shares its documents.
 pub struct Opener<'a> {
     /// The repo that revisions are of.
@@ -77,6 +80,30 @@ impl<'a> Opener<'a> {
     /// Opens revisions of the repo at `folder`, besides bundle files and folders.
     pub fn new(folder: &'a Path, layout: Layout, printer: &'a Printer) -> Self {
         Self { folder, layout, pool: Pool::default(), printer }
+    }
+
+    /// The two sides that a command compares if it is not told which: the default branch of the remote, and the folder of the data repo. Where there is no such branch, the commit that is
+    /// checked out is the base, and that is noted.
+    pub fn sides(&self, base: Option<String>, head: Option<String>) -> Result<(String, String), UsageError> {
+        let head = head.unwrap_or_else(|| self.folder.display().to_string());
+        if let Some(base) = base {
+            return Ok((base, head));
+        }
+        let base = match Revision::open(self.folder, DEFAULT_BASE) {
+            Err(GitError::NoRevision(_)) => {
+                let text = format!("note: `{DEFAULT_BASE}` not found; comparing with `HEAD`");
+                self.printer.note(&text);
+                "HEAD"
+            }
+            Err(GitError::NoRepository(_)) => {
+                let folder = self.folder.display();
+                let text = format!("`{folder}` is not in a Git repository: pass BASE and HEAD");
+                return Err(UsageError(text));
+            }
+            // What else is wrong is reported when it is opened.
+            _ => DEFAULT_BASE,
+        };
+        Ok((base.to_owned(), head))
     }
 
     /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.

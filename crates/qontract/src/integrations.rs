@@ -149,7 +149,8 @@ pub fn unknown(name: &str, arguments: &[OsString]) -> anyhow::Error {
     }
 }
 
-fn no_such(name: &str) -> anyhow::Error {
+/// The error for a name that is no integration's.
+pub fn no_such(name: &str) -> anyhow::Error {
     let text = format!("there is no integration `{name}`: `qontract integrations` lists them");
     crate::exit::UsageError(text).into()
 }

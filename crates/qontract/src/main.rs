@@ -12,6 +12,7 @@ mod integrations;
 mod journal;
 mod keep;
 mod lines;
+mod plan_report;
 mod printer;
 mod private;
 mod remembered;
@@ -27,7 +28,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use qontract_diagnostics::shown_lines;
 
 use crate::cli::Cli;
-use crate::exit::Exit;
+use crate::exit::{Exit, ExitConvention};
 use crate::printer::Printer;
 
 /// Many small values are made by many threads: this allocator takes a third of the CPU time off a bundle.
@@ -36,16 +37,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     let arguments = as_peer(std::env::args_os().collect());
+    let convention = ExitConvention::of(&arguments);
     cli::know(integrations::known(&arguments));
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             if let Some(error) = unknown_integration(&error, &arguments) {
                 Printer::default().error(&error);
-                return Exit::of(&error).into();
+                return Exit::of(&error).code(convention).into();
             }
             print_usage(&error);
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            return exit.code(convention).into();
         }
     };
     let printer = Printer::default();
@@ -53,7 +56,7 @@ fn main() -> std::process::ExitCode {
         printer.error(&error);
         Exit::of(&error)
     });
-    exit.into()
+    exit.code(convention).into()
 }
 
 /// Prints help, the version, or what is wrong with a command line. Clap repeats what was typed and what programs say of themselves; if that has unsafe characters, it is printed without

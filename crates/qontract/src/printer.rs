@@ -1,7 +1,7 @@
 //! The one place that prints: data to stdout, talk to stderr.
 //!
 //! **Invariant:** no character of the data commands a terminal or changes what is seen (`hostile_output.rs`). Text goes through [`shown_lines`] and JSON through [`shown_json`], whatever the
-//! command did before; terminal styles pass only in [`Styled`], which is made of findings. What a command prints as one line goes through `shown` beforehand, so that data does not begin
+//! command did before; terminal styles pass only in [`Styled`], in which data is escaped. What a command prints as one line goes through `shown` beforehand, so that data does not begin
 //! lines of its own.
 
 use std::io::{self, Write};
@@ -38,9 +38,14 @@ impl Printer {
         self.write(shown_lines(text).as_bytes())
     }
 
-    /// Writes findings to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    /// Writes findings to stdout, as [`styled`](Self::styled) text.
     pub fn findings(&self, findings: &Styled) -> anyhow::Result<()> {
-        written(AutoStream::auto(self.out.lock()).write_all(findings.as_str().as_bytes()))
+        self.styled(findings)
+    }
+
+    /// Writes styled text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    pub fn styled(&self, text: &Styled) -> anyhow::Result<()> {
+        written(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
     }
 
     /// Says a line on stderr, with unsafe characters as escapes.

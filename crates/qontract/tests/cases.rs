@@ -141,7 +141,7 @@ impl Stage {
         exit("dry run", &dry, case.exit.0)?;
         if let Some(notes) = &case.notes {
             let said = String::from_utf8_lossy(&dry.stderr).into_owned();
-            let said: Vec<&str> = said.lines().filter(|line| !line.ends_with("tells more")).collect();
+            let said: Vec<&str> = said.lines().filter(|line| !line.ends_with("shows more")).collect();
             let said = said.join("\n") + "\n";
             if said != *notes {
                 return Err(format!("expected notes:\n{notes}actual notes:\n{said}"));

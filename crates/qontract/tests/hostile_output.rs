@@ -116,6 +116,13 @@ const ROWS: &str = "
     + reconcile service-dependencies --data repo --config config.toml --runs runs
     + reconcile service-dependencies --config config.toml --help
     + reconcile HOSTILE
+    + reconcile service-dependencies --data repo --config config.toml --runs runs --dry-run -o md
+    + up repo --once --dry-run --sandbox empty --runs runs -o md
+    + plan base repo --sandbox empty --runs plans --config config.toml
+    + plan base repo --sandbox empty --runs plans --config config.toml -o md --full
+    + plan base repo --sandbox empty --runs plans --config config.toml -o json
+    + plan base repo --sandbox empty --runs plans -i HOSTILE
+    + plan HOSTILE repo --sandbox empty
     + diff base repo -o text
     + diff base repo -o md
     + diff base repo -o json
@@ -145,6 +152,7 @@ const ROWS: &str = "
     + serve --bundle HOSTILE --listen 127.0.0.1:0
     + affected base repo --config config.toml
     + affected base repo --config config.toml -o json
+    + affected base repo --config config.toml -o md
     + affected HOSTILE repo
     + integrations --config config.toml
     - integrations schemas openshift-namespaces --data repo
@@ -274,7 +282,14 @@ fn last_run(scratch: &Scratch) -> String {
 #[test]
 fn colours_are_ours_alone() {
     let scratch = world();
-    for line in ["validate broken", "bundle broken"] {
+    for line in [
+        "validate broken",
+        "bundle broken",
+        "diff base repo",
+        "affected base repo --config config.toml",
+        "plan base repo --sandbox empty --runs plans --config config.toml --full",
+        "reconcile service-dependencies --data repo --config config.toml --runs runs --dry-run",
+    ] {
         let text = Row::of(&format!("+ {line}")).output(&scratch, ("CLICOLOR_FORCE", "1"));
         assert!(text.contains("\u{1b}["), "`{line}` is coloured: {text}");
         assert!(!text.contains("\u{1b}[35;7m"), "`{line}` shows the colours of the data");

@@ -43,15 +43,15 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// The rule in words.
+    /// What was compared, in words.
     pub fn as_str(self) -> &'static str {
         match self {
-            Rule::Footprint => "footprint",
-            Rule::Answers => "answers",
-            Rule::Declared => "declared state",
-            Rule::NoState => "answers differ, and it declares no state",
-            Rule::OwnFile => "its own file or an approval",
-            Rule::LooksUp => "it looks things up while it runs",
+            Rule::Footprint => "queries",
+            Rule::Answers => "query results",
+            Rule::Declared => "desired state",
+            Rule::NoState => "query results; it has no desired state to compare",
+            Rule::OwnFile => "its datafile or an approval",
+            Rule::LooksUp => "it reads data at run time",
         }
     }
 }
@@ -70,7 +70,7 @@ pub enum Verdict {
 pub struct Affected {
     /// What decided.
     pub rule: Rule,
-    /// The files that brought it about, as far as they are known.
+    /// The changed fields and files because of which it is affected, as far as they are known.
     pub causes: Vec<Cause>,
     /// What differs, if the integration has declared states.
     pub comparison: Option<Comparison>,
@@ -126,8 +126,8 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
             if comparison.is_empty() {
                 return Ok(Verdict::Unaffected(Rule::Declared));
             }
+            let causes = causes::relevant(causes(found, sides.as_ref()), &comparison);
             let (all, comparison) = (comparison.common, Some(comparison));
-            let causes = causes(found, sides.as_ref());
             let part = Affected { rule: Rule::Declared, causes, comparison, all, states: None };
             return Ok(Verdict::Affected(Box::new(part)));
         }
@@ -153,6 +153,7 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
         (true, false) if own.is_empty() => return Ok(Verdict::Unaffected(Rule::Declared)),
         (true, false) => Rule::OwnFile,
     };
+    let causes = if all { causes } else { causes::relevant(causes, &comparison) };
     let (comparison, states) = (Some(comparison), Some((base, head)));
     Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
 }

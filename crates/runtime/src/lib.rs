@@ -45,7 +45,7 @@ pub use qontract_graphql::Operation;
 pub use function::{Cx, Function, FunctionState};
 pub use key::{Scope, ShardKey};
 pub use memo::Memo;
-pub use options::Options;
+pub use options::{Options, UnmatchedSelector};
 pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState, Skip};
 pub use place::{Place, Places};
 pub use plan::{Change, ChangeKind, Group, Held, Plan, Step, Thing, Wait};

@@ -1,9 +1,31 @@
 //! What was asked of an integration on the command line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use crate::about::{Flag, FlagKind};
 use crate::key::ShardKey;
+
+/// A value of a selecting flag that no shard has: a mistyped name, most likely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmatchedSelector {
+    /// The flag, without dashes.
+    pub flag: &'static str,
+    /// Its value.
+    pub value: String,
+    /// The name that is most like it, if one is.
+    pub nearest: Option<String>,
+}
+
+impl fmt::Display for UnmatchedSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`--{} {}` matches nothing that the data declares", self.flag, self.value)?;
+        match &self.nearest {
+            Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+            None => Ok(()),
+        }
+    }
+}
 
 /// Values of an integration's flags, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,18 +52,19 @@ impl Options {
         self.0.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
     }
 
-    /// Values of selecting flags that no key has: a slip of the pen, most likely.
-    pub fn idle(&self, flags: &[Flag], keys: &[&ShardKey]) -> Vec<String> {
-        let mut idle = Vec::new();
+    /// Values of selecting flags that no key has.
+    pub fn unmatched(&self, flags: &[Flag], keys: &[&ShardKey]) -> Vec<UnmatchedSelector> {
+        let mut unmatched = Vec::new();
         for flag in flags {
             let (FlagKind::Selects(dimension) | FlagKind::Excludes(dimension)) = flag.kind else { continue };
-            for value in self.values(flag.name) {
-                if keys.iter().all(|key| key.get(dimension) != Some(value.as_str())) {
-                    idle.push(format!("`--{} {value}` names nothing that the data declares", flag.name));
-                }
+            let known: BTreeSet<&str> = keys.iter().filter_map(|key| key.get(dimension)).collect();
+            for value in self.values(flag.name).iter().filter(|value| !known.contains(value.as_str())) {
+                let similar = qontract_graphql::similar_names(value, known.iter().copied());
+                let nearest = similar.first().map(|name| (*name).to_owned());
+                unmatched.push(UnmatchedSelector { flag: flag.name, value: value.clone(), nearest });
             }
         }
-        idle
+        unmatched
     }
 
     /// Whether a shard is selected by the flags.
@@ -79,6 +102,22 @@ mod tests {
             .filter_map(|key| key.get("cluster"))
             .collect();
         assert_eq!(selected, expected);
+    }
+
+    #[test]
+    fn a_mistyped_name_is_reported_with_the_nearest() {
+        let about = About::new("x", "").selects("cluster-name", "cluster");
+        let keys = ["cliffs-stage", "harbor-prod"].map(|name| ShardKey::new([("cluster", name)]));
+        let unmatched = |value: &str| {
+            let mut options = Options::default();
+            options.add("cluster-name", value);
+            let found = options.unmatched(&about.flags, &keys.each_ref());
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(unmatched("cliffs-stage"), [""; 0]);
+        let expect = "`--cluster-name clifs-stage` matches nothing that the data declares; did you mean `cliffs-stage`?";
+        assert_eq!(unmatched("clifs-stage"), [expect]);
+        assert_eq!(unmatched("q"), ["`--cluster-name q` matches nothing that the data declares"]);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum Ended {
     EarlyExit,
     /// Something failed or is held.
     Failed,
+    /// A flag selects what the data does not have.
+    Usage,
     /// The data does not define the integration.
     NotDefined,
     /// It reads what it may not.
@@ -54,6 +56,7 @@ impl Ended {
         match self {
             Ended::Ok | Ended::EarlyExit => 0,
             Ended::Failed => 1,
+            Ended::Usage => 2,
             Ended::NotDefined => 4,
             Ended::Forbidden => 5,
             Ended::Transient => 75,
@@ -66,6 +69,7 @@ impl Ended {
             Ended::Ok => "ok",
             Ended::EarlyExit => "early exit",
             Ended::Failed => "failed",
+            Ended::Usage => "usage error",
             Ended::NotDefined => "not defined",
             Ended::Forbidden => "forbidden",
             Ended::Transient => "failed for now",
@@ -111,12 +115,12 @@ impl Skip {
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong => f.write_str("it is declared wrongly"),
-            Self::Disabled(by) => write!(f, "the data switches the integration off for {by}"),
+            Self::Wrong => f.write_str("its declaration has errors"),
+            Self::Disabled(by) => write!(f, "disabled for {by}"),
             Self::Undialled => {
-                f.write_str("how it is reached is new or changed, and is not dialled until it is approved")
+                f.write_str("its address is new or changed: not contacted in a dry run without --trust-head")
             }
-            Self::DisabledBefore(by) => write!(f, "it is orphaned, and was switched off for {by}"),
+            Self::DisabledBefore(by) => write!(f, "orphaned, and was disabled for {by}"),
         }
     }
 }
@@ -180,6 +184,8 @@ pub struct Outcome {
     pub slot: Slot,
     /// What was decided, in order.
     pub decisions: Vec<Decision>,
+    /// Where base and head differ such that the integration is affected.
+    pub causes: Vec<Place>,
     /// What came of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
     /// What went wrong with the run as a whole.
@@ -241,6 +247,7 @@ mod tests {
             options: Options::default(),
             slot: Slot::default(),
             decisions: Vec::new(),
+            causes: Vec::new(),
             shards: BTreeMap::new(),
             faults: Vec::new(),
             warnings: Vec::new(),
@@ -258,7 +265,7 @@ mod tests {
             let expect = if expect == Ended::Ok { before } else { expect };
             assert_eq!(outcome.ended, expect);
         }
-        for decided in [Ended::NotDefined, Ended::Forbidden] {
+        for decided in [Ended::NotDefined, Ended::Forbidden, Ended::Usage] {
             let mut outcome = outcome(decided);
             change(&mut outcome);
             outcome.conclude();

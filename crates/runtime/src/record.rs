@@ -2,7 +2,7 @@
 //!
 //! A record is evidence, never input. **Invariant:** no secret is in it, because none is in an outcome.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ pub struct Record {
     pub slot: String,
     /// What was decided, in order.
     pub decisions: Vec<Told>,
+    /// The changed lines of the data because of which the integration ran, as `file:line`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
     /// What came of each shard.
     pub shards: BTreeMap<String, Shard>,
     /// What went wrong with the run as a whole.
@@ -152,7 +155,7 @@ impl Record {
             details: Vec::new(),
             hint: None,
             whose: None,
-            places: decision.places.iter().map(line).collect(),
+            places: once_each(decision.places.iter().map(line)),
         });
         let shards = outcome.shards.iter().map(|(key, shard)| (key.to_string(), Shard::new(shard, line)));
         Self {
@@ -166,6 +169,7 @@ impl Record {
             options: options.collect(),
             slot: outcome.slot.to_string(),
             decisions: decisions.collect(),
+            causes: once_each(outcome.causes.iter().map(line)),
             shards: shards.collect(),
             faults: outcome.faults.iter().map(|fault| told(fault, line)).collect(),
             warnings: outcome.warnings.clone(),
@@ -218,6 +222,12 @@ impl Shard {
     }
 }
 
+/// Lines in their order, each once: several places may be on one line.
+fn once_each(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    lines.filter(|line| seen.insert(line.clone())).collect()
+}
+
 fn bundle(pinned: &Pinned) -> Bundle {
     Bundle { sha: pinned.sha.clone(), commit: pinned.commit.clone() }
 }
@@ -228,7 +238,7 @@ fn told(fault: &Fault, line: &dyn Fn(&Place) -> String) -> Told {
         details: fault.details.clone(),
         hint: fault.hint.clone(),
         whose: Some(fault.whose),
-        places: fault.places.iter().map(line).collect(),
+        places: once_each(fault.places.iter().map(line)),
     }
 }
 

@@ -69,6 +69,10 @@ pub struct Request {
     pub slot: Slot,
     /// Whether only shards that the change affects are run.
     pub only_affected: bool,
+    /// Whether an integration that the change does not affect runs, too.
+    pub even_unaffected: bool,
+    /// Whether a selecting flag that matches nothing ends the run; otherwise it is a warning.
+    pub strict_selectors: bool,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,
     /// Whether addresses that head changes are used all the same.
@@ -100,6 +104,8 @@ impl Request {
             options: Options::default(),
             slot: Slot::default(),
             only_affected: true,
+            even_unaffected: false,
+            strict_selectors: false,
             validate_schemas: true,
             trust_head: false,
             budgets: Budgets::default(),
@@ -160,6 +166,7 @@ fn begin(room: &Room, request: &Request) -> Outcome {
         options: request.options.clone(),
         slot: request.slot,
         decisions: Vec::new(),
+        causes: Vec::new(),
         shards: BTreeMap::new(),
         faults: Vec::new(),
         warnings: Vec::new(),

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::place::Place;
 
-pub use compare::{Comparison, Difference, compare};
+pub use compare::{Comparison, Difference, MAX_DIFFERENCES, compare};
 pub use digest::digest;
 
 /// What one shard is to be, and how to reach it.
@@ -27,7 +27,7 @@ pub struct Shard<T, S> {
     pub state: S,
     /// Where the state comes from: JSON pointer into it ↦ place. The longest pointer that fits counts.
     pub places: BTreeMap<String, Place>,
-    /// Set if the data switches the integration off for this shard: where it says so.
+    /// Set if the data disables the integration for this shard: where it says so.
     pub disabled: Option<Disabled>,
 }
 

@@ -282,7 +282,7 @@ fn only_affected_shards_run_and_the_differing_paths_are_told() {
     assert_eq!(
         told,
         [
-            "affected by 1 file (declared state)",
+            "affected by 1 file (desired state)",
             "`shelf=b` differs at /0/content",
             "2 shards not affected by the change"
         ]
@@ -371,15 +371,24 @@ fn an_approval_that_comes_with_the_removal_of_a_shard_does_not_hide_it() {
 }
 
 #[test]
-fn a_flag_that_names_nothing_is_a_warning() {
+fn a_flag_that_matches_nothing_is_a_warning_or_a_usage_error() {
     let mut play = Play::real(&["a: one"], &[]);
     let mut room = ShelvesRoom::new(Arc::clone(&play.world));
     room.about = room.about.selects("shelf-name", "shelf");
     play.room = Room::staged(room);
     play.request.options.add("shelf-name", "aa");
     let outcome = play.run();
-    assert_eq!(outcome.warnings, ["`--shelf-name aa` names nothing that the data declares"]);
+    let text = "`--shelf-name aa` matches nothing that the data declares; did you mean `a`?";
+    assert_eq!((outcome.ended, &outcome.warnings[..]), (Ended::Ok, &[text.to_owned()][..]));
     assert_eq!(keys(&outcome), [""; 0]);
+    // Who asks for it strictly is told before anything runs.
+    play.request.strict_selectors = true;
+    let outcome = play.run();
+    let faults: Vec<&str> = outcome.faults.iter().map(|fault| fault.text.as_str()).collect();
+    assert_eq!((outcome.ended, outcome.ended.code(), faults), (Ended::Usage, 2, vec![text]));
+    play.request.options = qontract_runtime::Options::default();
+    play.request.options.add("shelf-name", "a");
+    assert_eq!(play.run().ended, Ended::Ok);
 }
 
 #[test]

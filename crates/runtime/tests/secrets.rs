@@ -277,12 +277,12 @@ fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
         Record::new(&outcome, qontract_runtime::Clock { began: 0, milliseconds: 0 }, &|_| String::new());
     let shard = &record.shards["shelf=new"];
     assert_eq!(shard.reason.as_deref(), Some("unapproved"));
-    let why = "how it is reached is new or changed, and is not dialled until it is approved";
+    let why = "its address is new or changed: not contacted in a dry run without --trust-head";
     assert_eq!(shard.why.as_deref(), Some(why));
     for (skip, reason, why) in [
-        (Skip::Wrong, "wrong", "it is declared wrongly"),
-        (Skip::Disabled("x".to_owned()), "disabled", "the data switches the integration off for x"),
-        (Skip::DisabledBefore("x".to_owned()), "disabled", "it is orphaned, and was switched off for x"),
+        (Skip::Wrong, "wrong", "its declaration has errors"),
+        (Skip::Disabled("x".to_owned()), "disabled", "disabled for x"),
+        (Skip::DisabledBefore("x".to_owned()), "disabled", "orphaned, and was disabled for x"),
         (Skip::Undialled, "unapproved", why),
     ] {
         assert_eq!((skip.reason(), skip.to_string().as_str()), (reason, why));

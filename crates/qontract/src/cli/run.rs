@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand
 use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
+use super::plan::PlanFormat;
 use crate::exit::UsageError;
 use crate::targets::SandboxAt;
 
@@ -102,9 +103,15 @@ pub struct RunOptions {
     /// With `--every`: answer `/healthz`, `/readyz` and `/metrics` here
     #[arg(long, value_name = "ADDRESS", global = true, requires = "every")]
     pub listen: Option<SocketAddr>,
-    /// Form of the result
+    /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RunFormat,
+    /// Show every field, and the content of what is created
+    #[arg(long, global = true)]
+    pub full: bool,
+    /// With `--dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
+    #[arg(long, global = true, requires = "dry_run")]
+    pub detailed_exitcode: bool,
 }
 
 /// What is said, and how.
@@ -180,9 +187,18 @@ pub struct Up {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Run each integration once, then end: 0 if the world is as the data says
+    /// Run each integration once, then exit; with `--dry-run`, print the plan of all of them
     #[arg(long)]
     pub once: bool,
+    /// With `--once --dry-run`: output format of the plan
+    #[arg(short, long, value_enum, default_value_t, requires_all = ["once", "dry_run"])]
+    pub output: PlanFormat,
+    /// With `--once --dry-run`: show every field, and the content of what is created
+    #[arg(long, requires_all = ["once", "dry_run"])]
+    pub full: bool,
+    /// With `--once --dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
+    #[arg(long, requires_all = ["once", "dry_run"])]
+    pub detailed_exitcode: bool,
     /// The time between two runs of an integration: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub every: Duration,
@@ -277,14 +293,16 @@ impl From<LogLevel> for Level {
     }
 }
 
-/// Forms of the result of a run.
+/// Output formats of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RunFormat {
     /// The plan, for people
     #[default]
     Text,
-    /// The record of the run
+    /// The record of the run, as JSON
     Json,
+    /// The plan as Markdown, for a comment on a merge request
+    Md,
 }
 
 /// The integrations that the command line knows; set before it is read.

@@ -1,22 +1,24 @@
 //! `qontract affected`: which integrations and shards a change can affect, by which rule and because of what.
 
+mod text;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_diagnostics::shown;
 use qontract_runtime::affected::{self, Pair, Verdict, What};
 use qontract_runtime::{Options, Place, Room};
 use serde::Serialize;
 
-use crate::cli::{Affected, FindingsFormat};
+use crate::cli::{Affected, ReportFormat};
 use crate::config::Config;
-use crate::data::Side;
-use crate::exit::{Exit, UsageError};
+use crate::data::{ComparedSides, Side};
+use crate::exit::{Exit, UsageError, usage};
 use crate::input::Opener;
 use crate::integrations;
 use crate::printer::Printer;
 use crate::targets::Targets;
 
-/// What is told about one integration.
+/// Whether and why one integration is affected.
 #[derive(Serialize)]
 struct Row {
     integration: String,
@@ -38,9 +40,10 @@ struct ShardRow {
 }
 
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
-    let Affected { base, head, integration, config, repo, output, layout } = arguments;
-    let config = Config::read(config.as_deref())?;
+    let Affected { base, head, integration, verbose, config, repo, output, layout } = arguments;
+    let config = Config::read(config.as_deref()).map_err(|error| usage(&error))?;
     let opener = Opener::new(&repo, layout.into(), printer);
+    let (base, head) = opener.sides(base, head)?;
     let open = |word: &str, beside: Option<&Side>| {
         Side::open(&opener, word, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
@@ -56,21 +59,18 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let chosen =
         rooms.iter().filter(|room| integration.is_empty() || integration.contains(&room.about().name));
     let defined = affected::defined(chosen, &*base.source, &*head.source)?;
-    let rows: Vec<Row> = head.with_lines(|head_line| {
-        base.with_lines(|base_line| {
-            let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
-            let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
-            defined.iter().map(|room| row(room, &pair(room), &line)).collect()
-        })
-    });
+    let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
+    let sides = ComparedSides::new(&base, &head);
+    let rows: Vec<Row> = defined.iter().map(|room| row(room, &pair(room), &sides)).collect();
     match output {
-        FindingsFormat::Text => printer.text(&rows.iter().map(text).collect::<String>())?,
-        FindingsFormat::Json => printer.json(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
+        ReportFormat::Text => printer.styled(&text::render(&rows, verbose))?,
+        ReportFormat::Md => printer.text(&text::markdown(&rows))?,
+        ReportFormat::Json => printer.json(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
     }
     Ok(if rows.iter().any(|row| row.affected) { Exit::Failure } else { Exit::Ok })
 }
 
-fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
+fn row(room: &Room, pair: &Pair, sides: &ComparedSides<'_>) -> Row {
     let integration = room.about().name.clone();
     match affected::affected(room, pair, &Options::default()) {
         Verdict::Unaffected(rule) => Row {
@@ -84,61 +84,51 @@ fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
             Row { integration, affected: true, rule: fault.to_string(), causes: Vec::new(), shards: None }
         }
         Verdict::Affected(found) => {
-            let causes = found.causes.iter().map(|cause| {
-                let what = match cause.what {
-                    What::Datafile | What::Resource | What::Integration => "",
-                    What::Types => "the GraphQL types",
-                    What::Approval => "the approvals of removals",
-                };
-                let place = cause.place.as_ref().map(line).unwrap_or_default();
-                let gone = if cause.gone { " (gone)" } else { "" };
-                format!("{what}{place}{gone}")
-            });
-            let shards = found.comparison.as_ref().filter(|_| !found.all).map(|comparison| {
-                let differing = comparison.shards.iter().map(|(key, differences)| ShardRow {
-                    shard: key.to_string(),
-                    differs: differences.iter().filter_map(|one| one.place.as_ref()).map(line).collect(),
-                    gone: false,
-                });
-                let gone = comparison.gone.iter().map(|key| ShardRow {
-                    shard: key.to_string(),
-                    differs: Vec::new(),
-                    gone: true,
-                });
-                differing.chain(gone).collect()
-            });
-            let rule = found.rule.as_str().to_owned();
-            Row { integration, affected: true, rule, causes: causes.collect(), shards }
+            let places: Vec<Place> = found.causes.iter().filter_map(|cause| cause.place.clone()).collect();
+            let line = |place: &Place| sides.line(place, &places);
+            Row {
+                integration,
+                affected: true,
+                rule: found.rule.as_str().to_owned(),
+                causes: causes(&found, &line),
+                shards: shards(&found, &line),
+            }
         }
     }
 }
 
-/// More of what brought something about is not shown to people.
-const MOST_CAUSES: usize = 10;
+/// Because of what, each line once.
+fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String) -> Vec<String> {
+    let causes = found.causes.iter().map(|cause| {
+        let what = match cause.what {
+            What::Datafile | What::Resource | What::Integration => "",
+            What::Types => "the GraphQL types",
+            What::Approval => "the approvals of removals",
+        };
+        let place = cause.place.as_ref().map(line).unwrap_or_default();
+        let removed = if cause.gone { " (removed)" } else { "" };
+        format!("{what}{place}{removed}")
+    });
+    once_each(causes)
+}
 
-fn text(row: &Row) -> String {
-    let Row { integration, affected, rule, causes, shards } = row;
-    if !affected {
-        return format!("{integration}: not affected ({rule})\n");
-    }
-    let mut text = format!("{integration}: affected ({})\n", shown(rule));
-    for cause in causes.iter().take(MOST_CAUSES) {
-        text.push_str(&format!("    because of {}\n", shown(cause)));
-    }
-    if causes.len() > MOST_CAUSES {
-        text.push_str(&format!("    and of {} more\n", causes.len() - MOST_CAUSES));
-    }
-    match shards {
-        None => text.push_str("    all shards\n"),
-        Some(shards) => {
-            for ShardRow { shard, differs, gone } in shards {
-                let gone = if *gone { " (gone)" } else { "" };
-                text.push_str(&format!("    shard {}{gone}\n", shown(shard)));
-                for place in differs {
-                    text.push_str(&format!("        --> {}\n", shown(place)));
-                }
-            }
-        }
-    }
-    text
+/// The shards, with each differing line once; nothing if all are affected.
+fn shards(found: &affected::Affected, line: &dyn Fn(&Place) -> String) -> Option<Vec<ShardRow>> {
+    let comparison = found.comparison.as_ref().filter(|_| !found.all)?;
+    let differing = comparison.shards.iter().map(|(key, differences)| ShardRow {
+        shard: key.to_string(),
+        differs: once_each(differences.iter().filter_map(|one| one.place.as_ref()).map(line)),
+        gone: false,
+    });
+    let gone = comparison.gone.iter().map(|key| ShardRow {
+        shard: key.to_string(),
+        differs: Vec::new(),
+        gone: true,
+    });
+    Some(differing.chain(gone).collect())
+}
+
+fn once_each(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    lines.filter(|line| seen.insert(line.clone())).collect()
 }

@@ -1,5 +1,8 @@
-//! `qontract diff`: two data repos, revisions or bundles told apart.
+//! `qontract diff`: the differences between two data repos, revisions or bundles.
 
+mod markdown;
+mod model;
+mod rename;
 mod text;
 
 use qontract_bundle::Layout;
@@ -34,6 +37,25 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// How much of each file is shown.
+#[derive(Clone, Copy)]
+struct Fold {
+    /// The most lines of a changed file.
+    changed: usize,
+    /// The most lines of a file that is added or removed.
+    whole: usize,
+    /// The most characters of a value.
+    value: usize,
+}
+
+fn fold(full: bool) -> Fold {
+    if full {
+        Fold { changed: usize::MAX, whole: usize::MAX, value: usize::MAX }
+    } else {
+        Fold { changed: 100, whole: 12, value: 100 }
+    }
+}
+
 /// 0 if they are the same, 1 if they differ: every failure is 2 here.
 pub fn run(arguments: Diff, printer: &Printer) -> Exit {
     compare(arguments, printer).unwrap_or_else(|error| {
@@ -43,8 +65,9 @@ pub fn run(arguments: Diff, printer: &Printer) -> Exit {
 }
 
 fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
-    let Diff { base, head, repo, output, layout } = arguments;
+    let Diff { base, head, repo, full, output, layout } = arguments;
     let opener = Opener::new(&repo, layout.into(), printer);
+    let head = head.unwrap_or_else(|| repo.display().to_string());
     // Both before either fails: all that is wrong is said at once.
     let base = opener.open(&base);
     let head = opener.open(&head);
@@ -64,8 +87,8 @@ fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
             json.push(b'\n');
             printer.json(&json)?;
         }
-        DiffFormat::Text => printer.text(&text::plain(&difference, &sides))?,
-        DiffFormat::Md => printer.text(&text::markdown(&difference, &sides))?,
+        DiffFormat::Text => printer.styled(&text::render(&model::files(&difference, &sides), fold(full)))?,
+        DiffFormat::Md => printer.text(&markdown::render(&model::files(&difference, &sides), fold(full)))?,
     }
     Ok(if difference.is_empty() { Exit::Ok } else { Exit::Failure })
 }

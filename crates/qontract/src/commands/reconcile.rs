@@ -13,26 +13,26 @@ use qontract_bundle::Layout;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record};
+use qontract_runtime::{ChangeKind, Clock, Ended, Outcome, Record};
 use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
-use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
+use crate::cli::{Chosen, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
-use crate::data::{Connection, Side};
-use crate::exit::{Exit, UsageError};
+use crate::data::{ComparedSides, Connection, Side};
+use crate::exit::{Exit, UsageError, usage};
 use crate::input::Opener;
 use crate::integrations;
 use crate::journal;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
+use crate::plan_report;
 use crate::printer::Printer;
 use crate::runs::Runs;
 use crate::start::{Begun, Start};
 use crate::targets::Targets;
 
 pub use text::explain;
-use text::plan;
 
 /// Whose command line it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,10 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     if let Some(every) = options.every {
         return keep_going(&options, &integration, every);
     }
-    let config = Config::read(options.config.as_deref())?;
+    let config = Config::read(options.config.as_deref()).map_err(|error| match line {
+        CommandLine::Own => usage(&error),
+        CommandLine::Peer => error,
+    })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let targets = Targets::new(&config, options.sandbox_at(), mode)?;
     let room = integrations::room(&integration.name, &config, &targets)?;
@@ -62,6 +65,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
+    // A loop goes on when what a flag selects is removed; a person has mistyped it.
+    request.strict_selectors = line == CommandLine::Own;
     request.only_affected = match line {
         CommandLine::Own => !options.all_shards,
         CommandLine::Peer => options.check_only_affected_shards,
@@ -69,7 +74,12 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let outcome = runtime.block_on(qontract_runtime::run(&room, &begun.request));
     let record = record(&outcome, begun.clock(), &head, base.as_ref());
     job.tell(&outcome, &record)?;
-    Ok(Exit::Run(outcome.ended.code()))
+    let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
+    Ok(match outcome.ended {
+        Ended::Usage => Exit::Usage,
+        ended if ended.code() == 0 && has_changes && mode == Mode::DryRun => Exit::Changes,
+        ended => Exit::Run(ended.code()),
+    })
 }
 
 /// Runs again and again.
@@ -161,12 +171,18 @@ impl Job<'_> {
             printer.note(talk.trim_end());
         }
         match options.output {
-            RunFormat::Text => printer.text(&plan(record))?,
+            RunFormat::Text => {
+                printer.styled(&plan_report::text_of(record, plan_report::detail(options.full)))?
+            }
+            RunFormat::Md => {
+                let report = plan_report::of(std::slice::from_ref(record));
+                plan_report::print(&report, PlanFormat::Md, plan_report::detail(options.full), printer)?;
+            }
             RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
         }
         match kept {
             Ok(()) if options.talk.level() <= LogLevel::Info => {
-                printer.note(&format!("`qontract explain run {}` tells more", record.run));
+                printer.note(&format!("`qontract explain run {}` shows more", record.run));
             }
             Ok(()) => {}
             Err(error) => printer.note(&format!("warning: the record of the run is not kept: {error:#}")),
@@ -175,8 +191,8 @@ impl Job<'_> {
     }
 }
 
-/// Writes of one run are told at its end; but not that they are not kept.
-struct Aloud;
+/// Reports at once that writes are not recorded; the writes of one run are reported at its end.
+pub struct Aloud;
 
 impl Heard for Aloud {
     fn wrote(&self, _: &Line, _: ChangeKind, _: Option<i64>) {}
@@ -186,17 +202,15 @@ impl Heard for Aloud {
     }
 }
 
-/// The record of a run; what only base has, has its lines there, and what differs from base the lines that do.
-fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
-    head.with_lines(|head_line| match base {
-        None => Record::new(outcome, clock, head_line),
-        Some(base) => base.with_lines(|base_line| {
-            let line = |place: &Place| {
-                if head.has(place) { head_line(&head.narrowed(base, place)) } else { base_line(place) }
-            };
-            Record::new(outcome, clock, &line)
-        }),
-    })
+/// The record of a run. Lines are those that differ from base; what only base has, has its lines there.
+pub fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
+    match base {
+        None => head.with_lines(|line| Record::new(outcome, clock, line)),
+        Some(base) => {
+            let sides = ComparedSides::new(base, head);
+            Record::new(outcome, clock, &|place| sides.line(place, &outcome.causes))
+        }
+    }
 }
 
 /// Writes the schemas that were read as a JSON list.

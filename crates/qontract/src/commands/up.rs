@@ -19,11 +19,12 @@ use qontract_telemetry::metrics::Metrics;
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Up, variable};
 use crate::config::Config;
-use crate::exit::{Exit, UsageError};
+use crate::exit::{Exit, UsageError, usage};
 use crate::journal;
 use crate::keep::feed::{Feed as _, Folder, Look};
 use crate::keep::health::Health;
 use crate::keep::signals;
+use crate::plan_report;
 use crate::printer::Printer;
 use crate::private;
 use crate::runs::{Runs, state_folder};
@@ -36,7 +37,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         allocator::begin_anew(GiveBack::AtOnce);
     }
     let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
-    let config = Config::read(arguments.config.as_deref())?;
+    let config = Config::read(arguments.config.as_deref()).map_err(|error| usage(&error))?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
     let sandbox = sandbox(&arguments, &config)?;
     let targets =
@@ -44,7 +45,11 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let form = arguments.talk.form();
     let is_live = !arguments.once && form == Form::Text && std::io::stdout().is_terminal();
     let screen = Arc::new(Screen::new(is_live));
-    let log = Arc::new(Log::new(arguments.talk.level().into()).to(form, screen.sink()));
+    let log = Log::new(arguments.talk.level().into());
+    // The plan is on stdout, and nothing else.
+    let prints_plan = arguments.once && mode == Mode::DryRun;
+    let log =
+        Arc::new(if prints_plan { log.to(form, std::io::stderr()) } else { log.to(form, screen.sink()) });
     let place =
         sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
     let (repo, mode_word) = (arguments.repo.display(), mode.as_str());
@@ -79,9 +84,14 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         left_out: std::sync::Mutex::default(),
     };
     if arguments.once {
-        let exit = runtime.block_on(crew.once());
+        let ended = runtime.block_on(crew.once());
         runtime.shutdown_background();
-        return exit;
+        let (exit, records) = ended?;
+        if prints_plan {
+            let report = plan_report::of(&records);
+            plan_report::print(&report, arguments.output, plan_report::detail(arguments.full), &printer)?;
+        }
+        return Ok(exit);
     }
     watch(&feed, &log, &screen);
     let code = runtime.block_on(async {
@@ -127,14 +137,18 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
     if config.kubernetes.is_some() && arguments.config.is_some() {
         return Ok(None);
     }
+    default_sandbox(&arguments.repo).map(Some)
+}
+
+/// The sandbox of a data repo, unless another one is named: each data repo has its own.
+pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
     let folder =
         state_folder().ok_or_else(|| UsageError("no folder for the sandbox: pass `--sandbox`".to_owned()))?;
-    // Each data repo has its own: what one says is not what another does.
-    let repo = std::path::absolute(&arguments.repo).context("the working folder is gone")?;
+    let repo = std::path::absolute(repo).context("the working folder is gone")?;
     let repo = repo.canonicalize().unwrap_or(repo);
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
     let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();
-    Ok(Some(folder.join("sandbox").join(format!("{name}-{}", &own[..8]))))
+    Ok(folder.join("sandbox").join(format!("{name}-{}", &own[..8])))
 }
 
 /// So long at most a run waits for others.

@@ -12,6 +12,7 @@ use crate::about::{About, Query};
 use crate::fault::Fault;
 use crate::listing;
 use crate::place::Place;
+use crate::state::{Comparison, MAX_DIFFERENCES};
 
 /// What kind of thing differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -59,7 +60,9 @@ pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
         let (old, new) = (change.change.before(), change.change.after());
         let sees = |footprint: &Footprint| footprint.sees(old.map(AsRef::as_ref), new.map(AsRef::as_ref));
         if stray || footprints.iter().any(sees) {
-            causes.insert(datafile(change));
+            causes.extend(datafile(change, |schema, pointer| {
+                footprints.iter().any(|footprint| footprint.reads(schema, pointer))
+            }));
         }
     }
     if footprints.iter().any(Footprint::resources) {
@@ -74,19 +77,70 @@ pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
 
 /// All files that differ: any of them may be what something was looked up in.
 pub fn all(diff: &Diff) -> Vec<Cause> {
-    diff.datafiles.iter().map(datafile).chain(diff.resources.iter().map(resource)).collect()
+    let datafiles = diff.datafiles.iter().flat_map(|change| datafile(change, |_, _| true));
+    datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
 
-/// A datafile, at the first place at which it differs.
-fn datafile(DatafileChange { path, change }: &DatafileChange) -> Cause {
-    let pointer = match (change.before(), change.after()) {
-        (Some(old), Some(new)) => {
-            fields(&old.value, &new.value).first().map(|field| field.pointer.clone()).unwrap_or_default()
-        }
-        _ => String::new(),
+/// A datafile, at each field that differs and is read; at the first that differs, if none is known to be read.
+fn datafile(
+    DatafileChange { path, change }: &DatafileChange,
+    is_read: impl Fn(&str, &str) -> bool,
+) -> Vec<Cause> {
+    let (Some(old), Some(new)) = (change.before(), change.after()) else {
+        let place = Some(Place::datafile(path, ""));
+        return vec![Cause { what: What::Datafile, place, gone: change.after().is_none() }];
     };
-    let place = Some(Place::datafile(path, &pointer));
-    Cause { what: What::Datafile, place, gone: change.after().is_none() }
+    let schema = change.either().schema().unwrap_or_default();
+    let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
+        // Where an item of a list was removed, head has another one: the list is to blame.
+        let is_taken = field.change.after().is_none() && new.value.pointer(&field.pointer).is_some();
+        let list = field.pointer.rfind('/').filter(|_| is_taken);
+        field.pointer[..list.unwrap_or(field.pointer.len())].to_owned()
+    });
+    let (read, other): (Vec<String>, Vec<String>) = pointers.partition(|pointer| is_read(schema, pointer));
+    let pointers = if read.is_empty() { other.into_iter().take(1).collect() } else { read };
+    let pointers = if pointers.is_empty() { vec![String::new()] } else { pointers };
+    let cause = |pointer: &String| {
+        let place = Some(Place::datafile(path, pointer));
+        Cause { what: What::Datafile, place, gone: false }
+    };
+    pointers.iter().map(cause).collect()
+}
+
+/// Leaves out changed fields that have nothing to do with what differs in the declared state.
+///
+/// Only if every difference comes from a known part of a file in which something changed: then what changed elsewhere did not bring it about. Otherwise all stay, as any of them may be the
+/// cause.
+pub fn relevant(causes: Vec<Cause>, comparison: &Comparison) -> Vec<Cause> {
+    let differences = || comparison.shards.values().flatten();
+    let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
+    if comparison.common || !comparison.gone.is_empty() || is_cut_off || differences().next().is_none() {
+        return causes;
+    }
+    let explains = |cause: &Cause, place: &Place| cause.place.as_ref().is_some_and(|one| overlap(one, place));
+    let is_explained = |place: Option<&Place>| {
+        place.is_some_and(|place| {
+            let is_part = place.resource || !place.pointer.is_empty();
+            is_part && causes.iter().any(|cause| explains(cause, place))
+        })
+    };
+    if !differences().all(|difference| is_explained(difference.place.as_ref())) {
+        return causes;
+    }
+    let is_relevant = |cause: &Cause| {
+        differences().filter_map(|difference| difference.place.as_ref()).any(|place| explains(cause, place))
+    };
+    causes.into_iter().filter(is_relevant).collect()
+}
+
+/// Whether one of two places is part of the other.
+fn overlap(one: &Place, other: &Place) -> bool {
+    let is_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    one.resource == other.resource
+        && one.path == other.path
+        && (is_within(&one.pointer, &other.pointer) || is_within(&other.pointer, &one.pointer))
 }
 
 fn resource(ResourceChange { path, change }: &ResourceChange) -> Cause {
@@ -114,4 +168,90 @@ pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
         causes.push(Cause { what: What::Approval, place: None, gone: false });
     }
     Ok(causes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Cause, What, overlap, relevant};
+    use crate::key::ShardKey;
+    use crate::place::Place;
+    use crate::state::{Comparison, Difference, MAX_DIFFERENCES};
+
+    /// A place as `path` or `path#pointer`; a resource begins with `r:`.
+    fn place(text: &str) -> Place {
+        let (path, pointer) = text.split_once('#').unwrap_or((text, ""));
+        match path.strip_prefix("r:") {
+            Some(path) => Place::resource(path),
+            None => Place::datafile(path, pointer),
+        }
+    }
+
+    fn comparison(places: &[Option<&str>]) -> Comparison {
+        let differences = places.iter().map(|at| Difference { path: "/x".to_owned(), place: at.map(place) });
+        let shards = BTreeMap::from([(ShardKey::default(), differences.collect())]);
+        Comparison { shards, ..Comparison::default() }
+    }
+
+    fn kept(causes: &[&str], comparison: &Comparison) -> Vec<String> {
+        let cause = |text: &&str| Cause { what: What::Datafile, place: Some(place(text)), gone: false };
+        let kept = relevant(causes.iter().map(cause).collect(), comparison);
+        kept.iter()
+            .filter_map(|cause| cause.place.as_ref())
+            .map(|at| format!("{}#{}", at.path, at.pointer))
+            .collect()
+    }
+
+    fn check(causes: &[&str], places: &[Option<&str>], expect: &[&str]) {
+        assert_eq!(kept(causes, &comparison(places)), expect, "{causes:?} {places:?}");
+    }
+
+    const LABEL: &str = "/ns.yml#/labels/tier";
+    const REPLICAS: &str = "/ns.yml#/resources/2/variables/replicas";
+
+    #[test]
+    fn a_change_beside_what_differs_is_no_cause() {
+        check(&[LABEL, REPLICAS], &[Some("/ns.yml#/resources/2")], &[REPLICAS]);
+        check(&["/ns.yml#/resources", LABEL], &[Some("/ns.yml#/resources/2")], &["/ns.yml#/resources"]);
+        check(&[REPLICAS, "r:/t.j2"], &[Some("/ns.yml#/resources/2")], &[REPLICAS]);
+        check(&[LABEL, "r:/t.j2"], &[Some("r:/t.j2")], &["/t.j2#"]);
+        check(
+            &[LABEL, REPLICAS, "/other.yml#/a"],
+            &[Some("/ns.yml#/resources/2"), Some("/other.yml#/a")],
+            &[REPLICAS, "/other.yml#/a"],
+        );
+    }
+
+    #[test]
+    fn all_changes_stay_if_a_difference_is_not_explained() {
+        let both: &[&str] = &[LABEL, REPLICAS];
+        // From nowhere, from the whole file, from a part in which nothing changed.
+        check(both, &[Some("/ns.yml#/resources/2"), None], both);
+        check(both, &[Some("/ns.yml")], both);
+        check(both, &[Some("/ns.yml#/resources/2"), Some("/ns.yml#/resources/3")], both);
+        check(both, &[], both);
+        let one = || comparison(&[Some("/ns.yml#/resources/2")]);
+        assert_eq!(kept(both, &one()), [REPLICAS]);
+        assert_eq!(kept(both, &Comparison { common: true, ..one() }), both);
+        assert_eq!(kept(both, &Comparison { gone: [ShardKey::default()].into(), ..one() }), both);
+        assert_eq!(kept(both, &Comparison::default()), both);
+        let many = |count: usize| comparison(&vec![Some("/ns.yml#/resources/2"); count]);
+        assert_eq!(kept(both, &many(MAX_DIFFERENCES - 1)), [REPLICAS]);
+        assert_eq!(kept(both, &many(MAX_DIFFERENCES)), both);
+    }
+
+    #[test]
+    fn places_overlap_if_one_is_part_of_the_other() {
+        let check = |one: &str, other: &str, expect: bool| {
+            assert_eq!(overlap(&place(one), &place(other)), expect, "{one} {other}");
+            assert_eq!(overlap(&place(other), &place(one)), expect, "{other} {one}");
+        };
+        check("/a#/x", "/a#/x", true);
+        check("/a#/x", "/a#/x/y", true);
+        check("/a", "/a#/x", true);
+        check("/a#/x", "/a#/xy", false);
+        check("/a#/x", "/b#/x", false);
+        check("r:/a", "/a", false);
+    }
 }

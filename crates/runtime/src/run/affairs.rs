@@ -15,16 +15,17 @@ use crate::fault::Fault;
 use crate::guard::{Approvals, RemovalGuard};
 use crate::key::ShardKey;
 use crate::listing;
+use crate::options::UnmatchedSelector;
 use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState, Skip};
 use crate::place::Place;
 use crate::plan::Thing;
 use crate::room::Room;
-use crate::state::Comparison;
+use crate::state::{Comparison, Difference};
 
 use super::Request;
 
-/// More places than this are not told with a decision.
-const MOST_PLACES: usize = 10;
+/// The most places that are listed with a decision.
+const MAX_PLACES: usize = 10;
 
 /// What there is to do in a run.
 pub struct Work {
@@ -65,7 +66,22 @@ pub fn decide(
     if compared.head.is_none() {
         compared.head = room.declare(data, &request.options)?;
     }
+    let unmatched = unmatched(room, request, &compared);
+    if request.strict_selectors && !unmatched.is_empty() {
+        outcome.faults.extend(unmatched.iter().map(|one| Fault::operator(one.to_string())));
+        outcome.ended = Ended::Usage;
+        return Ok(None);
+    }
+    outcome.warnings.extend(unmatched.iter().map(ToString::to_string));
     Ok(Some(select(room, request, compared, outcome)))
+}
+
+/// Selecting flags that match no shard, also none that only base has or that is declared wrongly.
+fn unmatched(room: &Room, request: &Request, compared: &Compared) -> Vec<UnmatchedSelector> {
+    let Some(declared) = &compared.head else { return Vec::new() };
+    let mut known = declared.keys();
+    known.extend(compared.gone.iter().chain(declared.faults().keys()));
+    request.options.unmatched(&room.about().flags, &known)
 }
 
 /// Base and head in a dry run; nothing if nothing differs that concerns the integration.
@@ -75,6 +91,11 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
         Verdict::Unaffected(rule) => {
             let (base, head) = (short(pair.base.sha()), short(pair.head.sha()));
             decide(format!("no change between {base} and {head} ({})", rule.as_str()), Vec::new());
+            if request.even_unaffected {
+                // The addresses of base are still those that may be dialled.
+                let base = room.declare(&pair.base, &request.options).ok().flatten();
+                return Some(Compared { base, ..Compared::default() });
+            }
             outcome.ended = Ended::EarlyExit;
             None
         }
@@ -87,20 +108,16 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
         Verdict::Affected(found) => {
             let Affected { rule, causes, comparison, all, states } = *found;
             let mut places: Vec<Place> = causes.iter().filter_map(|cause| cause.place.clone()).collect();
-            let more = if places.len() > MOST_PLACES { ", the first of them:" } else { "" };
-            places.truncate(MOST_PLACES);
-            decide(
-                format!("affected by {} ({}){more}", counted(causes.len(), "file"), rule.as_str()),
-                places,
-            );
-            let differing = comparison.iter().flat_map(|comparison| &comparison.shards);
-            for (key, differences) in differing {
-                for difference in differences.iter().take(MOST_PLACES) {
-                    let path = if difference.path.is_empty() { "all of it" } else { &difference.path };
-                    decide(
-                        format!("`{key}` differs at {path}"),
-                        difference.place.clone().into_iter().collect(),
-                    );
+            let files: BTreeSet<_> =
+                causes.iter().map(|cause| cause.place.as_ref().map(|place| &place.path)).collect();
+            let text = format!("affected by {} ({})", counted(files.len(), "file"), rule.as_str());
+            let more = if places.len() > MAX_PLACES { ", among others at:" } else { "" };
+            let all_places = places.clone();
+            places.truncate(MAX_PLACES);
+            decide(format!("{text}{more}"), places);
+            for (key, differences) in comparison.iter().flat_map(|comparison| &comparison.shards) {
+                for (text, place) in differing(key, differences) {
+                    decide(text, place.into_iter().collect());
                 }
             }
             // What differs is known; all of base is needed for the addresses that may be dialled.
@@ -114,11 +131,32 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
                     }
                 },
             };
+            outcome.causes = all_places;
             let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
             let differs = comparison.filter(|_| request.only_affected && !all);
             Some(Compared { head, base, differs, gone })
         }
     }
+}
+
+/// Where a shard differs, each place once.
+fn differing(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<Place>)> {
+    let mut by_place: Vec<(&Difference, usize)> = Vec::new();
+    for difference in differences {
+        match by_place.iter_mut().find(|(first, _)| first.place == difference.place) {
+            Some((_, more)) => *more += 1,
+            None => by_place.push((difference, 0)),
+        }
+    }
+    let shown = by_place.into_iter().take(MAX_PLACES).map(|(first, more)| {
+        let text = match (first.path.as_str(), more) {
+            ("", _) => format!("`{key}` is new, or is reached differently"),
+            (path, 0) => format!("`{key}` differs at {path}"),
+            (path, more) => format!("`{key}` differs at {path} and {more} more"),
+        };
+        (text, first.place.clone())
+    });
+    shown.collect()
 }
 
 /// What only base has, in a real run: it is looked at with the address of base. All of head runs all the same.
@@ -142,9 +180,6 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     let Some(declared) = &head else {
         return Work { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
     };
-    let mut known = declared.keys();
-    known.extend(gone.iter().chain(declared.faults().keys()));
-    outcome.warnings.extend(request.options.idle(&room.about().flags, &known));
     let mut pass_over = |key: ShardKey, why: Skip, faults: &[Fault]| {
         let mut shard = ShardOutcome::new(ShardState::Skipped(why));
         shard.faults.extend_from_slice(faults);

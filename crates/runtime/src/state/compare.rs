@@ -11,8 +11,8 @@ use super::{Declared, Digests, Shard};
 use crate::key::ShardKey;
 use crate::place::Place;
 
-/// More differing paths than this are not told per shard.
-const MOST_TOLD: usize = 20;
+/// The most differing paths that are listed per shard.
+pub const MAX_DIFFERENCES: usize = 20;
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -87,7 +87,7 @@ fn differences<T: Serialize, S: Serialize>(
     let (before, after) = (value(&old.state), value(&new.state));
     let mut found: Vec<Difference> = fields(&before, &after)
         .into_iter()
-        .take(MOST_TOLD)
+        .take(MAX_DIFFERENCES)
         .map(|change| {
             let shard = if change.change.after().is_some() { new } else { old };
             let place = shard.place(&change.pointer).cloned();

@@ -1,83 +1,12 @@
 //! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use qontract_diagnostics::{counted, shown};
-use qontract_runtime::record::{Planned, Shard, Told};
-use qontract_runtime::{ChangeKind, Record};
+use qontract_report::text::Detail;
+use qontract_runtime::Record;
+use qontract_runtime::record::{Shard, Told};
 
 use crate::cli::LogLevel;
-
-/// The plan: changes, what is held, what is under way, what is wrong, and how many of each.
-pub fn plan(record: &Record) -> String {
-    let mut text = String::new();
-    let mut counts: BTreeMap<ChangeKind, usize> = BTreeMap::new();
-    let mut held = 0;
-    let mut told_already = BTreeSet::new();
-    for shard in record.shards.values() {
-        for change in &shard.changes {
-            *counts.entry(change.change).or_default() += 1;
-            text.push_str(&line(change));
-        }
-        for change in &shard.held {
-            held += 1;
-            text.push_str(&format!("held: {}", line(change)));
-            text.push_str(&format!("    {}\n", shown(change.why.as_deref().unwrap_or_default())));
-        }
-        for wait in &shard.waits {
-            text.push_str(&told("waits", wait));
-        }
-        for fault in &shard.faults {
-            // One cluster that is away is told once, not for each of its shards.
-            if told_already.insert(told("error", fault)) {
-                text.push_str(&told("error", fault));
-            }
-        }
-    }
-    for fault in &record.faults {
-        text.push_str(&told("error", fault));
-    }
-    let count = |kind: ChangeKind| counts.get(&kind).copied().unwrap_or_default();
-    let [add, change, replace, remove] = ChangeKind::ALL.map(count);
-    if text.is_empty() {
-        return text;
-    }
-    let mut summary = format!("{add} to add, {change} to change, {remove} to remove");
-    if replace > 0 {
-        summary.push_str(&format!(", {replace} to replace"));
-    }
-    if held > 0 {
-        summary.push_str(&format!(", {held} held"));
-    }
-    let applied: usize = record.shards.values().map(|shard| shard.applied).sum();
-    if record.mode != "dry run" {
-        summary.push_str(&format!("; {} done", counted(applied, "step")));
-    }
-    let failures = record.faults.len() + told_already.len();
-    if failures > 0 {
-        summary.push_str(&format!("; {}", counted(failures, "error")));
-    }
-    text.push_str(&summary);
-    text.push('\n');
-    if let Some(approval) = &record.approval {
-        text.push_str("\nto approve what is held, add this to the data:\n\n");
-        for line in approval.lines() {
-            text.push_str(&if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") });
-        }
-    }
-    text
-}
-
-fn line(change: &Planned) -> String {
-    let mut text = format!("{}\n", shown(&change.text));
-    for line in &change.diff {
-        text.push_str(&format!("    {}\n", shown(&line.to_string())));
-    }
-    if let Some(place) = &change.place {
-        text.push_str(&format!("    --> {}\n", shown(place)));
-    }
-    text
-}
+use crate::plan_report;
 
 fn told(word: &str, told: &Told) -> String {
     let mut text = format!("{word}: {}\n", shown(&told.text));
@@ -103,7 +32,7 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
         }
         for (key, shard) in &record.shards {
             if let Some(why) = &shard.why {
-                text.push_str(&format!("note: `{}` is passed over: {}\n", shown(key), shown(why)));
+                text.push_str(&format!("note: `{}` is skipped: {}\n", shown(key), shown(why)));
             }
             if shard.state == "orphaned" {
                 text.push_str(&format!("note: only base has `{}`: nothing is wanted there\n", shown(key)));
@@ -159,7 +88,7 @@ pub fn explain(record: &Record) -> String {
             text.push_str(&format!("note: {}\n", shown(note)));
         }
     }
-    text.push_str(&plan(record));
+    text.push_str(&plan_report::text_of(record, Detail::FULL).plain());
     for warning in &record.warnings {
         text.push_str(&format!("warning: {}\n", shown(warning)));
     }

@@ -3,15 +3,16 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use qontract_access::Mode;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop, Stopper};
+use qontract_runtime::record::Shard;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Ended, Options, listing};
+use qontract_runtime::{ChangeKind, Ended, Options, Record, listing};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
@@ -20,8 +21,9 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::integrations::{self, ALL};
+use crate::keep::audit::Heard;
 use crate::keep::feed::{Feed, Folder};
-use crate::keep::turn::{Manner, Runner};
+use crate::keep::turn::{Kept, Manner, Runner};
 use crate::keep::voice::Voice;
 use crate::runs::Runs;
 use crate::targets::Targets;
@@ -142,7 +144,7 @@ impl Crew {
         Arc::new(Voice::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics)))
     }
 
-    fn runner(&self, name: &str, voice: &Arc<Voice>) -> anyhow::Result<Runner> {
+    fn runner(&self, name: &str, kept: Arc<dyn Kept>) -> anyhow::Result<Runner> {
         Ok(Runner {
             room: Arc::new(integrations::room(name, &self.config, &self.targets)?),
             options: Options::default(),
@@ -155,7 +157,7 @@ impl Crew {
                 validate_schemas: true,
             },
             runs: Arc::clone(&self.runs),
-            kept: Arc::clone(voice) as _,
+            kept,
         })
     }
 
@@ -167,14 +169,17 @@ impl Crew {
 
     /// Runs each once: all is well if all end well. What may work the next time runs again, as what it needs may be there by then: a namespace that
     /// another integration makes.
-    pub async fn once(&self) -> anyhow::Result<Exit> {
+    ///
+    /// Returns the records of dry runs, by integration: what they would change.
+    pub async fn once(&self) -> anyhow::Result<(Exit, Vec<Record>)> {
         let (ground, mut left): (Vec<String>, _) =
             self.names()?.into_iter().partition(|name| is_groundwork(name));
         let mut worst = Ended::Ok;
-        let mut ends = self.pass(&ground).await?;
+        let planned = Arc::<Planned>::default();
+        let mut ends = self.pass(&ground, &planned).await?;
         for pass in 1..=PASSES {
             let mut again = Vec::new();
-            ends.extend(self.pass(&left).await?);
+            ends.extend(self.pass(&left, &planned).await?);
             for (name, ended) in std::mem::take(&mut ends) {
                 if ended == Ended::Transient && pass < PASSES {
                     again.push(name);
@@ -187,15 +192,27 @@ impl Crew {
             }
             left = again;
         }
-        Ok(Exit::Run(worst.code()))
+        let records: Vec<Record> = std::mem::take(&mut *planned.lock()).into_values().collect();
+        let has_changes = |record: &Record| record.shards.values().any(|shard| !shard.changes.is_empty());
+        let exit = match worst.code() {
+            0 if records.iter().any(has_changes) => Exit::Changes,
+            code => Exit::Run(code),
+        };
+        Ok((exit, records))
     }
 
     /// Runs some integrations once, side by side; how each ended.
-    async fn pass(&self, names: &[String]) -> anyhow::Result<Vec<(String, Ended)>> {
+    async fn pass(&self, names: &[String], planned: &Arc<Planned>) -> anyhow::Result<Vec<(String, Ended)>> {
         let (mut running, mut ends) = (Vec::new(), Vec::new());
         for name in names {
             let voice = self.voice(name);
-            let runner = match self.runner(name, &voice) {
+            let kept: Arc<dyn Kept> = match self.mode {
+                Mode::Real => Arc::clone(&voice) as _,
+                Mode::DryRun => {
+                    Arc::new(Collector { voice: Arc::clone(&voice), planned: Arc::clone(planned) })
+                }
+            };
+            let runner = match self.runner(name, kept) {
                 Ok(runner) => Arc::new(runner),
                 Err(error) => {
                     self.cannot_start(name, &error);
@@ -213,15 +230,13 @@ impl Crew {
         for (name, task) in running {
             let (finish, status) = task.await?;
             let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
-            let (changes, held) = status.changes;
+            let (changes, held) = planned.counts(&name).unwrap_or(status.changes);
             let line = Line::new(Level::Info, ended.as_str())
                 .with("integration", name.as_str())
                 .with("changes", changes)
                 .with("held", held);
             self.log.write(&line);
-            // What only would be changed is not yet as the data says.
-            let is_pending = ended.code() == 0 && self.mode == Mode::DryRun && changes > 0;
-            ends.push((name.clone(), if is_pending { Ended::Failed } else { ended }));
+            ends.push((name, ended));
         }
         Ok(ends)
     }
@@ -298,7 +313,7 @@ impl Crew {
         before: Option<JoinHandle<()>>,
     ) -> anyhow::Result<Running> {
         let voice = self.voice(name);
-        let runner = Arc::new(self.runner(name, &voice)?);
+        let runner = Arc::new(self.runner(name, Arc::clone(&voice) as _)?);
         voices.add(name, Arc::clone(&voice));
         let (stopper, stop) = Stop::pair();
         let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
@@ -327,6 +342,51 @@ impl Crew {
             fatal.notify_one();
         });
         Ok(Running { stopper, task })
+    }
+}
+
+/// The records of dry runs, by integration.
+#[derive(Default)]
+struct Planned(Mutex<BTreeMap<String, Record>>);
+
+impl Planned {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many changes an integration plans, and how many are held.
+    fn counts(&self, name: &str) -> Option<(usize, usize)> {
+        let records = self.lock();
+        let shards = || records.get(name).into_iter().flat_map(|record| record.shards.values());
+        let count = |of: fn(&Shard) -> usize| shards().map(of).sum();
+        records
+            .contains_key(name)
+            .then(|| (count(|shard| shard.changes.len()), count(|shard| shard.held.len())))
+    }
+}
+
+/// Keeps the record of a dry run for the report at the end, instead of logging what it would do.
+struct Collector {
+    voice: Arc<Voice>,
+    planned: Arc<Planned>,
+}
+
+impl Heard for Collector {
+    fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>) {
+        self.voice.wrote(line, kind, since_commit);
+    }
+
+    fn lost(&self, why: &str) {
+        self.voice.lost(why);
+    }
+}
+
+impl Kept for Collector {
+    fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>) {
+        match run {
+            Ok(record) => drop(self.planned.lock().insert(integration.to_owned(), record.clone())),
+            Err(_) => self.voice.ran(integration, run),
+        }
     }
 }
 

@@ -1,0 +1,135 @@
+//! The part of the command line that compares two states of the data: `plan`, `affected`, `diff`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::LayoutOptions;
+
+/// Arguments of `plan`.
+#[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub struct Plan {
+    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else HEAD]
+    pub base: Option<String>,
+    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data repo]
+    pub head: Option<String>,
+    /// Plan only this integration; may be given several times
+    #[arg(short, long, value_name = "NAME")]
+    pub integration: Vec<String>,
+    /// Plan every integration and shard, not only those that the change affects
+    #[arg(long)]
+    pub all: bool,
+    /// Show every field, and the content of what is created
+    #[arg(long)]
+    pub full: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: PlanFormat,
+    /// Exit with 2 if there are changes, and with 64 instead of 2 for usage errors
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// Configuration file; by default `$QONTRACT_CONFIG`
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Plan against a folder in place of every target system
+    #[arg(long, value_name = "DIR")]
+    pub sandbox: Option<PathBuf>,
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR")]
+    pub runs: Option<PathBuf>,
+    /// Folder of the data repo
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Use addresses and secrets that the change adds or modifies, which a plan otherwise does not contact or read
+    #[arg(long)]
+    pub trust_head: bool,
+    /// Plan data that does not validate
+    #[arg(long)]
+    pub no_validate: bool,
+}
+
+/// Output formats of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people
+    #[default]
+    Text,
+    /// Markdown, for a comment on a merge request
+    Md,
+    /// JSON, as `docs/reference/plan.schema.json` describes it
+    Json,
+}
+
+/// Arguments of `affected`.
+#[derive(Args, Debug)]
+pub struct Affected {
+    /// The data before the change: a Git revision, a folder or a bundle file [default: origin/HEAD, else HEAD]
+    pub base: Option<String>,
+    /// The data after the change: a Git revision, a folder or a bundle file [default: the folder of the data repo]
+    pub head: Option<String>,
+    /// Only this integration; may be given several times
+    #[arg(short, long, value_name = "NAME")]
+    pub integration: Vec<String>,
+    /// List the integrations that are not affected, too
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// The configuration, for integrations of the process form; by default `$QONTRACT_CONFIG`
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Folder of the data repo that Git revisions are of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: ReportFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Output formats of a report about a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For people
+    #[default]
+    Text,
+    /// JSON
+    Json,
+    /// Markdown, for a comment on a merge request
+    Md,
+}
+
+/// Arguments of `diff`.
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// The data before: a Git revision, a folder or a bundle file
+    #[arg(default_value = "HEAD")]
+    pub base: String,
+    /// The data after: a Git revision, a folder or a bundle file [default: the folder of the data repo]
+    pub head: Option<String>,
+    /// Folder of the data repo that Git revisions are of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Show all fields and lines of every file
+    #[arg(long)]
+    pub full: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: DiffFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Output formats of a diff.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// For people
+    #[default]
+    Text,
+    /// As the server's `/diff` answers
+    Json,
+    /// Markdown, for a comment on a merge request
+    Md,
+}

@@ -1,0 +1,194 @@
+//! Files that are the same under another path: with the same content, or with much of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use qontract_bundle::diff::{Change, Diff, fields};
+use qontract_bundle::{Document, Resource, Value};
+use qontract_report::line_diff::similarity;
+
+/// The most pairs of files whose contents are compared to find renames.
+const MAX_PAIRS: usize = 10_000;
+/// Files are the same one under another path if they have at least this share of their content in common.
+const MIN_SIMILARITY: f64 = 0.6;
+/// Larger texts are the same only if they are equal.
+const MAX_TEXT: usize = 64 << 10;
+
+/// The renamed files of a diff.
+pub struct Renames {
+    pub datafiles: Renamed<Document>,
+    pub resources: Renamed<Resource>,
+}
+
+/// A file before it was renamed.
+pub struct OldFile<T> {
+    pub path: String,
+    pub thing: Arc<T>,
+}
+
+/// Files that were renamed, by their paths.
+pub struct Renamed<T> {
+    new: BTreeMap<String, OldFile<T>>,
+    old: BTreeSet<String>,
+}
+
+impl<T> Renamed<T> {
+    /// Nothing if the file was not renamed. If it was: what it was before, or that it is shown under its new path.
+    #[expect(clippy::option_option, reason = "whether it was renamed, and what it was before")]
+    pub fn partner(&self, path: &str, change: &Change<Arc<T>>) -> Option<Option<&OldFile<T>>> {
+        match change {
+            Change::Added(_) => self.new.get(path).map(Some),
+            Change::Removed(_) => self.old.contains(path).then_some(None),
+            Change::Changed(..) => None,
+        }
+    }
+}
+
+/// Finds the files that were renamed.
+pub fn renames(diff: &Diff) -> Renames {
+    let datafiles = diff.datafiles.iter().map(|file| (&*file.path, &file.change));
+    let resources = diff.resources.iter().map(|file| (&*file.path, &file.change));
+    Renames {
+        datafiles: pair(
+            datafiles,
+            |old, new| content_digest(old) == content_digest(new) && old.schema() == new.schema(),
+            |old, new| if old.schema() == new.schema() { alike(&old.value, &new.value) } else { 0.0 },
+        ),
+        resources: pair(
+            resources,
+            |old, new| old.content == new.content,
+            |old, new| {
+                let is_large = old.content.len().max(new.content.len()) > MAX_TEXT;
+                if is_large { 0.0 } else { similarity(&old.content, &new.content) }
+            },
+        ),
+    }
+}
+
+fn content_digest(document: &Document) -> Option<&str> {
+    document.value.get("$file_sha256sum").and_then(Value::as_str)
+}
+
+/// A removed and an added file that may be the same one.
+struct Candidate<'d, T> {
+    score: f64,
+    old_path: &'d str,
+    new_path: &'d str,
+    old: &'d Arc<T>,
+}
+
+/// Pairs removed with added files: those that are the same first, then those that are most alike.
+fn pair<'d, T: 'd>(
+    changes: impl Iterator<Item = (&'d str, &'d Change<Arc<T>>)>,
+    is_same: impl Fn(&T, &T) -> bool,
+    likeness: impl Fn(&T, &T) -> f64,
+) -> Renamed<T> {
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    for (path, change) in changes {
+        match change {
+            Change::Removed(old) => removed.push((path, old)),
+            Change::Added(new) => added.push((path, new)),
+            Change::Changed(..) => {}
+        }
+    }
+    let mut renamed = Renamed { new: BTreeMap::new(), old: BTreeSet::new() };
+    if removed.len().saturating_mul(added.len()) > MAX_PAIRS {
+        return renamed;
+    }
+    let mut candidates = Vec::new();
+    for (old_path, old) in &removed {
+        for (new_path, new) in &added {
+            let score = if is_same(old, new) { 2.0 } else { likeness(old, new) };
+            if score >= MIN_SIMILARITY {
+                candidates.push(Candidate { score, old_path, new_path, old });
+            }
+        }
+    }
+    candidates.sort_by(|one, other| {
+        let paths = (one.old_path, one.new_path).cmp(&(other.old_path, other.new_path));
+        other.score.total_cmp(&one.score).then(paths)
+    });
+    for Candidate { old_path, new_path, old, .. } in candidates {
+        if !renamed.old.contains(old_path) && !renamed.new.contains_key(new_path) {
+            renamed.old.insert(old_path.to_owned());
+            let old = OldFile { path: old_path.to_owned(), thing: Arc::clone(old) };
+            renamed.new.insert(new_path.to_owned(), old);
+        }
+    }
+    renamed
+}
+
+/// The share of values that two documents have in common.
+fn alike(old: &Value, new: &Value) -> f64 {
+    let total = leaves(old).max(leaves(new));
+    let changed: usize = fields(old, new)
+        .iter()
+        .map(|field| {
+            let size = |value: Option<&&Value>| value.map_or(0, |value| leaves(value));
+            size(field.change.before()).max(size(field.change.after()))
+        })
+        .sum();
+    share(total.saturating_sub(changed), total)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "documents are far smaller than what a float counts exactly")]
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// How many scalars a value has; an empty list or map counts as one.
+fn leaves(value: &Value) -> usize {
+    match value {
+        Value::Map(map) => map.iter().map(|(_, value)| leaves(value)).sum::<usize>().max(1),
+        Value::List(list) => list.iter().map(leaves).sum::<usize>().max(1),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(removed: &[&str], added: &[&str], expect: &[(&str, &str)]) {
+        let thing = |text: &&str| ((*text).to_owned(), Arc::new((*text).to_owned()));
+        let changes =
+            removed.iter().map(thing).map(|(path, one)| (format!("old {path}"), Change::Removed(one))).chain(
+                added.iter().map(thing).map(|(path, one)| (format!("new {path}"), Change::Added(one))),
+            );
+        let changes: Vec<_> = changes.collect();
+        let found = pair(
+            changes.iter().map(|(path, change)| (path.as_str(), change)),
+            |old, new| old == new,
+            |old, new| {
+                let common = old.chars().zip(new.chars()).filter(|(old, new)| old == new).count();
+                share(common, old.len().max(new.len()))
+            },
+        );
+        let pairs: Vec<(String, String)> =
+            found.new.iter().map(|(new, old)| (old.path.clone(), new.clone())).collect();
+        let expect: Vec<(String, String)> =
+            expect.iter().map(|(old, new)| (format!("old {old}"), format!("new {new}"))).collect();
+        assert_eq!(pairs, expect);
+        assert_eq!(found.old.len(), expect.len());
+    }
+
+    #[test]
+    fn files_of_the_same_or_much_the_same_content_are_renamed() {
+        check(&["aaaaa"], &["aaaaa"], &[("aaaaa", "aaaaa")]);
+        check(&["aaabb"], &["aaacc"], &[("aaabb", "aaacc")]);
+        check(&["aabbb"], &["aaccc"], &[]);
+        check(&[], &["aaaaa"], &[]);
+        // The same first; each once.
+        check(&["aaaab", "aaaaa"], &["aaaaa"], &[("aaaaa", "aaaaa")]);
+        check(&["aaaab", "aaaaa"], &["aaaaa", "aaaac"], &[("aaaaa", "aaaaa"), ("aaaab", "aaaac")]);
+    }
+
+    #[test]
+    fn too_many_files_are_not_compared() {
+        let names: Vec<String> = (0..101).map(|number| format!("x{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        check(&names, &names[..100], &[]);
+        let some: Vec<(&str, &str)> = vec![("x0", "x0")];
+        check(&names[..1], &names[..1], &some);
+    }
+}

@@ -1,0 +1,186 @@
+//! `qontract plan`: a dry run of every integration that a change affects, in one report.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use futures_util::StreamExt as _;
+use qontract_access::Mode;
+use qontract_bundle::Layout;
+use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
+use qontract_runtime::guard::Ledger;
+use qontract_runtime::{Record, Room, listing};
+
+use crate::cli::{Plan, variable};
+use crate::commands::reconcile::{Aloud, record};
+use crate::commands::up::default_sandbox;
+use crate::config::Config;
+use crate::data::Side;
+use crate::exit::{Exit, UsageError, usage};
+use crate::input::Opener;
+use crate::integrations::{self, ALL};
+use crate::journal;
+use crate::plan_report;
+use crate::printer::Printer;
+use crate::runs::Runs;
+use crate::start::Start;
+use crate::targets::{SandboxAt, Targets};
+
+/// The most integrations that are planned at the same time. Each works on several shards at once.
+const MAX_CONCURRENT: usize = 4;
+
+/// Plans what the change affects, and prints the report.
+pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
+    let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
+    let config = Config::read(config_file.as_deref()).map_err(|error| usage(&error))?;
+    let opener = Opener::new(&arguments.repo, Layout::default(), printer);
+    let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
+    let mut head = open(&opener, &head_word, None)?;
+    if !arguments.no_validate {
+        head.require_valid(&head_word, printer)?;
+    }
+    let base = open(&opener, &base_word, Some(&head))?;
+    let sandbox = sandbox(&arguments, &config, printer)?;
+    let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
+    let at = SandboxAt { folder: sandbox.as_deref(), repo };
+    let targets = Targets::new(&config, at, Mode::DryRun)?;
+    let names = names(&arguments, &config, &head)?;
+    let runs =
+        Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
+    let ledger = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
+    let planner = Arc::new(Planner { head: Arc::new(head), base, runs, ledger, config, arguments });
+    let mut report = planner.empty_report();
+    planner.note_removed(&mut report)?;
+    let mut rooms = Vec::new();
+    for name in names {
+        match integrations::room(&name, &planner.config, &targets) {
+            Ok(room) => rooms.push(room),
+            // Without targets nothing can be planned: that is said once.
+            Err(error) if error.is::<UsageError>() => return Err(error),
+            Err(error) => report.add(plan_report::unstarted(&name, &error)),
+        }
+    }
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    for (name, planned) in runtime.block_on(planner.clone().plan_all(rooms)) {
+        match planned {
+            Ok(record) => {
+                if let Err(error) = planner.runs.keep(&record) {
+                    printer.note(&format!("warning: the record of the run is not kept: {error:#}"));
+                }
+                plan_report::add(&mut report, &record);
+            }
+            Err(error) => report.add(plan_report::unstarted(&name, &error)),
+        }
+    }
+    let Plan { output, full, .. } = planner.arguments;
+    plan_report::print(&report, output, plan_report::detail(full), printer)?;
+    Ok(exit(&report))
+}
+
+/// The exit of a dry run with this report.
+pub fn exit(report: &PlanReport) -> Exit {
+    match report.status() {
+        ReportStatus::Unchanged => Exit::Ok,
+        ReportStatus::Changes => Exit::Changes,
+        ReportStatus::Held | ReportStatus::Failed => Exit::Failure,
+    }
+}
+
+fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Result<Side> {
+    Side::open(opener, word, beside)
+        .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
+}
+
+/// The folder in place of every target system: the one that is named, or, without any target in the configuration, the one that `up` has made for the data repo.
+fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> anyhow::Result<Option<PathBuf>> {
+    if arguments.sandbox.is_some() || config.sandbox.is_some() || config.kubernetes.is_some() {
+        return Ok(arguments.sandbox.clone());
+    }
+    let Ok(folder) = default_sandbox(&arguments.repo) else { return Ok(None) };
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    printer
+        .note(&format!("note: no target is configured; planning against the sandbox {}", folder.display()));
+    Ok(Some(folder))
+}
+
+/// The integrations to plan: those that are named, or those that the data defines and that are here.
+fn names(arguments: &Plan, config: &Config, head: &Side) -> anyhow::Result<Vec<String>> {
+    let is_here = |name: &String| {
+        config.integrations.contains_key(name) || ALL.iter().any(|entry| (entry.about)().name == *name)
+    };
+    if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
+        return Err(integrations::no_such(unknown));
+    }
+    let mut names: Vec<String> = if arguments.integration.is_empty() {
+        listing::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_here).collect()
+    } else {
+        arguments.integration.clone()
+    };
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// What all runs of a plan have in common.
+struct Planner {
+    head: Arc<Side>,
+    base: Side,
+    runs: Arc<Runs>,
+    ledger: Arc<dyn Ledger>,
+    config: Config,
+    arguments: Plan,
+}
+
+impl Planner {
+    fn empty_report(&self) -> PlanReport {
+        let revision = |side: &Side| RevisionInfo {
+            sha256: side.source.sha().to_owned(),
+            commit: side.source.commit().map(str::to_owned),
+        };
+        PlanReport::new(Mode::DryRun.as_str(), Some(revision(&self.base)), revision(&self.head))
+    }
+
+    /// Notes integrations that only base defines: they do not run any more, and what they made stays.
+    fn note_removed(&self, report: &mut PlanReport) -> anyhow::Result<()> {
+        let head: Vec<String> = listing::all(&*self.head.source)?.into_iter().map(|(name, _)| name).collect();
+        for (name, _) in listing::all(&*self.base.source)? {
+            if !head.contains(&name) {
+                let text =
+                    format!("`{name}` is no longer defined: it stops running, and what it manages stays");
+                report.notes.push(text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Plans all rooms, a few at a time. One that fails does not stop the others.
+    async fn plan_all(self: Arc<Self>, rooms: Vec<Room>) -> Vec<(String, anyhow::Result<Record>)> {
+        let planned = rooms.into_iter().map(|room| {
+            let (planner, name) = (Arc::clone(&self), room.about().name.clone());
+            let task = tokio::spawn(async move { planner.plan(&room).await });
+            async move {
+                let planned = task.await.unwrap_or_else(|panic| Err(anyhow::anyhow!("it panicked: {panic}")));
+                (name, planned)
+            }
+        });
+        futures_util::stream::iter(planned).buffered(MAX_CONCURRENT).collect().await
+    }
+
+    async fn plan(&self, room: &Room) -> anyhow::Result<Record> {
+        let Self { head, base, runs, ledger, config, arguments } = self;
+        let integration = &room.about().name;
+        let mode = Mode::DryRun;
+        let mut begun = Start { integration, mode, head, runs, ledger, heard: Arc::new(Aloud) }.now()?;
+        let request = &mut begun.request;
+        request.base = Some(Arc::clone(&base.source));
+        request.only_affected = !arguments.all;
+        request.even_unaffected = arguments.all;
+        request.trust_head = arguments.trust_head;
+        request.budgets = config.guards.budgets();
+        let outcome = qontract_runtime::run(room, &begun.request).await;
+        Ok(record(&outcome, begun.clock(), head, Some(base)))
+    }
+}

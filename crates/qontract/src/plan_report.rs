@@ -1,0 +1,217 @@
+//! Records of runs as a plan report.
+
+use std::collections::BTreeMap;
+
+use qontract_diagnostics::Styled;
+use qontract_report::text::{self, Detail};
+use qontract_report::{
+    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
+    ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration, markdown,
+};
+use qontract_runtime::record::{Bundle, Planned, Told};
+use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, Record};
+
+use crate::cli::PlanFormat;
+use crate::printer::Printer;
+
+/// How `record.ended` says that base and head do not differ for an integration.
+const EARLY_EXIT: &str = "early exit";
+
+/// How much of a plan is shown.
+pub fn detail(full: bool) -> Detail {
+    if full { Detail::FULL } else { Detail::default() }
+}
+
+/// The plan of one run as text, without the integration's name.
+pub fn text_of(record: &Record, detail: Detail) -> Styled {
+    text::render_one(&integration(record), detail)
+}
+
+/// A report of these runs. All of them are of the same data.
+pub fn of(records: &[Record]) -> PlanReport {
+    let first = records.first();
+    let mode = first.map_or("dry run", |record| &record.mode);
+    let base = first.and_then(|record| record.base.as_ref()).map(revision);
+    let head = first.map(|record| revision(&record.head)).unwrap_or_default();
+    let mut report = PlanReport::new(mode, base, head);
+    for record in records {
+        add(&mut report, record);
+    }
+    report
+}
+
+/// Adds a run to a report.
+pub fn add(report: &mut PlanReport, record: &Record) {
+    if record.ended == EARLY_EXIT {
+        let reason = record.decisions.first().map(|one| one.text.clone()).unwrap_or_default();
+        report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
+    } else {
+        report.add(integration(record));
+    }
+}
+
+/// Prints a report.
+pub fn print(
+    report: &PlanReport,
+    format: PlanFormat,
+    detail: Detail,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    match format {
+        PlanFormat::Text => printer.styled(&text::render(report, detail)),
+        PlanFormat::Md => printer.text(&markdown::render(report, detail, markdown::MAX_BYTES)),
+        PlanFormat::Json => printer.json(&report.to_json()),
+    }
+}
+
+/// What came of one integration.
+pub fn integration(record: &Record) -> IntegrationReport {
+    let mut changes = Vec::new();
+    let (mut waits, mut notes) = (Vec::new(), Vec::new());
+    // One cluster that cannot be reached is one error, whatever the number of its shards.
+    let mut errors: Vec<ReportedFault> = Vec::new();
+    for (key, shard) in &record.shards {
+        changes.extend(shard.changes.iter().map(|one| change(key, one)));
+        changes.extend(shard.held.iter().map(|one| change(key, one)));
+        let wait =
+            |wait: &Told| ReportedWait { message: wait.text.clone(), locations: locations(&wait.places) };
+        waits.extend(shard.waits.iter().map(wait));
+        for fault in &shard.faults {
+            add_fault(&mut errors, Some(key), fault);
+        }
+        if let Some(why) = &shard.why {
+            notes.push(format!("`{key}` is skipped: {why}"));
+        }
+        notes.extend(shard.notes.iter().cloned());
+    }
+    for fault in &record.faults {
+        add_fault(&mut errors, None, fault);
+    }
+    notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
+    let mut totals = Totals::of(&changes, &errors);
+    if record.mode != "dry run" {
+        totals.applied = Some(record.shards.values().map(|shard| shard.applied).sum());
+    }
+    IntegrationReport {
+        integration: record.integration.clone(),
+        run: Some(record.run.clone()),
+        status: status(record, &totals),
+        totals,
+        causes: locations(&record.causes),
+        changes,
+        waits,
+        errors,
+        notes,
+        approval: record.approval.clone(),
+    }
+}
+
+/// An integration that could not be run at all.
+pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
+    let message = format!("cannot start: {error:#}");
+    let errors = vec![ReportedFault {
+        shards: Vec::new(),
+        message,
+        details: Vec::new(),
+        hint: None,
+        locations: Vec::new(),
+    }];
+    IntegrationReport {
+        integration: name.to_owned(),
+        run: None,
+        status: ReportStatus::Failed,
+        totals: Totals::of(&[], &errors),
+        causes: Vec::new(),
+        changes: Vec::new(),
+        waits: Vec::new(),
+        errors,
+        notes: Vec::new(),
+        approval: None,
+    }
+}
+
+fn status(record: &Record, totals: &Totals) -> ReportStatus {
+    // A run that was held has no other reason to end with a failure than what is held.
+    if totals.errors > 0 || (record.exit != 0 && totals.held == 0) {
+        ReportStatus::Failed
+    } else if record.exit != 0 {
+        ReportStatus::Held
+    } else if totals.changes() > 0 {
+        ReportStatus::Changes
+    } else {
+        ReportStatus::Unchanged
+    }
+}
+
+fn revision(bundle: &Bundle) -> RevisionInfo {
+    RevisionInfo { sha256: bundle.sha.clone(), commit: bundle.commit.clone() }
+}
+
+fn locations(places: &[String]) -> Vec<Location> {
+    places.iter().map(|place| Location::parse(place)).collect()
+}
+
+fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &Told) {
+    let Told { text, details, hint, whose: _, places } = fault;
+    let locations = locations(places);
+    let same = |known: &&mut ReportedFault| {
+        key.is_some()
+            && (&known.message, &known.details, &known.hint, &known.locations)
+                == (text, details, hint, &locations)
+    };
+    if let Some(known) = errors.iter_mut().find(same) {
+        known.shards.extend(key.cloned());
+        return;
+    }
+    errors.push(ReportedFault {
+        shards: key.cloned().into_iter().collect(),
+        message: text.clone(),
+        details: details.clone(),
+        hint: hint.clone(),
+        locations,
+    });
+}
+
+fn change(shard: &str, planned: &Planned) -> ReportedChange {
+    let action = match planned.change {
+        ChangeKind::Add => ChangeAction::Add,
+        ChangeKind::Change => ChangeAction::Change,
+        ChangeKind::Replace => ChangeAction::Replace,
+        ChangeKind::Remove => ChangeAction::Remove,
+    };
+    let (mut fields, mut notes) = (Vec::new(), Vec::new());
+    for entry in &planned.diff {
+        match entry {
+            DiffEntry::Field(field) => fields.push(ReportedField {
+                action: match field.change {
+                    FieldChange::Added => FieldAction::Added,
+                    FieldChange::Changed => FieldAction::Changed,
+                    FieldChange::Removed => FieldAction::Removed,
+                },
+                path: field.path.clone(),
+                before: field.before.clone(),
+                after: field.after.clone(),
+            }),
+            DiffEntry::Note(note) => notes.push(note.clone()),
+        }
+    }
+    let sign = format!("{} ", planned.change.sign());
+    ReportedChange {
+        action,
+        shard: shard.to_owned(),
+        namespace: namespace(&planned.scope),
+        scope: planned.scope.clone(),
+        kind: planned.kind.clone(),
+        name: planned.name.clone(),
+        summary: planned.text.strip_prefix(&sign).unwrap_or(&planned.text).to_owned(),
+        fields,
+        notes,
+        location: planned.place.as_deref().map(Location::parse),
+        held: planned.why.clone(),
+        result: None,
+    }
+}
+
+fn namespace(scope: &BTreeMap<String, String>) -> Option<String> {
+    scope.get("namespace").cloned()
+}

@@ -1,0 +1,17 @@
+//! Plans as people and programs read them.
+//!
+//! A [`PlanReport`] is what the runs of one or more integrations would change, or changed. It is plain data, rendered as [text](text::render), [Markdown](markdown::render) or
+//! [JSON](PlanReport::to_json). The JSON form is documented by `docs/reference/plan.schema.json` and versioned by [`SCHEMA_VERSION`].
+//!
+//! This crate is pure: no clock, no network, no files. What calls it collects the runs.
+
+pub mod line_diff;
+pub mod markdown;
+mod model;
+pub mod text;
+
+pub use model::{
+    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
+    ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult, Totals,
+    UnaffectedIntegration,
+};

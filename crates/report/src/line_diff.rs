@@ -1,0 +1,177 @@
+//! Two texts compared line by line.
+
+/// A line of a diff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiffLine<'a> {
+    /// A line that both texts have, near one that differs.
+    Context(&'a str),
+    /// A line of the old text only.
+    Removed(&'a str),
+    /// A line of the new text only.
+    Added(&'a str),
+    /// The number of the line of the new text that comes next, at the start of each group.
+    At(usize),
+}
+
+/// The most lines of both texts between the first and the last difference for which the smallest diff is computed, as a product. Larger texts are shown as replaced.
+const MAX_CELLS: usize = 4_000_000;
+
+/// The lines that differ, with `context` lines around them. Line ends do not count.
+///
+/// ```
+/// use qontract_report::line_diff::{DiffLine::*, diff};
+/// let lines = diff("a\nb\nc\nd\n", "a\nb\nx\nd\n", 1);
+/// assert_eq!(lines, [At(2), Context("b"), Removed("c"), Added("x"), Context("d")]);
+/// assert_eq!(diff("a\r\n", "a\n", 1), []);
+/// ```
+pub fn diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<DiffLine<'a>> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    grouped(&edits(&old, &new), context)
+}
+
+/// How alike two texts are: the share of lines that both have, from 0 to 1.
+pub fn similarity(old: &str, new: &str) -> f64 {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let total = old.len() + new.len();
+    if total == 0 {
+        return 1.0;
+    }
+    let common = edits(&old, &new).iter().filter(|edit| matches!(edit, DiffLine::Context(_))).count();
+    2.0 * ratio(common, total)
+}
+
+/// `part` of `whole`, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "texts are far smaller than what a float counts exactly")]
+fn ratio(part: usize, whole: usize) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// All lines of both texts, in order.
+fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
+    let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let (old_rest, new_rest) = (&old[front..], &new[front..]);
+    let back = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (old_middle, old_back) = old_rest.split_at(old_rest.len() - back);
+    let new_middle = &new_rest[..new_rest.len() - back];
+    let mut out: Vec<DiffLine<'a>> = old[..front].iter().map(|line| DiffLine::Context(line)).collect();
+    if old_middle.len().saturating_mul(new_middle.len()) > MAX_CELLS {
+        out.extend(old_middle.iter().map(|line| DiffLine::Removed(line)));
+        out.extend(new_middle.iter().map(|line| DiffLine::Added(line)));
+    } else {
+        middle(old_middle, new_middle, &mut out);
+    }
+    out.extend(old_back.iter().map(|line| DiffLine::Context(line)));
+    out
+}
+
+/// The smallest set of edits, by the longest common subsequence.
+fn middle<'a>(old: &[&'a str], new: &[&'a str], out: &mut Vec<DiffLine<'a>>) {
+    let width = new.len() + 1;
+    // `lengths[i * width + j]` is the length of the longest common subsequence of `old[i..]` and `new[j..]`.
+    let mut lengths = vec![0_u32; (old.len() + 1) * width];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            lengths[i * width + j] = if old[i] == new[j] {
+                lengths[(i + 1) * width + j + 1] + 1
+            } else {
+                lengths[(i + 1) * width + j].max(lengths[i * width + j + 1])
+            };
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            out.push(DiffLine::Context(old[i]));
+            (i, j) = (i + 1, j + 1);
+        } else if j == new.len()
+            || (i < old.len() && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])
+        {
+            out.push(DiffLine::Removed(old[i]));
+            i += 1;
+        } else {
+            out.push(DiffLine::Added(new[j]));
+            j += 1;
+        }
+    }
+}
+
+/// Leaves out lines that are further than `context` from a difference.
+fn grouped<'a>(edits: &[DiffLine<'a>], context: usize) -> Vec<DiffLine<'a>> {
+    let is_edit = |line: &DiffLine<'_>| !matches!(line, DiffLine::Context(_));
+    let mut near = vec![false; edits.len()];
+    for (index, _) in edits.iter().enumerate().filter(|(_, line)| is_edit(line)) {
+        let end = (index + context + 1).min(edits.len());
+        near[index.saturating_sub(context)..end].fill(true);
+    }
+    let (mut out, mut number, mut is_open) = (Vec::new(), 1, false);
+    for (line, near) in edits.iter().zip(near) {
+        if near {
+            if !is_open {
+                out.push(DiffLine::At(number));
+            }
+            out.push(*line);
+        }
+        is_open = near;
+        number += usize::from(!matches!(line, DiffLine::Removed(_)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(old: &[&str], new: &[&str], context: usize, expect: &str) {
+        let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let (old, new) = (lines(old), lines(new));
+        let shown = diff(&old, &new, context).into_iter().map(|line| match line {
+            DiffLine::Context(line) => format!(" {line}"),
+            DiffLine::Removed(line) => format!("-{line}"),
+            DiffLine::Added(line) => format!("+{line}"),
+            DiffLine::At(number) => format!("@{number}"),
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(" "), expect);
+    }
+
+    #[test]
+    fn lines_that_differ_are_shown_with_those_around_them() {
+        check(&[], &[], 3, "");
+        check(&["a"], &["a"], 3, "");
+        check(&[], &["a"], 3, "@1 +a");
+        check(&["a"], &[], 3, "@1 -a");
+        check(&["a", "b", "c"], &["a", "c"], 1, "@1  a -b  c");
+        check(&["a", "b", "c"], &["a", "c"], 0, "@2 -b");
+        check(&["a", "c"], &["a", "b", "c"], 0, "@2 +b");
+        check(&["a", "b"], &["b", "a"], 0, "@1 -a @2 +a");
+        check(
+            &["1", "2", "3", "4", "5", "6", "7"],
+            &["1", "x", "3", "4", "5", "y", "7"],
+            1,
+            "@1  1 -2 +x  3 @5  5 -6 +y  7",
+        );
+        check(&["1", "2", "3", "4", "5"], &["x", "2", "3", "4", "y"], 2, "@1 -1 +x  2  3  4 -5 +y");
+    }
+
+    #[test]
+    fn a_large_text_is_shown_as_replaced() {
+        let old: Vec<String> = (0..2_001).map(|number| format!("old {number}")).collect();
+        let new: Vec<String> = (0..2_001).map(|number| format!("new {number}")).collect();
+        let (old, new) = (old.join("\n"), new.join("\n"));
+        let lines = diff(&old, &new, 0);
+        assert_eq!(lines.len(), 1 + 4_002);
+        assert_eq!(lines[1], DiffLine::Removed("old 0"));
+        assert_eq!(lines[2_002], DiffLine::Added("new 0"));
+    }
+
+    #[test]
+    fn likeness_is_the_share_of_common_lines() {
+        let check = |old: &str, new: &str, expect: f64| {
+            assert!((similarity(old, new) - expect).abs() < 1e-9, "{old:?} {new:?}");
+        };
+        check("", "", 1.0);
+        check("a\nb\n", "a\nb\n", 1.0);
+        check("a\nb\n", "c\nd\n", 0.0);
+        check("a\nb\n", "a\nc\n", 0.5);
+        check("a\nb\nc\n", "b\n", 0.5);
+    }
+}

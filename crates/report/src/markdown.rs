@@ -1,0 +1,269 @@
+//! A plan as Markdown, fit for a comment on a merge request.
+//!
+//! **Invariant:** text from data stands in code spans, code blocks or escaped HTML only. So it neither starts a line, nor is it a link, a mention, HTML or a cell of its own, whatever it says.
+//! Unsafe characters are escaped.
+
+use qontract_diagnostics::{counted, shown, shown_lines};
+
+use crate::model::{
+    FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField, Totals,
+};
+use crate::text::{Detail, shortened};
+
+/// The size limit for a comment. GitHub accepts 65,536 characters, GitLab more.
+pub const MAX_BYTES: usize = 60_000;
+
+/// Room for the end of the comment: closing tags and what was left out.
+const RESERVED: usize = 2_000;
+
+/// The plan as Markdown of at most `max_bytes`, of which the end may take 2,000. What does not fit is counted.
+pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
+    let mut out = Limited { text: String::new(), max: max_bytes.saturating_sub(RESERVED) };
+    heading(report, &mut out);
+    let mut omitted = 0;
+    for integration in &report.integrations {
+        omitted += attention(integration, detail, &mut out);
+    }
+    for integration in &report.integrations {
+        omitted += details(integration, detail, &mut out);
+    }
+    let mut end = String::new();
+    if omitted > 0 {
+        end.push_str(&format!("\n**and {omitted} more**, left out to keep this comment short\n"));
+    }
+    for note in report.notes.iter().take(3) {
+        end.push_str(&format!("\n_{}_\n", code(&shortened(&shown(note), 80))));
+    }
+    if !report.unaffected.is_empty() {
+        end.push_str(&format!("\n{} not affected\n", counted(report.unaffected.len(), "integration")));
+    }
+    out.text.push_str(&end);
+    out.text
+}
+
+/// Text that grows up to a size.
+struct Limited {
+    text: String,
+    max: usize,
+}
+
+impl Limited {
+    /// Adds a piece if there is space for it and for `reserve` more bytes.
+    fn push(&mut self, piece: &str, reserve: usize) -> bool {
+        let fits = self.text.len() + piece.len() + reserve <= self.max;
+        if fits {
+            self.text.push_str(piece);
+        }
+        fits
+    }
+}
+
+/// A title with the totals, and a row for each integration.
+fn heading(report: &PlanReport, out: &mut Limited) {
+    out.push(&format!("### Plan: {}\n", words(&report.totals)), 0);
+    let rows: Vec<&IntegrationReport> = report.integrations.iter().filter(|one| is_listed(one)).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let table = "\n| integration | add | change | replace | remove | held | errors |\n|---|---|---|---|---|---|---|\n";
+    out.push(table, 0);
+    let mut left = rows.len();
+    for integration in rows {
+        let Totals { add, change, replace, remove, held, errors, applied: _ } = integration.totals;
+        let name = cell(&integration.integration);
+        let row = format!("| {name} | {add} | {change} | {replace} | {remove} | {held} | {errors} |\n");
+        // A table that takes half of the space leaves the rest to the changes.
+        if !out.push(&row, out.max / 2) {
+            break;
+        }
+        left -= 1;
+    }
+    if left > 0 {
+        out.push(&format!("\nand {}\n", counted(left, "more integration")), 0);
+    }
+}
+
+fn is_listed(integration: &IntegrationReport) -> bool {
+    let Totals { held, errors, .. } = integration.totals;
+    integration.totals.changes() + held + errors > 0 || !integration.waits.is_empty()
+}
+
+/// What failed and what is held, which a reviewer has to see at once; how much of it was left out.
+fn attention(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -> usize {
+    let mut omitted = 0;
+    let name = code(&integration.integration);
+    for error in &integration.errors {
+        let piece = format!("\n**error** in {name}: {}\n", error_text(error, detail));
+        omitted += usize::from(!out.push(&piece, 0));
+    }
+    let held: Vec<&ReportedChange> = integration.changes.iter().filter(|one| one.held.is_some()).collect();
+    if held.is_empty() {
+        return omitted;
+    }
+    omitted += usize::from(!out.push(&format!("\n**held** in {name}:\n\n"), 0));
+    for change in held {
+        omitted += usize::from(!out.push(&one_change(change, detail), 0));
+    }
+    if let Some(approval) = &integration.approval {
+        let piece =
+            format!("\nTo approve what is held, add this to the data:\n\n{}", block(approval, "yaml"));
+        omitted += usize::from(!out.push(&piece, 0));
+    }
+    omitted
+}
+
+/// The changes of an integration, what is in progress and remarks, folded; how many were left out.
+fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -> usize {
+    let changes = integration.changes.iter().filter(|one| one.held.is_none());
+    let waits = integration.waits.iter().map(|wait| format!("- waits: {}\n", code(&wait.message)));
+    let notes = integration.notes.iter().map(|note| format!("- note: {}\n", code(note)));
+    let mut entries = changes.map(|change| one_change(change, detail)).chain(waits).chain(notes);
+    let Some(first) = entries.next() else { return 0 };
+    let totals = Totals { held: 0, errors: 0, ..integration.totals };
+    let name = html(&integration.integration);
+    let mut start = format!("\n<details><summary>{name}: {}</summary>\n\n", words(&totals));
+    for cause in integration.causes.iter().take(10) {
+        start.push_str(&format!("because of {}  \n", code(&cause.to_string())));
+    }
+    if !integration.causes.is_empty() {
+        start.push('\n');
+    }
+    let end = "\n</details>\n";
+    if !out.push(&format!("{start}{first}"), end.len()) {
+        return 1 + entries.count();
+    }
+    let mut omitted = 0;
+    for entry in entries {
+        // A short entry behind a long one would seem to be the last.
+        omitted += usize::from(omitted > 0 || !out.push(&entry, end.len()));
+    }
+    out.text.push_str(end);
+    omitted
+}
+
+fn one_change(change: &ReportedChange, detail: Detail) -> String {
+    let ReportedChange { action, kind, name, scope, summary, held, .. } = change;
+    let word = action.as_str();
+    let what = if kind.is_empty() || name.is_empty() {
+        code(summary)
+    } else {
+        let scope: Vec<String> =
+            scope.iter().map(|(dimension, value)| format!("{dimension}={value}")).collect();
+        let scope = if scope.is_empty() { String::new() } else { format!(" in {}", code(&scope.join(", "))) };
+        format!("{} {}{scope}", code(kind), code(name))
+    };
+    let location =
+        change.location.as_ref().map(|at| format!(", {}", code(&at.to_string()))).unwrap_or_default();
+    let mut out = format!("- **{word}** {what}{location}\n");
+    if let Some(why) = held {
+        out.push_str(&format!("  - held: {}\n", code(why)));
+    }
+    let (fields, folded) = detail.fields(change);
+    for field in fields {
+        out.push_str(&format!("  - {}\n", one_field(field, detail.max_value)));
+    }
+    if folded > 0 {
+        let noun = if fields.is_empty() { "field" } else { "more field" };
+        out.push_str(&format!("  - … {}\n", counted(folded, noun)));
+    }
+    for note in &change.notes {
+        out.push_str(&format!("  - {}\n", code(note)));
+    }
+    out
+}
+
+fn one_field(field: &ReportedField, max_value: usize) -> String {
+    let ReportedField { action, path, before, after } = field;
+    let word = match action {
+        FieldAction::Added => "added",
+        FieldAction::Changed => "changed",
+        FieldAction::Removed => "removed",
+    };
+    let show = |value: &serde_json::Value| code(&shortened(&value.to_string(), max_value));
+    let values = match (before, after) {
+        (None, None) => String::new(),
+        (Some(value), None) | (None, Some(value)) => format!(": {}", show(value)),
+        (Some(before), Some(after)) => format!(": {} → {}", show(before), show(after)),
+    };
+    format!("{word} {}{values}", code(path))
+}
+
+fn error_text(error: &ReportedFault, detail: Detail) -> String {
+    let ReportedFault { shards: _, message, details, hint, locations } = error;
+    let mut out = code(&shortened(message, detail.max_value.saturating_mul(5)));
+    for location in locations {
+        out.push_str(&format!(", {}", code(&location.to_string())));
+    }
+    for line in details.iter().take(20) {
+        out.push_str(&format!("\n- {}", code(line)));
+    }
+    if let Some(hint) = hint {
+        out.push_str(&format!("\n- hint: {}", code(hint)));
+    }
+    out
+}
+
+/// `1 to add, 2 to change`; kinds of which there are none are left out.
+fn words(totals: &Totals) -> String {
+    let Totals { add, change, replace, remove, held, errors, applied: _ } = *totals;
+    let parts = [
+        (add, "to add"),
+        (change, "to change"),
+        (replace, "to replace"),
+        (remove, "to remove"),
+        (held, "held"),
+        (errors, if errors == 1 { "error" } else { "errors" }),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    if parts.is_empty() { "no changes".to_owned() } else { parts.join(", ") }
+}
+
+/// A code span: its fence is longer than any run of backticks in the text, and the text is on one line.
+///
+/// ```
+/// assert_eq!(qontract_report::markdown::code("a`b\n"), "``a`b\\n``");
+/// ```
+pub fn code(text: &str) -> String {
+    let text = shown(text);
+    let fence = "`".repeat(longest_run(&text) + 1);
+    let is_padded = text.is_empty() || text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']);
+    let pad = if is_padded { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+/// A code span for a cell of a table, in which a pipe would begin the next cell.
+pub fn cell(text: &str) -> String {
+    code(text).replace('|', "\\|")
+}
+
+/// A code block, whose fence is longer than any run of backticks in the text.
+pub fn block(text: &str, language: &str) -> String {
+    let text = shown_lines(text.trim_end());
+    let fence = "`".repeat((longest_run(&text) + 1).max(3));
+    format!("{fence}{language}\n{text}\n{fence}\n")
+}
+
+/// Text inside an HTML element.
+pub fn html(text: &str) -> String {
+    let mut out = String::new();
+    for character in shown(text).chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // Markdown is read inside a summary: what it would take for markup is written as a reference.
+            '\'' | '`' | '*' | '_' | '[' | ']' | '(' | ')' | '!' | '|' | '~' | '\\' | '@' | '#' | ':'
+            | '/' => {
+                out.push_str(&format!("&#{};", u32::from(character)));
+            }
+            character => out.push(character),
+        }
+    }
+    out
+}
+
+fn longest_run(text: &str) -> usize {
+    text.split(|character| character != '`').map(str::len).max().unwrap_or_default()
+}

@@ -1,0 +1,459 @@
+//! The model of a plan, which is also its JSON form.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the JSON form. It grows when a field is renamed, removed or changes its meaning; new optional fields keep it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What one or more integrations would change, or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanReport {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// `dry run` or `real run`.
+    pub mode: String,
+    /// The data before the change, if the run compared two bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<RevisionInfo>,
+    /// The data that was planned.
+    pub head: RevisionInfo,
+    /// Counts over all integrations.
+    pub totals: Totals,
+    /// The integrations that ran, by name.
+    pub integrations: Vec<IntegrationReport>,
+    /// The integrations that the change does not affect, by name.
+    pub unaffected: Vec<UnaffectedIntegration>,
+    /// Remarks about the plan as a whole.
+    pub notes: Vec<String>,
+}
+
+/// A bundle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionInfo {
+    /// The SHA-256 of the bundle.
+    pub sha256: String,
+    /// The Git commit it was built from, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// How many changes of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Things to add.
+    pub add: usize,
+    /// Things to change.
+    pub change: usize,
+    /// Things to replace.
+    pub replace: usize,
+    /// Things to remove.
+    pub remove: usize,
+    /// Changes that are held back.
+    pub held: usize,
+    /// Errors.
+    pub errors: usize,
+    /// Steps that were executed; absent in a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<usize>,
+}
+
+/// An integration that the change does not affect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnaffectedIntegration {
+    /// Its name.
+    pub integration: String,
+    /// Why it is not affected, in words.
+    pub reason: String,
+}
+
+/// What came of an integration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntegrationReport {
+    /// Its name.
+    pub integration: String,
+    /// The id of its run, for `qontract explain run ID`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What came of it.
+    pub status: ReportStatus,
+    /// Its counts.
+    pub totals: Totals,
+    /// The changed lines of the data because of which it ran.
+    pub causes: Vec<Location>,
+    /// Its changes, also those that are held.
+    pub changes: Vec<ReportedChange>,
+    /// What is in progress in the target, such as a roll-out.
+    pub waits: Vec<ReportedWait>,
+    /// What failed.
+    pub errors: Vec<ReportedFault>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// The datafile that would approve what is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+}
+
+/// What came of an integration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportStatus {
+    /// There is nothing to change.
+    Unchanged,
+    /// There are changes.
+    Changes,
+    /// Changes are held back, and nothing failed.
+    Held,
+    /// Something failed.
+    Failed,
+}
+
+/// How a thing changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeAction {
+    /// It is added.
+    Add,
+    /// It is changed.
+    Change,
+    /// It is removed, and another one is added in its place.
+    Replace,
+    /// It is removed.
+    Remove,
+}
+
+/// One change of one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedChange {
+    /// How the thing changes.
+    pub action: ChangeAction,
+    /// The shard that plans it.
+    pub shard: String,
+    /// Where the thing is, by dimension: `cluster`, `namespace`.
+    pub scope: BTreeMap<String, String>,
+    /// The kind of thing: `ConfigMap`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its namespace, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The change in words, without its sign.
+    pub summary: String,
+    /// The fields that differ.
+    pub fields: Vec<ReportedField>,
+    /// Remarks about the change.
+    pub notes: Vec<String>,
+    /// Where in the data the change comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// Why the change is held back; absent if it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// What came of the change in a real run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<StepResult>,
+}
+
+/// What came of a change in a real run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepResult {
+    /// It is done.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was not tried, because something before it failed.
+    NotTried,
+}
+
+/// How a field changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldAction {
+    /// It is added.
+    Added,
+    /// It has another value.
+    Changed,
+    /// It is removed.
+    Removed,
+}
+
+/// A field that differs. The values of sensitive fields are absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedField {
+    /// How the field changes.
+    pub action: FieldAction,
+    /// Its path: `spec.hard.limits.memory`.
+    pub path: String,
+    /// The value before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// The value after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// A line of the data repo.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Location {
+    /// The file, relative to the data repo.
+    pub file: String,
+    /// The line, counted from 1; absent where the text of the file is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// Something that is in progress in the target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedWait {
+    /// What is waited for.
+    pub message: String,
+    /// Where in the data it comes from.
+    pub locations: Vec<Location>,
+}
+
+/// Something that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedFault {
+    /// The shards that it concerns; none if it concerns the whole run.
+    pub shards: Vec<String>,
+    /// What failed.
+    pub message: String,
+    /// More about it, line by line.
+    pub details: Vec<String>,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Where in the data it comes from.
+    pub locations: Vec<Location>,
+}
+
+impl ChangeAction {
+    /// All actions.
+    pub const ALL: [Self; 4] = [Self::Add, Self::Change, Self::Replace, Self::Remove];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Change => "change",
+            Self::Replace => "replace",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// The sign in front of it.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Change => "~",
+            Self::Replace => "±",
+            Self::Remove => "-",
+        }
+    }
+}
+
+impl FieldAction {
+    /// The sign in front of it.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Added => "+",
+            Self::Changed => "~",
+            Self::Removed => "-",
+        }
+    }
+}
+
+impl Location {
+    /// Reads `file:line`, or a file alone.
+    ///
+    /// ```
+    /// use qontract_report::Location;
+    /// assert_eq!(Location::parse("data/a.yml:7"), Location { file: "data/a.yml".to_owned(), line: Some(7) });
+    /// assert_eq!(Location::parse("data/a.yml").line, None);
+    /// ```
+    pub fn parse(text: &str) -> Self {
+        let split = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+        match split {
+            Some((file, line)) => Self { file: file.to_owned(), line: Some(line) },
+            None => Self { file: text.to_owned(), line: None },
+        }
+    }
+}
+
+impl std::fmt::Display for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}", self.file),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
+impl Totals {
+    /// The counts of changes and errors.
+    pub fn of(changes: &[ReportedChange], errors: &[ReportedFault]) -> Self {
+        let mut totals = Self { errors: errors.len(), ..Self::default() };
+        for change in changes {
+            *match (&change.held, change.action) {
+                (Some(_), _) => &mut totals.held,
+                (None, ChangeAction::Add) => &mut totals.add,
+                (None, ChangeAction::Change) => &mut totals.change,
+                (None, ChangeAction::Replace) => &mut totals.replace,
+                (None, ChangeAction::Remove) => &mut totals.remove,
+            } += 1;
+        }
+        totals
+    }
+
+    /// How many changes are not held.
+    pub fn changes(&self) -> usize {
+        self.add + self.change + self.replace + self.remove
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            add: self.add + other.add,
+            change: self.change + other.change,
+            replace: self.replace + other.replace,
+            remove: self.remove + other.remove,
+            held: self.held + other.held,
+            errors: self.errors + other.errors,
+            applied: match (self.applied, other.applied) {
+                (None, None) => None,
+                (one, two) => Some(one.unwrap_or_default() + two.unwrap_or_default()),
+            },
+        }
+    }
+}
+
+impl PlanReport {
+    /// A report without integrations.
+    pub fn new(mode: &str, base: Option<RevisionInfo>, head: RevisionInfo) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            mode: mode.to_owned(),
+            base,
+            head,
+            totals: Totals::default(),
+            integrations: Vec::new(),
+            unaffected: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Adds an integration that ran. Integrations are kept in the order of their names.
+    pub fn add(&mut self, integration: IntegrationReport) {
+        self.totals = self.totals.plus(integration.totals);
+        let at = self.integrations.partition_point(|other| other.integration <= integration.integration);
+        self.integrations.insert(at, integration);
+    }
+
+    /// Adds an integration that the change does not affect.
+    pub fn add_unaffected(&mut self, integration: UnaffectedIntegration) {
+        let at = self.unaffected.partition_point(|other| other.integration <= integration.integration);
+        self.unaffected.insert(at, integration);
+    }
+
+    /// The worst status of all integrations.
+    pub fn status(&self) -> ReportStatus {
+        self.integrations.iter().map(|one| one.status).max().unwrap_or(ReportStatus::Unchanged)
+    }
+
+    /// The JSON form, with a line end. Unsafe characters are not escaped here; the printer does that.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut json = serde_json::to_vec_pretty(self).expect("a report is plain data");
+        json.push(b'\n');
+        json
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(action: ChangeAction, held: bool) -> ReportedChange {
+        ReportedChange {
+            action,
+            shard: "all".to_owned(),
+            scope: BTreeMap::new(),
+            kind: "Thing".to_owned(),
+            name: "x".to_owned(),
+            namespace: None,
+            summary: "x".to_owned(),
+            fields: Vec::new(),
+            notes: Vec::new(),
+            location: None,
+            held: held.then(|| "why".to_owned()),
+            result: None,
+        }
+    }
+
+    fn fault() -> ReportedFault {
+        let (shards, details, locations) = (Vec::new(), Vec::new(), Vec::new());
+        ReportedFault { shards, message: "x".to_owned(), details, hint: None, locations }
+    }
+
+    fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationReport {
+        IntegrationReport {
+            integration: name.to_owned(),
+            run: None,
+            status,
+            totals,
+            causes: Vec::new(),
+            changes: Vec::new(),
+            waits: Vec::new(),
+            errors: Vec::new(),
+            notes: Vec::new(),
+            approval: None,
+        }
+    }
+
+    #[test]
+    fn changes_are_counted_by_kind_and_held_ones_apart() {
+        let mut changes = Vec::new();
+        for (index, action) in ChangeAction::ALL.into_iter().enumerate() {
+            changes.extend((0..=index).map(|_| change(action, false)));
+            changes.push(change(action, true));
+        }
+        let totals = Totals::of(&changes, &[fault(), fault()]);
+        let expect = Totals { add: 1, change: 2, replace: 3, remove: 4, held: 4, errors: 2, applied: None };
+        assert_eq!((totals, totals.changes()), (expect, 10));
+    }
+
+    #[test]
+    fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
+        let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+        assert_eq!(report.status(), ReportStatus::Unchanged);
+        let one = Totals { add: 1, change: 2, replace: 3, remove: 4, held: 5, errors: 6, applied: None };
+        report.add(integration("b", ReportStatus::Changes, one));
+        assert_eq!((report.totals, report.status()), (one, ReportStatus::Changes));
+        report.add(integration("c", ReportStatus::Failed, Totals { applied: Some(7), ..one }));
+        report.add(integration("a", ReportStatus::Held, one));
+        let sum =
+            Totals { add: 3, change: 6, replace: 9, remove: 12, held: 15, errors: 18, applied: Some(7) };
+        assert_eq!((report.totals, report.status()), (sum, ReportStatus::Failed));
+        let names: Vec<&str> = report.integrations.iter().map(|one| &*one.integration).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        for name in ["y", "z", "x"] {
+            report.add_unaffected(UnaffectedIntegration {
+                integration: name.to_owned(),
+                reason: String::new(),
+            });
+        }
+        let names: Vec<&str> = report.unaffected.iter().map(|one| &*one.integration).collect();
+        assert_eq!(names, ["x", "y", "z"]);
+    }
+
+    #[test]
+    fn a_location_is_a_file_and_perhaps_a_line() {
+        for text in ["data/a.yml:7", "data/a.yml", "data/a:b.yml", "data/a:b.yml:12"] {
+            assert_eq!(Location::parse(text).to_string(), text);
+        }
+        assert_eq!(Location::parse("a:b.yml").line, None);
+        assert_eq!(Location::parse("a:b.yml:12").line, Some(12));
+    }
+}

@@ -1,0 +1,387 @@
+//! A plan in each of its forms.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::collections::BTreeMap;
+
+use qontract_report::text::{Detail, render_one};
+use qontract_report::{
+    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
+    ReportedFault, ReportedField, ReportedWait, RevisionInfo, StepResult, Totals, UnaffectedIntegration,
+    markdown, text,
+};
+use serde_json::{Value, json};
+
+fn field(action: FieldAction, path: &str, before: Option<Value>, after: Option<Value>) -> ReportedField {
+    ReportedField { action, path: path.to_owned(), before, after }
+}
+
+fn change(action: ChangeAction, kind: &str, name: &str, fields: Vec<ReportedField>) -> ReportedChange {
+    let scope = [("cluster", "c1"), ("namespace", "n1")];
+    ReportedChange {
+        action,
+        shard: "cluster=c1, namespace=n1".to_owned(),
+        scope: scope.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: Some("n1".to_owned()),
+        summary: format!("{} {kind} `{name}` (cluster=c1, namespace=n1)", action.as_str()),
+        fields,
+        notes: Vec::new(),
+        location: Some(Location { file: "data/n1.yml".to_owned(), line: Some(7) }),
+        held: None,
+        result: None,
+    }
+}
+
+fn integration(
+    name: &str,
+    status: ReportStatus,
+    changes: Vec<ReportedChange>,
+    errors: Vec<ReportedFault>,
+) -> IntegrationReport {
+    IntegrationReport {
+        integration: name.to_owned(),
+        run: Some("20260101T000000Z-x-1".to_owned()),
+        status,
+        totals: Totals::of(&changes, &errors),
+        causes: vec![Location { file: "data/n1.yml".to_owned(), line: Some(9) }],
+        changes,
+        waits: Vec::new(),
+        errors,
+        notes: Vec::new(),
+        approval: None,
+    }
+}
+
+/// A report with everything in it.
+fn report() -> PlanReport {
+    let base = RevisionInfo { sha256: "0".repeat(64), commit: Some("1".repeat(40)) };
+    let head = RevisionInfo { sha256: "f".repeat(64), commit: None };
+    let mut report = PlanReport::new("dry run", Some(base), head);
+    let fields = vec![
+        field(FieldAction::Removed, "spec.hard.limits.memory", Some(json!("8Gi")), None),
+        field(FieldAction::Changed, "spec.hard.pods", Some(json!(1)), Some(json!(2))),
+        field(FieldAction::Added, "data.password", None, None),
+    ];
+    let mut held = change(ChangeAction::Remove, "Secret", "db", Vec::new());
+    held.held = Some("it would empty the scope".to_owned());
+    let changes = vec![
+        change(ChangeAction::Change, "ResourceQuota", "compute", fields),
+        change(
+            ChangeAction::Add,
+            "ConfigMap",
+            "new",
+            vec![
+                field(FieldAction::Added, "data.a", None, Some(json!("1"))),
+                field(FieldAction::Added, "data.b", None, Some(json!("2"))),
+            ],
+        ),
+        held,
+    ];
+    let mut first = integration("openshift-resources", ReportStatus::Held, changes, Vec::new());
+    first.approval = Some("$schema: /x\nname: approve\n".to_owned());
+    first.notes = vec!["`cluster=c3` is skipped: disabled".to_owned()];
+    first.waits = vec![ReportedWait { message: "a roll-out".to_owned(), locations: Vec::new() }];
+    report.add(first);
+    let error = ReportedFault {
+        shards: vec!["cluster=c2".to_owned()],
+        message: "cluster `c2` cannot be reached".to_owned(),
+        details: vec!["no connection".to_owned()],
+        hint: Some("check `server`".to_owned()),
+        locations: vec![Location { file: "data/c2.yml".to_owned(), line: None }],
+    };
+    report.add(integration("openshift-namespaces", ReportStatus::Failed, Vec::new(), vec![error]));
+    report.add_unaffected(UnaffectedIntegration {
+        integration: "query-validator".to_owned(),
+        reason: "desired state".to_owned(),
+    });
+    report.notes.push("something to know".to_owned());
+    report
+}
+
+#[test]
+fn a_plan_as_text() {
+    let expect = r#"openshift-namespaces
+  because of data/n1.yml:9
+  error: cluster `c2` cannot be reached
+      no connection
+      --> data/c2.yml
+      hint: check `server`
+
+openshift-resources
+  because of data/n1.yml:9
+  ~ change ResourceQuota `compute` (cluster=c1, namespace=n1)
+      - spec.hard.limits.memory: "8Gi"
+      ~ spec.hard.pods: 1 → 2
+      + data.password
+      --> data/n1.yml:7
+  + add ConfigMap `new` (cluster=c1, namespace=n1)
+      … 2 fields (--full shows them)
+      --> data/n1.yml:7
+  held: - remove Secret `db` (cluster=c1, namespace=n1)
+      --> data/n1.yml:7
+      it would empty the scope
+  waits: a roll-out
+  note: `cluster=c3` is skipped: disabled
+
+note: something to know
+1 to add, 1 to change, 0 to remove, 1 held; 1 error, in 2 integrations; 1 integration not affected
+
+to approve what is held, add this to the data:
+
+    $schema: /x
+    name: approve
+"#;
+    assert_eq!(text::render(&report(), Detail::default()).plain(), expect);
+}
+
+#[test]
+fn a_plan_with_nothing_to_do_says_so() {
+    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    assert_eq!(text::render(&report, Detail::default()).plain(), "no changes\n");
+    report.add(integration("a", ReportStatus::Unchanged, Vec::new(), Vec::new()));
+    report.add_unaffected(UnaffectedIntegration { integration: "b".to_owned(), reason: String::new() });
+    assert_eq!(text::render(&report, Detail::default()).plain(), "no changes; 1 integration not affected\n");
+    assert!(render_one(&report.integrations[0], Detail::default()).is_empty());
+    let markdown = markdown::render(&report, Detail::default(), markdown::MAX_BYTES);
+    assert_eq!(markdown, "### Plan: no changes\n\n1 integration not affected\n");
+}
+
+#[test]
+fn a_real_run_marks_what_came_of_each_change() {
+    let results = [None, Some(StepResult::Done), Some(StepResult::Failed), Some(StepResult::NotTried)];
+    let changes = results.map(|result| ReportedChange {
+        result,
+        location: None,
+        ..change(ChangeAction::Add, "Thing", "x", Vec::new())
+    });
+    let mut one = integration("a", ReportStatus::Failed, changes.to_vec(), Vec::new());
+    one.totals.applied = Some(1);
+    let line = "+ add Thing `x` (cluster=c1, namespace=n1)\n";
+    let expect = format!("{line}✓ {line}✗ {line}· {line}4 to add, 0 to change, 0 to remove; 1 step done\n");
+    assert_eq!(render_one(&one, Detail::default()).plain(), expect);
+}
+
+#[test]
+fn long_diffs_are_folded_with_counts() {
+    let fields = |count: usize| -> Vec<ReportedField> {
+        (0..count)
+            .map(|n| field(FieldAction::Changed, &format!("f{n}"), Some(json!(1)), Some(json!(2))))
+            .collect()
+    };
+    let render = |action, count, detail| {
+        let change = change(action, "Thing", "x", fields(count));
+        render_one(&integration("a", ReportStatus::Changes, vec![change], Vec::new()), detail).plain()
+    };
+    let detail = Detail { max_fields: 3, ..Detail::default() };
+    assert!(!render(ChangeAction::Change, 3, detail).contains('…'));
+    let text = render(ChangeAction::Change, 4, detail);
+    assert!(text.contains("    ~ f2: 1 → 2\n    … 1 more field (--full shows them)\n"), "{text}");
+    assert!(render(ChangeAction::Remove, 5, detail).contains("… 2 more fields"));
+    assert!(render(ChangeAction::Add, 2, detail).contains("    … 2 fields (--full shows them)\n"));
+    let full = render(ChangeAction::Add, 100, Detail::FULL);
+    assert!(full.contains("~ f99: 1 → 2") && !full.contains('…'));
+    assert_eq!(text::shortened("äbc", 3), "äbc");
+    assert_eq!(text::shortened("äbcd", 3), "äbc… (1 more character)");
+}
+
+#[test]
+fn a_plan_as_markdown() {
+    let expect = r#"### Plan: 1 to add, 1 to change, 1 held, 1 error
+
+| integration | add | change | replace | remove | held | errors |
+|---|---|---|---|---|---|---|
+| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 1 |
+| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 0 |
+
+**error** in `openshift-namespaces`: ``cluster `c2` cannot be reached``, `data/c2.yml`
+- `no connection`
+- hint: `` check `server` ``
+
+**held** in `openshift-resources`:
+
+- **remove** `Secret` `db` in `cluster=c1, namespace=n1`, `data/n1.yml:7`
+  - held: `it would empty the scope`
+
+To approve what is held, add this to the data:
+
+```yaml
+$schema: /x
+name: approve
+```
+
+<details><summary>openshift-resources: 1 to add, 1 to change</summary>
+
+because of `data/n1.yml:9`  
+
+- **change** `ResourceQuota` `compute` in `cluster=c1, namespace=n1`, `data/n1.yml:7`
+  - removed `spec.hard.limits.memory`: `"8Gi"`
+  - changed `spec.hard.pods`: `1` → `2`
+  - added `data.password`
+- **add** `ConfigMap` `new` in `cluster=c1, namespace=n1`, `data/n1.yml:7`
+  - … 2 fields
+- waits: `a roll-out`
+- note: `` `cluster=c3` is skipped: disabled ``
+
+</details>
+
+_`something to know`_
+
+1 integration not affected
+"#;
+    assert_eq!(markdown::render(&report(), Detail::default(), markdown::MAX_BYTES), expect);
+}
+
+#[test]
+fn a_comment_stays_within_its_size_and_counts_what_is_left_out() {
+    let fields = vec![field(FieldAction::Changed, "a", Some(json!("x".repeat(100))), Some(json!(2)))];
+    let changes: Vec<ReportedChange> =
+        (0..500).map(|n| change(ChangeAction::Change, "Thing", &format!("t{n}"), fields.clone())).collect();
+    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    for name in ["a", "b"] {
+        report.add(integration(name, ReportStatus::Changes, changes.clone(), Vec::new()));
+    }
+    for max in [4_000, 20_000, 60_000, 150_000] {
+        let text = markdown::render(&report, Detail::default(), max);
+        assert!(text.len() <= max, "{} > {max}", text.len());
+        let shown = text.matches("- **change**").count();
+        assert!(text.contains(&format!("**and {} more**", 1_000 - shown)), "{shown} shown of {max} bytes");
+        assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+    }
+    let text = markdown::render(&report, Detail::default(), 1_000_000);
+    assert_eq!(text.matches("- **change**").count(), 1_000);
+    assert!(!text.contains("left out"));
+}
+
+#[test]
+fn many_integrations_leave_space_for_their_changes() {
+    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    for number in 0..1_000 {
+        let one = vec![change(ChangeAction::Add, "Thing", "x", Vec::new())];
+        report.add(integration(&format!("i{number:04}"), ReportStatus::Changes, one, Vec::new()));
+    }
+    let text = markdown::render(&report, Detail::default(), 10_000);
+    assert!(text.len() <= 10_000);
+    let rows = text.lines().filter(|line| line.starts_with("| `i")).count();
+    assert!(rows > 10 && text.contains(&format!("\nand {} more integrations\n", 1_000 - rows)), "{text}");
+    assert!(text.contains("- **add** `Thing`"), "{text}");
+}
+
+/// Text that would be markup, a mention, a link, a line or a cell of its own, or that commands a terminal.
+const HOSTILE: &str = "a|b`c``d\n/close\n- **x** <script>alert(1)</script> @all #1 [x](http://e) \u{1b}[31m\u{202e}</details>&amp;";
+
+fn hostile_report() -> PlanReport {
+    let text = || HOSTILE.to_owned();
+    let mut report = PlanReport::new("dry run", None, RevisionInfo { sha256: text(), commit: Some(text()) });
+    let mut one = change(
+        ChangeAction::Change,
+        HOSTILE,
+        HOSTILE,
+        vec![field(FieldAction::Changed, HOSTILE, Some(json!(HOSTILE)), Some(json!({HOSTILE: HOSTILE})))],
+    );
+    one.scope = BTreeMap::from([(text(), text())]);
+    one.notes = vec![text()];
+    one.location = Some(Location::parse(HOSTILE));
+    let held = ReportedChange { held: Some(text()), kind: String::new(), summary: text(), ..one.clone() };
+    let error = ReportedFault {
+        shards: vec![text()],
+        message: text(),
+        details: vec![text()],
+        hint: Some(text()),
+        locations: vec![Location::parse(HOSTILE)],
+    };
+    let mut integration = integration(HOSTILE, ReportStatus::Failed, vec![one, held], vec![error]);
+    integration.causes = vec![Location::parse(HOSTILE)];
+    integration.notes = vec![text()];
+    integration.waits = vec![ReportedWait { message: text(), locations: vec![Location::parse(HOSTILE)] }];
+    integration.approval = Some(format!("```\n{HOSTILE}"));
+    report.add(integration);
+    report.notes.push(text());
+    report
+}
+
+/// What is left of Markdown without its code blocks and code spans.
+fn outside_code(markdown: &str) -> String {
+    let (mut out, mut rest, mut fence) = (String::new(), markdown, None::<String>);
+    // Blocks first, line by line.
+    let mut kept = String::new();
+    for line in rest.split_inclusive('\n') {
+        let ticks: String = line.chars().take_while(|one| *one == '`').collect();
+        match &fence {
+            Some(open) if line.trim_end() == open => fence = None,
+            Some(_) => {}
+            None if ticks.len() >= 3 && !line.trim_end()[ticks.len()..].contains('`') => fence = Some(ticks),
+            None => kept.push_str(line),
+        }
+    }
+    assert_eq!(fence, None, "every block is closed");
+    rest = &kept;
+    while let Some(start) = rest.find('`') {
+        out.push_str(&rest[..start]);
+        let after = rest[start..].trim_start_matches('`');
+        let ticks = rest[start..].len() - after.len();
+        let mut end = None;
+        let mut from = 0;
+        while let Some(at) = after[from..].find('`') {
+            let run = after[from + at..].chars().take_while(|one| *one == '`').count();
+            if run == ticks {
+                end = Some(from + at + run);
+                break;
+            }
+            from += at + run;
+        }
+        let end = end.unwrap_or_else(|| panic!("a code span is not closed: {after}"));
+        assert!(!after[..end].contains('\n'), "a code span is on one line: {}", &after[..end]);
+        rest = &after[end..];
+    }
+    out + rest
+}
+
+#[test]
+fn text_from_data_is_never_markup() {
+    let markdown = markdown::render(&hostile_report(), Detail::FULL, markdown::MAX_BYTES);
+    assert!(!markdown.contains('\u{1b}') && !markdown.contains('\u{202e}'), "{markdown}");
+    let outside = outside_code(&markdown);
+    for markup in ["script", "@all", "[x]", "http:", "/close", "**x**", "#1"] {
+        let of_html = outside.replace("&#", "").replace("script&gt;", "").replace("&lt;/script", "");
+        assert!(!of_html.replace("&lt;script", "").contains(markup), "{markup}: {outside}");
+    }
+    assert_eq!(outside.matches("<details>").count(), 1, "{outside}");
+    assert_eq!(outside.matches("</details>").count(), 1, "{outside}");
+    assert_eq!(outside.matches('<').count(), 4, "details and summary, opened and closed: {outside}");
+    let row = markdown.lines().find(|line| line.starts_with("| `")).unwrap();
+    assert_eq!(row.replace("\\|", "").matches('|').count(), 8, "{row}");
+}
+
+#[test]
+fn text_from_data_does_not_command_a_terminal() {
+    let styled = text::render(&hostile_report(), Detail::FULL);
+    assert!(!styled.as_str().contains("\u{1b}[31m\u{202e}") && !styled.plain().contains('\u{1b}'));
+    assert!(!styled.plain().contains('\u{202e}'));
+    assert!(styled.plain().lines().all(|line| !line.starts_with("/close")), "{}", styled.plain());
+}
+
+#[test]
+fn json_follows_its_published_schema() {
+    let schema = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/plan.schema.json"));
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut real = report();
+    real.mode = "real run".to_owned();
+    real.totals.applied = Some(3);
+    real.integrations[1].changes[0].result = Some(StepResult::NotTried);
+    let empty = PlanReport::new("dry run", None, RevisionInfo::default());
+    for report in [report(), real, empty, hostile_report()] {
+        let json: Value = serde_json::from_slice(&report.to_json()).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(serde_json::from_value::<PlanReport>(json).unwrap(), report);
+    }
+    // The schema refuses what it should.
+    let mut wrong: Value = serde_json::from_slice(&report().to_json()).unwrap();
+    wrong["schema_version"] = json!(2);
+    assert!(!validator.is_valid(&wrong));
+    wrong["schema_version"] = json!(1);
+    wrong["integrations"][1]["changes"][0]["action"] = json!("destroy");
+    assert!(!validator.is_valid(&wrong));
+}
