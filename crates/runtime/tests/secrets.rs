@@ -280,9 +280,9 @@ fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
     let why = "how it is reached is new or changed, and is not dialled until it is approved";
     assert_eq!(shard.why.as_deref(), Some(why));
     for (skip, reason, why) in [
-        (Skip::Wrong, "wrong", "it is declared wrongly"),
-        (Skip::Disabled("x".to_owned()), "disabled", "the data switches the integration off for x"),
-        (Skip::DisabledBefore("x".to_owned()), "disabled", "it is orphaned, and was switched off for x"),
+        (Skip::Wrong, "wrong", "its declaration has errors"),
+        (Skip::Disabled("x".to_owned()), "disabled", "disabled for x"),
+        (Skip::DisabledBefore("x".to_owned()), "disabled", "only in base, and disabled there for x"),
         (Skip::Undialled, "unapproved", why),
     ] {
         assert_eq!((skip.reason(), skip.to_string().as_str()), (reason, why));
