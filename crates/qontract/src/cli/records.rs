@@ -8,8 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Args, Debug)]
 pub struct Runs {
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
-    #[arg(long, value_name = "DIR", global = true)]
-    pub runs: Option<PathBuf>,
+    #[arg(long = "runs", value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RecordFormat,

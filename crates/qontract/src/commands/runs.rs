@@ -23,8 +23,8 @@ use entry::RunEntry;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
-    let Arguments { runs, output, action } = arguments;
-    let runs = open(runs)?;
+    let Arguments { directory, output, action } = arguments;
+    let runs = open(directory)?;
     match action {
         RunsAction::Show { run } => show(&runs.resolve(&run)?, output, printer)?,
         RunsAction::List(list) => {

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use qontract_diagnostics::suggest;
+use qontract_diagnostics::suggest::{self, Patience};
 
 use super::{Approval, Approvals, ThingRef, Validity};
 
 impl Approvals {
     /// Why an approval that probably means `thing` does not allow `integration` to remove it. `removed` is everything that the run would remove: an
-    /// approval of another one of these is not a misspelt approval of `thing`.
+    /// approval of another one of these is not a misspelt approval of `thing`. Misspelt approvals are looked for as long as `patience` lasts.
     pub fn mismatch(
         &self,
         integration: &str,
         thing: &ThingRef,
         removed: &BTreeSet<ThingRef>,
+        patience: &Patience,
     ) -> Option<String> {
         let names = |approval: &Approval| approval.removals.contains(thing);
         let exact = self.all().iter().find(|(one, _)| one.integration == integration && names(one));
@@ -26,11 +27,13 @@ impl Approvals {
                 "approval `{file}` is for the integration `{other}`, not for `{integration}`"
             ));
         }
-        self.all().iter().find_map(|(approval, _)| {
-            let entries = approval.removals.iter().filter(|entry| !removed.contains(entry));
-            let differing =
-                entries.filter_map(|entry| differences(approval, entry, integration, thing)).next()?;
-            Some(format!("approval `{}` does not match: {differing}", approval.file()))
+        let entries = self.all().iter().map(|(approval, _)| approval.removals.len()).sum();
+        patience.lasts(entries, || {
+            self.all().iter().find_map(|(approval, _)| {
+                let mut entries = approval.removals.iter().filter(|entry| !removed.contains(entry));
+                let differing = entries.find_map(|entry| differences(approval, entry, integration, thing))?;
+                Some(format!("approval `{}` does not match: {differing}", approval.file()))
+            })
         })
     }
 
@@ -132,7 +135,7 @@ mod tests {
         let approvals = Approvals::on(TODAY, approvals.iter().map(|text| approval(text)).collect());
         let held = thing("cluster=c, kind=LimitRange|LimitRange|limits");
         let removed = BTreeSet::from([held.clone(), thing("cluster=c, kind=LimitRange|LimitRange|limit")]);
-        assert_eq!(approvals.mismatch("limitranges", &held, &removed).as_deref(), expect);
+        assert_eq!(approvals.mismatch("limitranges", &held, &removed, &Patience::new(1)).as_deref(), expect);
     }
 
     #[test]
@@ -185,6 +188,15 @@ mod tests {
         {
             assert_eq!(is_near(written, meant), expect, "{written} {meant}");
         }
+    }
+
+    #[test]
+    fn misspelt_approvals_are_looked_for_as_long_as_patience_lasts() {
+        let texts = ["x;2026-12-01;c|K|nams;c|K|other"];
+        let approvals = Approvals::on(TODAY, texts.iter().map(|text| approval(text)).collect());
+        let (thing, removed, patience) = (thing("c|K|name"), BTreeSet::new(), Patience::new(3));
+        assert!(approvals.mismatch("x", &thing, &removed, &patience).is_some());
+        assert!(approvals.mismatch("x", &thing, &removed, &patience).is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use qontract_access::Mode;
 use qontract_diagnostics::counted;
+use qontract_diagnostics::suggest::Patience;
 
 use crate::about::LooksUp;
 use crate::affected::{Affected, Pair, Verdict, affected};
@@ -26,6 +27,9 @@ use super::Request;
 
 /// More places than this are not told with a decision.
 const MOST_PLACES: usize = 10;
+
+/// How many entries of approvals a run compares with what it holds, to find misspelt ones.
+const MAX_COMPARISONS: usize = 100_000;
 
 /// What there is to do in a run.
 pub struct Work {
@@ -232,10 +236,12 @@ pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) 
     let mut removed: BTreeSet<ThingRef> = held.into_iter().map(ThingRef::from).collect();
     let planned = outcome.shards.values().flat_map(|shard| &shard.changes);
     removed.extend(planned.filter(|change| change.kind.removes()).map(|change| (&change.thing).into()));
+    let patience = Patience::new(MAX_COMPARISONS);
     for held in outcome.shards.values_mut().flat_map(|shard| &mut shard.held) {
         let thing = ThingRef::from(&held.change.thing);
-        if let Some(why) =
-            is_approvable(held).then(|| approvals.mismatch(integration, &thing, &removed)).flatten()
+        if let Some(why) = is_approvable(held)
+            .then(|| approvals.mismatch(integration, &thing, &removed, &patience))
+            .flatten()
         {
             held.why = format!("{}; {why}", held.why);
         }
