@@ -12,6 +12,10 @@ fn main() {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rustc-env=QONTRACT_VERSION={}", version(env!("CARGO_PKG_VERSION"), &commit));
+    println!(
+        "cargo::rustc-env=QONTRACT_BUILD_COMMIT={}",
+        commit.split_whitespace().next().unwrap_or_default()
+    );
 }
 
 /// The version with what is known of the commit: `COMMIT DATE`, `COMMIT`, or nothing.

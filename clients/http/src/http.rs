@@ -95,13 +95,19 @@ impl Http {
         {
             return Err(HttpError::SetUp(Arc::clone(error)));
         }
-        let _doing = activity::begin(prepared.call.to_string());
+        let doing = activity::begin(prepared.call.to_string());
         let deadline = self.shared.settings.deadline;
         let (end, mut last) = (Instant::now() + deadline, None);
-        match timeout_at(end, self.shared.attempts(&prepared, end, &mut last)).await {
+        let outcome = match timeout_at(end, self.shared.attempts(&prepared, end, &mut last)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(HttpError::Deadline { call: prepared.call, deadline, last: last.map(Box::new) }),
-        }
+        };
+        let status = match &outcome {
+            Ok(response) => Some(response.status),
+            Err(error) => error.status(),
+        };
+        doing.finish(status.map_or_else(|| "no answer".to_owned(), |status| status.to_string()));
+        outcome
     }
 }
 

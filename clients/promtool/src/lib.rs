@@ -31,7 +31,7 @@ pub enum Verdict {
 #[derive(Debug, thiserror::Error)]
 pub enum PromtoolError {
     /// There is no such program.
-    #[error("there is no promtool: {looked}")]
+    #[error("promtool not found {looked}")]
     Missing {
         /// Where it was looked for.
         looked: String,

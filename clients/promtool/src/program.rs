@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 pub fn find(configured: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, String> {
     if let Some(program) = configured {
         let found = is_program(program).then(|| program.to_owned());
-        return found.ok_or_else(|| format!("`{}` is no program", program.display()));
+        return found.ok_or_else(|| format!("at `{}`: not an executable file", program.display()));
     }
     let folders = path.map(std::env::split_paths).into_iter().flatten();
     // A relative folder on the path would depend on where we were started.
     let mut programs = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("promtool"));
-    programs.find(|program| is_program(program)).ok_or_else(|| "it is not on the `PATH`".to_owned())
+    programs.find(|program| is_program(program)).ok_or_else(|| "on PATH".to_owned())
 }
 
 fn is_program(path: &Path) -> bool {
@@ -34,9 +34,9 @@ mod tests {
             assert_eq!(found, expect);
         };
         check(Some("/bin/sh"), "", Ok("/bin/sh"));
-        check(Some("/no/promtool"), "/bin", Err("`/no/promtool` is no program"));
-        check(Some("/etc/passwd"), "/bin", Err("`/etc/passwd` is no program"));
-        check(None, "/no/such/folder:.", Err("it is not on the `PATH`"));
-        check(None, "", Err("it is not on the `PATH`"));
+        check(Some("/no/promtool"), "/bin", Err("at `/no/promtool`: not an executable file"));
+        check(Some("/etc/passwd"), "/bin", Err("at `/etc/passwd`: not an executable file"));
+        check(None, "/no/such/folder:.", Err("on PATH"));
+        check(None, "", Err("on PATH"));
     }
 }

@@ -46,6 +46,11 @@ impl Later {
         with(&mut unread.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether the text of the value may contain these characters, which need no escapes in JSON. A value that was not read yet stays unread.
+    pub fn may_contain(&self, characters: &str) -> bool {
+        self.unread(|text| text.as_ref().map(|text| text.as_str().contains(characters))).unwrap_or(true)
+    }
+
     fn read(&self) -> &Value {
         self.value.get_or_init(|| {
             let text = self.unread(Option::take);

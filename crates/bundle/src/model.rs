@@ -35,6 +35,11 @@ impl Document {
     pub fn schema(&self) -> Option<&str> {
         self.value.get("$schema")?.as_str()
     }
+
+    /// Whether the document names this schema. Documents that do not are left unread.
+    pub fn is_of(&self, schema: &str) -> bool {
+        self.value.may_contain(schema) && self.schema() == Some(schema)
+    }
 }
 
 /// A datafile of a bundle: its path and its document.

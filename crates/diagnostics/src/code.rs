@@ -235,6 +235,10 @@ table! {
     UNUSED_RESOURCE = 4002 Warning;
     /// Two paths that differ only by case.
     PATHS_BY_CASE = 4003 Warning;
+    /// An approval that no longer holds.
+    APPROVAL_EXPIRED = 4010 Warning;
+    /// An approval for an integration that the data does not define.
+    APPROVAL_INTEGRATION = 4011 Warning;
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ impl Contact {
     /// Set if the cluster is to be left alone by an integration; `place` is the cluster's.
     pub fn disabled(&self, integration: &str, place: Option<Place>) -> Option<Disabled> {
         let is_off = self.off.iter().any(|name| name == integration);
-        is_off.then(|| Disabled { by: format!("the cluster `{}`", self.cluster.name), place })
+        is_off.then(|| Disabled { by: format!("cluster `{}`", self.cluster.name), place })
     }
 
     /// The cluster with the token for what takes more; without one, an answer that says so.

@@ -51,7 +51,7 @@ impl<S> Grounds<S> {
         let key = ground.key();
         let Ground { contact, namespace, is_external, is_admin, place, cluster_place } = ground;
         let disabled = contact.disabled(self.integration, cluster_place).or_else(|| {
-            let by = format!("the namespace `{namespace}`: it is managed by others");
+            let by = format!("namespace `{namespace}` (managedByExternal)");
             is_external.then(|| Disabled { by, place: place.clone() })
         });
         if !is_name(&namespace) {
@@ -72,7 +72,7 @@ impl<S> Grounds<S> {
         S: Default,
     {
         let (key, place) = (ground.key(), ground.place);
-        let by = format!("the namespace `{}`: {why}", ground.namespace);
+        let by = format!("namespace `{}` ({why})", ground.namespace);
         let disabled = Some(Disabled { by, place: place.clone() });
         let state = Ok((ground.contact.cluster, (S::default(), BTreeMap::new())));
         self.insert(key, place, disabled, state);
@@ -164,7 +164,7 @@ pub fn in_namespaces<N: Grounded, S: Default>(
         ground.place = places.of(&pointer);
         ground.cluster_place = places.of(&format!("{pointer}/cluster"));
         if namespace.is_to_go() {
-            grounds.pass_over(ground, "it is to be removed");
+            grounds.pass_over(ground, "to be deleted");
             continue;
         }
         grounds.add(ground, declare(&namespace, &pointer));

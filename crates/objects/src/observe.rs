@@ -223,6 +223,7 @@ fn count(estate: &Estate, managed: &Managed, state: Side, count: usize) {
         cluster: estate.cluster.name.clone(),
         namespace: estate.namespace.clone().unwrap_or_default(),
         kind: managed.kind.to_string(),
+        shard: activity::shard(),
         state,
         count,
     });

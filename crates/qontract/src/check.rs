@@ -1,5 +1,7 @@
 //! Everything that can be found wrong with a data repo besides what bundling finds itself.
 
+mod approvals;
+
 use std::collections::BTreeSet;
 
 use qontract_bundle::build::Outcome;
@@ -22,12 +24,21 @@ fn rules(repo: &Repo, outcome: &Outcome, options: &Options, known: &mut Known) -
             let options = Options { layout: repo.layout().clone(), unread, ..options.clone() };
             let mut findings = validate_again(bundle, &options, known);
             findings.extend(types(bundle, &options, &findings));
+            if !options.only_errors {
+                findings.extend(approvals(bundle, repo.layout()));
+            }
             findings
         }
         None => Vec::new(),
     };
     locate(&mut findings, repo);
     findings
+}
+
+/// Warnings about approvals of removals that cannot hold.
+pub fn approvals(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    approvals::check(bundle, layout, today)
 }
 
 /// An error if no GraphQL schema can be made of the types, which `query` and `serve` would then refuse. Where another error of the same

@@ -1,6 +1,7 @@
 //! The shape of the command line. Its doc comments are the reference.
 
 mod plan;
+mod records;
 mod run;
 mod serve;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
+pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 
@@ -73,8 +75,10 @@ pub enum Command {
     Inventory(Inventory),
     /// Explain a code such as Q1007 at length, or a run; without either, list all codes
     Explain(Explain),
-    /// List the records of runs, or show one
+    /// List runs, or show one
     Runs(Runs),
+    /// Write the datafile that approves the removals that a run held
+    Approve(Approve),
     /// Work with the journal: what all processes remember together, such as recent removals
     Journal(Journal),
     /// Be one of the established tools, with its arguments
@@ -356,42 +360,12 @@ pub struct Explain {
     /// A code, for example Q1007; or the word `run`
     #[arg(value_name = "CODE|run")]
     pub code: Option<String>,
-    /// The name of a run, behind the word `run`
-    #[arg(value_name = "ID")]
+    /// A run, after the word `run`: its id, the start of its id, `last`, or an integration
+    #[arg(value_name = "RUN")]
     pub run: Option<String>,
     /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
-}
-
-/// Arguments of `runs`.
-#[derive(Args, Debug)]
-pub struct Runs {
-    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
-    #[arg(long, value_name = "DIR", global = true)]
-    pub runs: Option<PathBuf>,
-    /// What to do.
-    #[command(subcommand)]
-    pub action: RunsAction,
-}
-
-/// What to do with records of runs.
-#[derive(Subcommand, Debug)]
-pub enum RunsAction {
-    /// List them, the newest last
-    List {
-        /// Only those of this integration
-        #[arg(long, value_name = "NAME")]
-        integration: Option<String>,
-        /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        last: usize,
-    },
-    /// Tell what one decided and did
-    Show {
-        /// Its name
-        run: String,
-    },
 }
 
 /// Arguments of `journal`.

@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 mod affected;
+mod approve;
 mod bundle;
 mod completions;
 mod diff;
@@ -44,6 +45,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Inventory(arguments) => inventory::run(arguments, printer),
         Command::Explain(arguments) => explain::run(arguments, printer),
         Command::Runs(arguments) => runs::run(arguments, printer),
+        Command::Approve(arguments) => approve::run(arguments, printer),
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),

@@ -2,8 +2,10 @@
 
 mod alarm;
 pub mod audit;
+pub mod debug;
 pub mod feed;
 pub mod health;
+pub mod held;
 pub mod one;
 pub mod push;
 pub mod signals;

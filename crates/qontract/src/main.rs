@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod data;
 mod exit;
+mod human;
 mod input;
 mod integrations;
 mod journal;
@@ -18,6 +19,7 @@ mod private;
 mod remembered;
 mod runs;
 mod start;
+mod table;
 mod targets;
 
 use std::ffi::OsString;

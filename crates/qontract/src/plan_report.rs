@@ -9,13 +9,10 @@ use qontract_report::{
     ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration, markdown,
 };
 use qontract_runtime::record::{Bundle, Planned, Told};
-use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, Record};
+use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record};
 
 use crate::cli::PlanFormat;
 use crate::printer::Printer;
-
-/// How `record.ended` says that base and head do not differ for an integration.
-const EARLY_EXIT: &str = "early exit";
 
 /// How much of a plan is shown.
 pub fn detail(full: bool) -> Detail {
@@ -42,7 +39,7 @@ pub fn of(records: &[Record]) -> PlanReport {
 
 /// Adds a run to a report.
 pub fn add(report: &mut PlanReport, record: &Record) {
-    if record.ended == EARLY_EXIT {
+    if record.ended == Ended::EarlyExit {
         let reason = record.decisions.first().map(|one| one.text.clone()).unwrap_or_default();
         report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
     } else {

@@ -16,6 +16,15 @@ pub struct Printer {
     err: io::Stderr,
 }
 
+/// Whether stdout is still read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// It is.
+    There,
+    /// The other end of the pipe is closed.
+    Gone,
+}
+
 impl Default for Printer {
     fn default() -> Self {
         Self { out: io::stdout(), err: io::stderr() }
@@ -46,6 +55,15 @@ impl Printer {
     /// Writes styled text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn styled(&self, text: &Styled) -> anyhow::Result<()> {
         written(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
+    }
+
+    /// Writes text to stdout, for commands that go on until the reader closes the pipe. Unsafe characters are escapes.
+    pub fn follow(&self, text: &str) -> anyhow::Result<Reader> {
+        let mut out = self.out.lock();
+        match out.write_all(shown_lines(text).as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            result => Ok(result.map(|()| Reader::There)?),
+        }
     }
 
     /// Says a line on stderr, with unsafe characters as escapes.

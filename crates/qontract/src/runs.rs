@@ -1,12 +1,15 @@
 //! Where the records of runs are kept: one JSON file each.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::store;
-use qontract_runtime::Record;
+use qontract_diagnostics::suggest;
+use qontract_runtime::record::Shard;
+use qontract_runtime::{Record, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
@@ -29,6 +32,35 @@ pub struct Idle {
     pub last: i64,
     /// How many there were.
     pub count: u64,
+}
+
+/// Which records are listed.
+#[derive(Clone, Debug, Default)]
+pub struct RunFilter {
+    /// Only those of this integration.
+    pub integration: Option<String>,
+    /// Only those in one of these states; none means all.
+    pub states: Vec<RunState>,
+    /// Only those that started at this time or later, in seconds since 1970.
+    pub since: Option<i64>,
+}
+
+impl RunFilter {
+    /// Whether a record passes.
+    pub fn has(&self, record: &Record) -> bool {
+        self.integration.as_ref().is_none_or(|name| *name == record.integration)
+            && (self.states.is_empty() || self.states.contains(&record.state()))
+            && self.since.is_none_or(|since| record.began >= since)
+    }
+}
+
+/// Records that pass a filter.
+#[derive(Debug)]
+pub struct Listed {
+    /// The records, the newest last.
+    pub records: Vec<Record>,
+    /// Whether older ones pass, too.
+    pub has_more: bool,
 }
 
 /// The folder of records.
@@ -78,12 +110,7 @@ impl Runs {
 
     /// Keeps the record of a run of a loop: one that had nothing to do is only counted, and the oldest are forgotten.
     pub fn keep_of_loop(&self, record: &Record) -> anyhow::Result<()> {
-        let is_idle = record.exit == 0
-            && record
-                .shards
-                .values()
-                .all(|shard| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty());
-        if !is_idle {
+        if !is_idle(record) {
             return self.keep(record);
         }
         let file = self.folder.join("idle").join(format!("{}.json", record.integration));
@@ -95,12 +122,65 @@ impl Runs {
         self.write(&file, &idle)
     }
 
-    /// The last records, the newest last, and how many there are before.
-    pub fn list(&self, integration: Option<&str>, last: usize) -> anyhow::Result<(Vec<Record>, usize)> {
-        let mut names = self.names(integration)?;
-        let last = names.split_off(names.len().saturating_sub(last));
-        // One that cannot be read does not hide the others.
-        Ok((last.iter().filter_map(|file| read(file).ok()).collect(), names.len()))
+    /// The last records that pass the filter, the newest last.
+    pub fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<Listed> {
+        let (mut records, mut has_more) = (Vec::new(), false);
+        for file in self.names(filter.integration.as_deref())?.iter().rev() {
+            // One that cannot be read does not hide the others.
+            let Ok(record) = read::<Record>(file) else { continue };
+            if filter.since.is_some_and(|since| record.began < since) {
+                break;
+            }
+            if !filter.has(&record) {
+                continue;
+            }
+            if records.len() == last {
+                has_more = true;
+                break;
+            }
+            records.push(record);
+        }
+        records.reverse();
+        Ok(Listed { records, has_more })
+    }
+
+    /// The ids of all records of the filter's integration.
+    pub fn ids(&self, filter: &RunFilter) -> anyhow::Result<BTreeSet<String>> {
+        let names = self.names(filter.integration.as_deref())?;
+        Ok(names.iter().filter_map(|file| id(file)).map(str::to_owned).collect())
+    }
+
+    /// The record that a word means: `last`, the id of a run, an integration, whose last run it is, or the start of one id.
+    pub fn resolve(&self, word: &str) -> anyhow::Result<Record> {
+        let exact = self.file(word)?;
+        if exact.is_file() {
+            return read(&exact);
+        }
+        let all = self.names(None)?;
+        let ids: Vec<&str> = all.iter().filter_map(|file| id(file)).collect();
+        let of_integration: Vec<&str> =
+            ids.iter().copied().filter(|id| integration_of(id) == Some(word)).collect();
+        let starting: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(word)).collect();
+        let found = match (word, of_integration.last(), starting.as_slice()) {
+            ("last", ..) => ids.last().copied(),
+            (_, Some(last), _) => Some(*last),
+            (_, None, [one]) => Some(*one),
+            (_, None, []) => None,
+            (_, None, [first, .., last]) => {
+                let count = starting.len();
+                let text = format!(
+                    "`{word}` is the start of {count} runs, from `{first}` to `{last}`: write more of the id"
+                );
+                return Err(UsageError(text).into());
+            }
+        };
+        if let Some(found) = found {
+            return self.read(found);
+        }
+        let integrations: BTreeSet<&str> = ids.iter().filter_map(|id| integration_of(id)).collect();
+        let near = suggest::nearest(word, integrations).or_else(|| suggest::nearest(word, ["last"]));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
     }
 
     /// How often loops had nothing to do.
@@ -114,7 +194,7 @@ impl Runs {
     /// The files of records, the newest last: their names begin with the second, and within it the time of the file tells.
     fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
         let is_one = |file: &PathBuf| {
-            let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            let name = id(file).unwrap_or_default();
             is_kept(file) && integration.is_none_or(|integration| integration_of(name) == Some(integration))
         };
         let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
@@ -136,7 +216,7 @@ impl Runs {
     pub fn read(&self, run: &str) -> anyhow::Result<Record> {
         let file = self.file(run)?;
         if !file.is_file() {
-            let text = format!("there is no run `{run}` in `{}`", self.folder.display());
+            let text = format!("no run `{run}` in `{}`", self.folder.display());
             return Err(UsageError(text).into());
         }
         read(&file)
@@ -160,6 +240,12 @@ impl Runs {
         }
         Ok(self.folder.join(format!("{run}.json")))
     }
+}
+
+/// Whether a run had nothing to do, so that a loop only counts it.
+pub fn is_idle(record: &Record) -> bool {
+    let is_idle = |shard: &Shard| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
+    record.exit == 0 && record.shards.values().all(is_idle)
 }
 
 /// What is to be forgotten may be so already: by another process that keeps records here.
@@ -195,6 +281,11 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
 
 fn usual() -> Option<PathBuf> {
     Some(state_folder()?.join("runs"))
+}
+
+/// The id of the run whose record a file is.
+fn id(file: &Path) -> Option<&str> {
+    file.file_stem().and_then(|name| name.to_str())
 }
 
 /// The integration that a run is named after: `TIME-INTEGRATION-OWN`.

@@ -131,7 +131,7 @@ impl Stage {
 
     fn play(&self, case: &Case) -> Result<(), String> {
         let before = self.world();
-        let level = if case.notes.is_some() { "INFO" } else { "WARNING" };
+        let level = if case.notes.is_some() { "DEBUG" } else { "WARNING" };
         let base: &[&str] = if case.has_base() { &["--base", "base"] } else { &[] };
         let dry = self.run(case, &[&["--dry-run", "--log-level", level], base].concat());
         let shown = String::from_utf8_lossy(&dry.stdout).into_owned();
@@ -141,7 +141,10 @@ impl Stage {
         exit("dry run", &dry, case.exit.0)?;
         if let Some(notes) = &case.notes {
             let said = String::from_utf8_lossy(&dry.stderr).into_owned();
-            let said: Vec<&str> = said.lines().filter(|line| !line.ends_with("shows more")).collect();
+            let said: Vec<&str> = said
+                .lines()
+                .filter(|line| !line.ends_with("shows more") && !line.starts_with("debug: "))
+                .collect();
             let said = said.join("\n") + "\n";
             if said != *notes {
                 return Err(format!("expected notes:\n{notes}actual notes:\n{said}"));

@@ -58,7 +58,21 @@ fn world() -> Scratch {
     );
     scratch.write("object.yaml", format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {QUOTED}}}\n"));
     program(&scratch);
+    held(&scratch);
     scratch
+}
+
+/// The record of a run that held a removal with a hostile name.
+fn held(scratch: &Scratch) {
+    let approval = format!(
+        "integration: x\nexpiration: \"2099-01-31\"\nremovals:\n- target: {QUOTED}\n  kind: {QUOTED}\n  name: {QUOTED}\n"
+    );
+    let record = json!({
+        "run": "20270115T080000Z-x-aaaaa", "began": 1_800_000_000, "milliseconds": 1, "integration": "x", "mode": "real run",
+        "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1", "decisions": [],
+        "shards": {}, "faults": [], "warnings": [], "approval": approval, "ended": "held", "exit": 1,
+    });
+    scratch.write("removals/20270115T080000Z-x-aaaaa.json", record.to_string());
 }
 
 /// An integration of the process form that says hostile things wherever it can.
@@ -169,6 +183,11 @@ const ROWS: &str = "
     + runs list --runs runs --last HOSTILE
     + runs show RUN --runs runs
     + runs show HOSTILE --runs runs
+    - runs list --runs runs -o json
+    + runs list --runs runs --since HOSTILE
+    + runs show RUN --runs runs -o json
+    + approve last --runs removals
+    + approve HOSTILE --runs runs
     + peer bundler repo/schemas repo/graphql-schemas/schema.yml repo/data repo/resources c 1
     + peer bundler broken/schemas broken/graphql-schemas/schema.yml broken/data broken/resources c 1
     + peer reconcile --config config.toml --dry-run service-dependencies --data repo --runs runs

@@ -53,18 +53,18 @@ fn once_makes_the_world_what_the_data_says_and_then_has_nothing_to_do() {
 }
 
 #[test]
-fn what_misses_something_on_the_machine_is_left_out_and_told_once() {
+fn what_misses_something_on_the_machine_is_skipped_and_logged_once() {
     let scratch = stage();
     scratch.write("config.toml", "[promtool]\npath = \"/no/promtool\"\n");
     let (code, told) = once(scratch.path(), &["--config", "config.toml"]);
-    let line = "left out: there is no promtool: `/no/promtool` is no program; set `path` of `[promtool]` in the configuration";
+    let line = "skipped: promtool not found at `/no/promtool`: not an executable file; set `path` of `[promtool]` in the configuration";
     assert!(code == 0 && told.matches(line).count() == 1, "{told}");
     assert!(!told.contains("ok changes=0 held=0 integration=prometheus-rules-tester"), "{told}");
     assert!(told.contains("ok changes=0 held=0 integration=resource-template-tester"), "{told}");
     let promtool = std::env::var("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
     scratch.write("config.toml", format!("[promtool]\npath = {promtool:?}\n"));
     let (code, told) = once(scratch.path(), &["--config", "config.toml"]);
-    assert!(code == 0 && !told.contains("left out"), "{told}");
+    assert!(code == 0 && !told.contains("skipped: "), "{told}");
     assert!(told.contains("ok changes=0 held=0 integration=prometheus-rules-tester"), "{told}");
 }
 

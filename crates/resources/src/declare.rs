@@ -43,7 +43,7 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
         };
         // What is in a namespace that goes, goes with it.
         if namespace.is_to_go() {
-            grounds.pass_over(ground, "it is to be removed");
+            grounds.pass_over(ground, "to be deleted");
             continue;
         }
         let (mut items, mut places) = (Vec::new(), BTreeMap::new());

@@ -6,6 +6,7 @@
 mod approval;
 mod budget;
 mod ledger;
+mod mismatch;
 mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ use jiff::Timestamp;
 use crate::key::{Scope, ShardKey};
 use crate::plan::{Change, ChangeKind, Thing};
 
-pub use approval::{Approval, Approvals, Date, ThingRef};
+pub use approval::{Approval, ApprovalFile, Approvals, DEFAULT_APPROVAL_DAYS, Date, ThingRef, Validity};
 pub use budget::{Budget, Budgets};
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use qontract_telemetry::activity::{Activities, Activity};
+use qontract_telemetry::activity::{Activities, Activity, FinishedLog};
 use qontract_telemetry::measure::Measure;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinHandle;
@@ -53,6 +53,8 @@ pub enum Event {
     Ended(Ended, Duration),
     /// How long each pass of a phase of that run took, and what else it measured.
     Measured(Vec<(&'static str, Duration)>, Vec<Measure>),
+    /// The activities of that run, for debugging.
+    Finished(FinishedLog),
     /// A run panicked.
     Panicked(String),
     /// A run was ended because nothing went on.
@@ -136,7 +138,7 @@ impl Loop {
             if stop.is_asked() {
                 return Finish::Stopped;
             }
-            failures = if ended.code() == 0 { 0 } else { failures.saturating_add(1) };
+            failures = if ended.is_retried() { failures.saturating_add(1) } else { 0 };
             let pause = self.pace.pause(failures, chance());
             told.tell(Event::Sleeps(pause));
             tokio::select! {
@@ -160,6 +162,7 @@ impl Loop {
         let stuck = tokio::select! {
             joined = &mut task => {
                 let ended = conclude(joined, begun.elapsed(), told);
+                told.tell(Event::Finished(activities.finished()));
                 told.tell(Event::Measured(activities.phases(), activities.measures()));
                 return Run::Ended(ended);
             }

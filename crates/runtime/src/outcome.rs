@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use qontract_access::Mode;
+use serde::{Deserialize, Serialize};
 
 use crate::data::Asked;
 use crate::fault::Fault;
@@ -31,23 +32,36 @@ pub struct Decision {
     pub places: Vec<Place>,
 }
 
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a run ended. In records it is the word of [`Ended::as_str`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
     /// All is as it should be, or will be.
+    #[serde(rename = "ok")]
     Ok,
     /// Nothing that concerns it differs between base and head.
+    #[serde(rename = "early exit")]
     EarlyExit,
-    /// Something failed or is held.
+    /// Nothing failed, but a guard holds a removal until it is approved.
+    #[serde(rename = "held")]
+    Held,
+    /// Something failed.
+    #[serde(rename = "failed")]
     Failed,
     /// A flag selects what the data does not have.
+    #[serde(rename = "usage error")]
     Usage,
     /// The data does not define the integration.
+    #[serde(rename = "not defined")]
     NotDefined,
     /// It reads what it may not.
+    #[serde(rename = "forbidden")]
     Forbidden,
     /// All that failed may work the next time.
+    #[serde(rename = "failed for now")]
     Transient,
+    /// It was stopped before its end.
+    #[serde(rename = "interrupted")]
+    Interrupted,
 }
 
 impl Ended {
@@ -55,11 +69,12 @@ impl Ended {
     pub fn code(self) -> u8 {
         match self {
             Ended::Ok | Ended::EarlyExit => 0,
-            Ended::Failed => 1,
+            Ended::Held | Ended::Failed => 1,
             Ended::Usage => 2,
             Ended::NotDefined => 4,
             Ended::Forbidden => 5,
             Ended::Transient => 75,
+            Ended::Interrupted => 130,
         }
     }
 
@@ -68,11 +83,26 @@ impl Ended {
         match self {
             Ended::Ok => "ok",
             Ended::EarlyExit => "early exit",
+            Ended::Held => "held",
             Ended::Failed => "failed",
             Ended::Usage => "usage error",
             Ended::NotDefined => "not defined",
             Ended::Forbidden => "forbidden",
             Ended::Transient => "failed for now",
+            Ended::Interrupted => "interrupted",
+        }
+    }
+
+    /// Whether another run soon may help. What is held needs new data, which wakes a loop by itself.
+    pub fn is_retried(self) -> bool {
+        match self {
+            Ended::Ok | Ended::EarlyExit | Ended::Held => false,
+            Ended::Failed
+            | Ended::Usage
+            | Ended::NotDefined
+            | Ended::Forbidden
+            | Ended::Transient
+            | Ended::Interrupted => true,
         }
     }
 }
@@ -120,7 +150,7 @@ impl fmt::Display for Skip {
             Self::Undialled => {
                 f.write_str("its address is new or changed: not contacted in a dry run without --trust-head")
             }
-            Self::DisabledBefore(by) => write!(f, "orphaned, and was disabled for {by}"),
+            Self::DisabledBefore(by) => write!(f, "only in base, and disabled there for {by}"),
         }
     }
 }
@@ -218,8 +248,9 @@ impl Outcome {
         let transient = self.all_faults().all(Fault::is_transient);
         self.ended = match self.ended {
             Ended::Ok | Ended::EarlyExit if !self.asked.forbidden.is_empty() => Ended::Forbidden,
-            Ended::Ok | Ended::EarlyExit if held || (failed && !transient) => Ended::Failed,
+            Ended::Ok | Ended::EarlyExit if failed && (held || !transient) => Ended::Failed,
             Ended::Ok | Ended::EarlyExit if failed => Ended::Transient,
+            Ended::Ok | Ended::EarlyExit if held => Ended::Held,
             other => other,
         };
     }
@@ -274,6 +305,26 @@ mod tests {
     }
 
     #[test]
+    fn an_end_is_read_from_a_record_as_it_was_written() {
+        let all = [
+            (Ended::Ok, 0, false),
+            (Ended::EarlyExit, 0, false),
+            (Ended::Held, 1, false),
+            (Ended::Failed, 1, true),
+            (Ended::NotDefined, 4, true),
+            (Ended::Forbidden, 5, true),
+            (Ended::Transient, 75, true),
+            (Ended::Interrupted, 130, true),
+        ];
+        for (ended, code, is_retried) in all {
+            let written = serde_json::to_value(ended).unwrap();
+            assert_eq!(written, ended.as_str());
+            assert_eq!(serde_json::from_value::<Ended>(written).unwrap(), ended);
+            assert_eq!((ended.code(), ended.is_retried()), (code, is_retried), "{ended:?}");
+        }
+    }
+
+    #[test]
     fn a_run_ends_as_what_is_in_it_says() {
         let forbid = |outcome: &mut Outcome| {
             outcome.asked.forbidden.insert("q".to_owned(), BTreeSet::from(["/s".to_owned()]));
@@ -284,7 +335,7 @@ mod tests {
         check(|_| {}, Ended::Ok);
         check(forbid, Ended::Forbidden);
         check(fail, Ended::Failed);
-        check(hold, Ended::Failed);
+        check(hold, Ended::Held);
         check(transient, Ended::Transient);
         check(
             |outcome| {

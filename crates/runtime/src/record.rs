@@ -8,13 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, Whose};
 use crate::field_diff::DiffEntry;
-use crate::outcome::{Outcome, Pinned, ShardOutcome, ShardState};
+use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
 use crate::place::Place;
 use crate::plan::{Change, ChangeKind};
+
+/// The version of the format of records. Records without a version are of version 1: there, a run that was held ended as `failed`.
+pub const RECORD_VERSION: u32 = 2;
+
+fn first_version() -> u32 {
+    1
+}
 
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
+    /// The version of this format.
+    #[serde(default = "first_version")]
+    pub version: u32,
     /// The name of the run.
     pub run: String,
     /// When it began, in seconds since 1970.
@@ -46,8 +56,8 @@ pub struct Record {
     pub warnings: Vec<String>,
     /// The datafile that would approve what the guards hold.
     pub approval: Option<String>,
-    /// How it ended, in words.
-    pub ended: String,
+    /// How it ended.
+    pub ended: Ended,
     /// The exit code.
     pub exit: u8,
 }
@@ -159,6 +169,7 @@ impl Record {
         });
         let shards = outcome.shards.iter().map(|(key, shard)| (key.to_string(), Shard::new(shard, line)));
         Self {
+            version: RECORD_VERSION,
             run: outcome.run.clone(),
             began: clock.began,
             milliseconds: clock.milliseconds,
@@ -174,7 +185,7 @@ impl Record {
             faults: outcome.faults.iter().map(|fault| told(fault, line)).collect(),
             warnings: outcome.warnings.clone(),
             approval: outcome.approval.clone(),
-            ended: outcome.ended.as_str().to_owned(),
+            ended: outcome.ended,
             exit: outcome.ended.code(),
         }
     }

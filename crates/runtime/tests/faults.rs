@@ -125,7 +125,7 @@ async fn play(seed: u64) {
             (held.change.thing.scope.get("shelf").unwrap().to_owned(), held.change.thing.name.clone())
         })
         .collect();
-    let ended = if held.is_empty() { Ended::Ok } else { Ended::Failed };
+    let ended = if held.is_empty() { Ended::Ok } else { Ended::Held };
     assert_eq!(last.ended, ended, "seed {seed}: {last:?}");
     assert_eq!(held.is_empty(), last.approval.is_none(), "seed {seed}");
     for (shelf, there) in play.boxes() {

@@ -85,7 +85,7 @@ impl Told for Seen {
     fn tell(&self, event: Event) {
         let at = self.begun.elapsed().as_secs();
         let text = match event {
-            Event::Beat(_) | Event::Measured(..) => return,
+            Event::Beat(_) | Event::Measured(..) | Event::Finished(_) => return,
             Event::Began => format!("{at} began"),
             Event::Ended(ended, took) => format!("{at} {} after {}", ended.as_str(), took.as_secs()),
             Event::Panicked(text) => format!("{at} {text}"),
@@ -140,6 +140,15 @@ async fn play(acts: &[Act], seconds: u64, news: Option<u64>, once: bool) -> (Fin
         () = meddle => unreachable!("it never ends"),
     };
     (finish, seen.events.into_inner().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_runs_again_after_the_usual_time() {
+    let acts = [Act::Ends(0, Ended::Failed), Act::Ends(0, Ended::Held), Act::Ends(0, Ended::Failed)];
+    let (_, seen) = play(&acts, 700, None, false).await;
+    let sleeps: Vec<&str> =
+        seen.iter().filter_map(|line| line.split_once("sleeps ")).map(|(_, s)| s).collect();
+    assert_eq!(sleeps, ["10", "600", "10", "600"], "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -282,7 +282,7 @@ fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
     for (skip, reason, why) in [
         (Skip::Wrong, "wrong", "its declaration has errors"),
         (Skip::Disabled("x".to_owned()), "disabled", "disabled for x"),
-        (Skip::DisabledBefore("x".to_owned()), "disabled", "orphaned, and was disabled for x"),
+        (Skip::DisabledBefore("x".to_owned()), "disabled", "only in base, and disabled there for x"),
         (Skip::Undialled, "unapproved", why),
     ] {
         assert_eq!((skip.reason(), skip.to_string().as_str()), (reason, why));

@@ -69,6 +69,7 @@ impl Told for Counts {
             Event::Began
             | Event::Beat(_)
             | Event::Measured(..)
+            | Event::Finished(_)
             | Event::Abandoned
             | Event::Sleeps(_)
             | Event::Woken => {}

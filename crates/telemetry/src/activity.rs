@@ -16,7 +16,11 @@ use crate::measure::Measure;
 
 tokio::task_local! {
     static CURRENT: Activities;
+    static SHARD: String;
 }
+
+/// The most activities of one run that are kept after their end. What is dropped is counted.
+const MAX_FINISHED: usize = 2_000;
 
 /// What a run is doing. A clone is the same.
 #[derive(Clone, Default)]
@@ -29,6 +33,37 @@ struct Inner {
     /// How long each pass of a phase took.
     phases: Mutex<Vec<(&'static str, Duration)>>,
     measures: Mutex<Vec<Measure>>,
+    finished: Mutex<FinishedLog>,
+}
+
+/// An activity that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// What was done.
+    pub what: String,
+    /// How long it took.
+    pub took: Duration,
+    /// What came of it, if it was reported: the status of a request.
+    pub result: Option<String>,
+}
+
+/// The activities of a run that are over, in the order of their ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FinishedLog {
+    /// Up to 2,000 of them.
+    pub activities: Vec<Finished>,
+    /// How many more there were.
+    pub dropped: usize,
+}
+
+impl FinishedLog {
+    fn add(&mut self, finished: Finished) {
+        if self.activities.len() < MAX_FINISHED {
+            self.activities.push(finished);
+        } else {
+            self.dropped += 1;
+        }
+    }
 }
 
 /// Something that is being done.
@@ -77,6 +112,11 @@ impl Activities {
         self.0.phases.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The activities that are over.
+    pub fn finished(&self) -> FinishedLog {
+        self.0.finished.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What was measured.
     pub fn measures(&self) -> Vec<Measure> {
         self.0.measures.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -96,7 +136,28 @@ pub struct Doing(Option<Begun>);
 struct Begun {
     activities: Activities,
     number: u64,
-    phase: Option<(&'static str, Instant)>,
+    phase: Option<&'static str>,
+    since: Instant,
+    result: Option<String>,
+}
+
+impl Doing {
+    /// Reports what came of it.
+    pub fn finish(mut self, result: impl Into<String>) {
+        if let Some(begun) = &mut self.0 {
+            begun.result = Some(result.into());
+        }
+    }
+}
+
+/// Executes a future as work on a shard.
+pub async fn in_shard<F: Future>(key: String, future: F) -> F::Output {
+    SHARD.scope(key, future).await
+}
+
+/// The shard that is worked on; empty outside of any.
+pub fn shard() -> String {
+    SHARD.try_with(Clone::clone).unwrap_or_default()
 }
 
 /// Says that something begins. Outside of any run nobody listens.
@@ -122,19 +183,24 @@ fn start(what: String, phase: Option<&'static str>) -> Doing {
         let now = Instant::now();
         let mut doing = activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner);
         doing.insert(number, (what, now));
-        Begun { activities: activities.clone(), number, phase: phase.map(|name| (name, now)) }
+        Begun { activities: activities.clone(), number, phase, since: now, result: None }
     });
     Doing(begun.ok())
 }
 
 impl Drop for Doing {
     fn drop(&mut self) {
-        let Some(Begun { activities, number, phase }) = self.0.take() else { return };
+        let Some(Begun { activities, number, phase, since, result }) = self.0.take() else { return };
         activities.0.ticks.fetch_add(1, Ordering::Relaxed);
-        activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-        if let Some((name, begun)) = phase {
+        let done = activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let took = since.elapsed();
+        if let Some(name) = phase {
             let mut phases = activities.0.phases.lock().unwrap_or_else(PoisonError::into_inner);
-            phases.push((name, begun.elapsed()));
+            phases.push((name, took));
+        }
+        if let Some((what, _)) = done {
+            let mut finished = activities.0.finished.lock().unwrap_or_else(PoisonError::into_inner);
+            finished.add(Finished { what, took, result });
         }
     }
 }
@@ -143,7 +209,7 @@ impl Drop for Doing {
 mod tests {
     use std::time::Duration;
 
-    use super::{Activities, begin, phase};
+    use super::{Activities, Finished, FinishedLog, MAX_FINISHED, begin, phase};
 
     #[tokio::test(start_paused = true)]
     async fn what_is_being_done_is_told_with_its_age() {
@@ -174,6 +240,28 @@ mod tests {
             })
             .await;
         assert_eq!(activities.phases(), [("observe", Duration::from_secs(2))]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_over_is_kept_with_its_result_up_to_a_limit() {
+        let activities = Activities::default();
+        activities
+            .scope(async {
+                let doing = begin("GET https://c1");
+                tokio::time::advance(Duration::from_secs(2)).await;
+                doing.finish("200 OK");
+                for _ in 0..MAX_FINISHED {
+                    let _doing = begin("more");
+                }
+            })
+            .await;
+        let FinishedLog { activities, dropped } = activities.finished();
+        let first = Finished {
+            what: "GET https://c1".to_owned(),
+            took: Duration::from_secs(2),
+            result: Some("200 OK".to_owned()),
+        };
+        assert_eq!((activities.len(), dropped, &activities[0]), (MAX_FINISHED, 1, &first));
     }
 
     #[tokio::test]

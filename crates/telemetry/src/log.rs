@@ -159,6 +159,11 @@ impl Log {
         Self { least, sinks: Mutex::default() }
     }
 
+    /// Whether lines of this level are written.
+    pub fn is_enabled(&self, level: Level) -> bool {
+        level >= self.least
+    }
+
     /// Also to this, in this form.
     #[must_use]
     pub fn to(self, form: Form, sink: impl Write + Send + 'static) -> Self {
@@ -174,7 +179,7 @@ impl Log {
 
     /// Writes a line, if it matters enough. A sink that fails does not keep the others from it.
     pub fn write(&self, line: &Line) {
-        if line.level < self.least {
+        if !self.is_enabled(line.level) {
             return;
         }
         let now = jiff::Timestamp::now();

@@ -22,6 +22,8 @@ pub enum Measure {
         namespace: String,
         /// The kind.
         kind: String,
+        /// The shard that counted them: shards that count objects of the same kind and namespace are added up.
+        shard: String,
         /// Which of the two.
         state: Side,
         /// How many.

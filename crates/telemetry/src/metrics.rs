@@ -50,7 +50,7 @@ struct Listed {
     kind: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct Objects {
     integration: String,
     cluster: String,
@@ -62,6 +62,12 @@ struct Objects {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Integration {
     integration: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: String,
+    commit: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -95,6 +101,8 @@ pub struct Metrics {
     last_run_status: Family<Process, Gauge>,
     executions: Family<Process, Counter>,
     stuck: Family<Process, Counter>,
+    held: Family<Process, Gauge>,
+    build: Family<Build, Gauge>,
     phase_seconds: Family<Phase, Histogram, fn() -> Histogram>,
     planned: Family<Planned, Gauge>,
     skipped: Family<Skipped, Counter>,
@@ -108,12 +116,14 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("qontract_reconcile");
+        let mut all = Registry::with_prefix("qontract");
         let metrics = Self {
             last_run_seconds: Family::default(),
             last_run_status: Family::default(),
             executions: Family::default(),
             stuck: Family::default(),
+            held: Family::default(),
+            build: Family::default(),
             phase_seconds: Family::new_with_constructor(phases as fn() -> Histogram),
             planned: Family::default(),
             skipped: Family::default(),
@@ -124,17 +134,24 @@ impl Default for Metrics {
             redactions: Family::default(),
             registry: Registry::default(),
         };
-        registry.register("last_run_seconds", "How long the last run took", metrics.last_run_seconds.clone());
+        all.register("build_info", "Version and commit of this binary", metrics.build.clone());
+        let registry = all.sub_registry_with_prefix("reconcile");
+        registry.register("last_run_seconds", "Duration of the last run", metrics.last_run_seconds.clone());
         registry.register("last_run_status", "Exit code of the last run", metrics.last_run_status.clone());
-        registry.register("execution_counter", "Runs that were begun", metrics.executions.clone());
-        registry.register("stuck", "Runs that were ended because nothing went on", metrics.stuck.clone());
-        registry.register("phase_seconds", "How long the phases of runs take", metrics.phase_seconds.clone());
+        registry.register("execution_counter", "Runs started", metrics.executions.clone());
+        registry.register(
+            "stuck",
+            "Runs that were ended because they made no progress",
+            metrics.stuck.clone(),
+        );
+        registry.register("held", "Changes that a guard held in the last run", metrics.held.clone());
+        registry.register("phase_seconds", "Duration of the phases of runs", metrics.phase_seconds.clone());
         registry.register("planned_changes", "Changes of the last plan", metrics.planned.clone());
-        registry.register("skipped_shards", "Shards that were passed over", metrics.skipped.clone());
-        registry.register("oc_get_items_seconds", "How long lists of objects take", metrics.lists.clone());
+        registry.register("skipped_shards", "Shards that were skipped", metrics.skipped.clone());
+        registry.register("oc_get_items_seconds", "Duration of lists of objects", metrics.lists.clone());
         registry.register(
             "openshift_resource_inventory",
-            "Objects that are there and that are wanted",
+            "Current and desired objects",
             metrics.objects.clone(),
         );
         registry.register(
@@ -147,11 +164,28 @@ impl Default for Metrics {
             "Fields of reports that contained a secret and were replaced",
             metrics.redactions.clone(),
         );
-        Self { registry, ..metrics }
+        Self { registry: all, ..metrics }
     }
 }
 
 impl Metrics {
+    /// Sets the version and the commit of this binary; the commit may be empty.
+    pub fn set_build(&self, version: &str, commit: &str) {
+        let labels = Build { version: version.to_owned(), commit: commit.to_owned() };
+        self.build.get_or_create(&labels).set(1);
+    }
+
+    /// There is such a process: what it counts starts at 0.
+    pub fn start(&self, process: &Process) {
+        drop(self.stuck.get_or_create(process));
+        drop(self.held.get_or_create(process));
+    }
+
+    /// The last run held so many changes.
+    pub fn held(&self, process: &Process, count: usize) {
+        self.held.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
     /// A run begins.
     pub fn began(&self, process: &Process) {
         self.executions.get_or_create(process).inc();
@@ -188,7 +222,8 @@ impl Metrics {
 
     /// What a run of an integration measured.
     pub fn measured(&self, integration: &str, measures: &[Measure]) {
-        let mut now = Vec::new();
+        // What a shard counted again in a later round replaces what it counted before; shards are added up.
+        let mut counts: BTreeMap<(Objects, &str), usize> = BTreeMap::new();
         for measure in measures {
             match measure {
                 Measure::Listed { cluster, kind, took } => {
@@ -199,7 +234,7 @@ impl Metrics {
                     };
                     self.lists.get_or_create(&labels).observe(took.as_secs_f64());
                 }
-                Measure::Objects { cluster, namespace, kind, state, count } => {
+                Measure::Objects { cluster, namespace, kind, shard, state, count } => {
                     let labels = Objects {
                         integration: integration.to_owned(),
                         cluster: cluster.clone(),
@@ -207,8 +242,7 @@ impl Metrics {
                         kind: kind.clone(),
                         state: state.as_str().to_owned(),
                     };
-                    self.objects.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
-                    now.push(labels);
+                    counts.insert((labels, shard), *count);
                 }
                 Measure::Redacted => {
                     let labels = Integration { integration: integration.to_owned() };
@@ -216,13 +250,20 @@ impl Metrics {
                 }
             }
         }
+        let mut sums: BTreeMap<Objects, usize> = BTreeMap::new();
+        for ((labels, _), count) in counts {
+            *sums.entry(labels).or_default() += count;
+        }
+        for (labels, count) in &sums {
+            self.objects.get_or_create(labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
+        }
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in told.remove(integration).unwrap_or_default() {
-            if !now.contains(&gone) {
+            if !sums.contains_key(&gone) {
                 self.objects.remove(&gone);
             }
         }
-        told.insert(integration.to_owned(), now);
+        told.insert(integration.to_owned(), sums.into_keys().collect());
     }
 
     /// Something was written so many seconds after the commit that it follows from.
@@ -252,16 +293,25 @@ mod tests {
             Metrics::default(),
             Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() },
         );
+        let labels = r#"{integration="a",shards="1",shard_id="0-1"}"#;
+        metrics.start(&process);
+        for name in ["stuck_total", "held"] {
+            let line = format!("qontract_reconcile_{name}{labels} 0\n");
+            assert!(metrics.print().contains(&line), "{line} is there from the start");
+        }
+        metrics.set_build("1.2.3", "abc");
         metrics.began(&process);
         metrics.ended(&process, 1.5, 75);
         metrics.stuck(&process);
+        metrics.held(&process, 3);
         let text = metrics.print();
-        let labels = r#"{integration="a",shards="1",shard_id="0-1"}"#;
         for line in [
             format!("qontract_reconcile_last_run_seconds{labels} 1.5"),
             format!("qontract_reconcile_last_run_status{labels} 75"),
             format!("qontract_reconcile_execution_counter_total{labels} 1"),
             format!("qontract_reconcile_stuck_total{labels} 1"),
+            format!("qontract_reconcile_held{labels} 3"),
+            r#"qontract_build_info{version="1.2.3",commit="abc"} 1"#.to_owned(),
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\nis not in\n{text}");
         }
@@ -280,12 +330,31 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_summed_over_shards_and_counted_once_for_each() {
+        let metrics = Metrics::default();
+        let objects = |shard: &str, count| Measure::Objects {
+            cluster: "c".to_owned(),
+            namespace: String::new(),
+            kind: "Namespace".to_owned(),
+            shard: shard.to_owned(),
+            state: Side::Desired,
+            count,
+        };
+        metrics.measured("a", &[objects("n=1", 1), objects("n=2", 2), objects("n=1", 3)]);
+        let text = metrics.print();
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("_inventory{")).collect();
+        let labels = r#"{integration="a",cluster="c",namespace="",kind="Namespace",state="desired"}"#;
+        assert_eq!(lines, [format!("qontract_reconcile_openshift_resource_inventory{labels} 5")]);
+    }
+
+    #[test]
     fn what_a_run_no_longer_tells_of_is_forgotten() {
         let metrics = Metrics::default();
         let objects = |namespace: &str, count| Measure::Objects {
             cluster: "c".to_owned(),
             namespace: namespace.to_owned(),
             kind: "Secret".to_owned(),
+            shard: String::new(),
             state: Side::Current,
             count,
         };

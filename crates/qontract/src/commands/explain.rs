@@ -1,26 +1,21 @@
 //! `qontract explain`: what a code means at length, and what a run decided and did.
 
-use std::path::PathBuf;
-
 use qontract_diagnostics::{Code, code};
 
-use crate::cli::{Explain, variable};
-use crate::commands::reconcile::explain;
+use crate::cli::{Explain, RecordFormat};
+use crate::commands::runs;
 use crate::exit::{Exit, UsageError};
 use crate::printer::Printer;
-use crate::runs::Runs;
 
 pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
-    let Explain { code, run, runs } = arguments;
+    let Explain { code, run, runs: folder } = arguments;
     match (code.as_deref(), run) {
         (Some("run"), Some(run)) => {
-            printer.text(&explain(
-                &Runs::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?.read(&run)?,
-            ))?;
+            runs::show(&runs::open(folder)?.resolve(&run)?, RecordFormat::Text, printer)?;
             return Ok(Exit::Ok);
         }
         (Some("run"), None) => {
-            return Err(UsageError("which run? `qontract explain run ID`".to_owned()).into());
+            return Err(UsageError("which run? `qontract explain run RUN`".to_owned()).into());
         }
         (_, Some(word)) => return Err(UsageError(format!("`{word}` is one word too many")).into()),
         (_, None) => {}

@@ -3,7 +3,6 @@
 mod kind;
 mod rows;
 mod selection;
-mod table;
 
 use anyhow::Context as _;
 use qontract_diagnostics::shown;
@@ -15,6 +14,7 @@ use super::query::Asked;
 use crate::cli::{Get, GetFormat};
 use crate::exit::{Exit, UsageError};
 use crate::printer::Printer;
+use crate::table;
 use kind::Kind;
 use rows::Rows;
 use selection::{ROWS, Selection};

@@ -14,6 +14,7 @@ use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{ChangeKind, Clock, Ended, Outcome, Record};
+use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
@@ -71,7 +72,11 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Own => !options.all_shards,
         CommandLine::Peer => options.check_only_affected_shards,
     };
-    let outcome = runtime.block_on(qontract_runtime::run(&room, &begun.request));
+    let activities = Activities::default();
+    let outcome = runtime.block_on(activities.scope(qontract_runtime::run(&room, &begun.request)));
+    if options.talk.level() <= LogLevel::Debug {
+        printer.note(text::activities(&activities.finished()).trim_end());
+    }
     let record = record(&outcome, begun.clock(), &head, base.as_ref());
     job.tell(&outcome, &record)?;
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
@@ -179,6 +184,10 @@ impl Job<'_> {
                 plan_report::print(&report, PlanFormat::Md, plan_report::detail(options.full), printer)?;
             }
             RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
+        }
+        if options.talk.level() <= LogLevel::Warning {
+            let warnings = text::held_warnings(record, options.output);
+            warnings.lines().for_each(|line| printer.note(line));
         }
         match kept {
             Ok(()) if options.talk.level() <= LogLevel::Info => {

@@ -1,55 +1,152 @@
-//! `qontract runs`: what was run, and what came of it.
+//! `qontract runs`: which runs there were, and what came of them.
+
+mod entry;
+mod since;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use qontract_diagnostics::counted;
-use std::path::PathBuf;
+use qontract_runtime::{Record, RunState};
 
-use crate::cli::{Runs as Arguments, RunsAction, variable};
+use crate::cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
 use crate::commands::reconcile::explain;
 use crate::exit::Exit;
-use crate::printer::Printer;
-use crate::runs::Runs;
+use crate::human;
+use crate::printer::{Printer, Reader};
+use crate::runs::{Idle, RunFilter, Runs};
+use crate::table;
+use entry::RunEntry;
+
+/// How often `--follow` looks for new records.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
-    let Arguments { runs, action } = arguments;
-    let runs = Runs::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?;
+    let Arguments { directory, output, action } = arguments;
+    let runs = open(directory)?;
     match action {
-        RunsAction::Show { run } => printer.text(&explain(&runs.read(&run)?))?,
-        RunsAction::List { integration, last } => {
-            let mut text = String::new();
-            let (records, older) = runs.list(integration.as_deref(), last)?;
-            if older > 0 {
-                printer.note(&format!("note: {} before these; `--last` shows more", counted(older, "run")));
+        RunsAction::Show { run } => show(&runs.resolve(&run)?, output, printer)?,
+        RunsAction::List(list) => {
+            let filter = filter(&list)?;
+            let mut known = if list.follow { runs.ids(&filter)? } else { BTreeSet::new() };
+            let found = runs.list(&filter, list.last)?;
+            if found.has_more {
+                printer.note("note: older runs are not listed; `--last N` lists more");
             }
-            for record in records {
-                let changes = record.shards.values().map(|shard| shard.changes.len()).sum();
-                text.push_str(&format!(
-                    "{}  {}  {} (exit {})  {}  {} ms\n",
-                    record.run,
-                    record.mode,
-                    record.ended,
-                    record.exit,
-                    counted(changes, "change"),
-                    record.milliseconds
-                ));
+            match (output, list.follow) {
+                (RecordFormat::Text, _) => {
+                    printer.text(&listed(&found.records))?;
+                    if !list.failed && !list.held && list.since.is_none() && !list.follow {
+                        printer.text(&idle(&runs.idle()?, list.integration.as_deref()))?;
+                    }
+                }
+                (RecordFormat::Json, false) => {
+                    let entries: Vec<RunEntry> = found.records.iter().map(RunEntry::from).collect();
+                    printer.json(&[&serde_json::to_vec_pretty(&entries)?[..], b"\n"].concat())?;
+                }
+                (RecordFormat::Json, true) => printer.json(lines(&found.records)?.as_bytes())?,
             }
-            for idle in runs
-                .idle()?
-                .into_iter()
-                .filter(|idle| integration.as_ref().is_none_or(|name| *name == idle.integration))
-            {
-                let at = |seconds: i64| {
-                    jiff::Timestamp::from_second(seconds).map(|at| at.to_string()).unwrap_or_default()
-                };
-                text.push_str(&format!(
-                    "{}: {} with nothing to do, from {} to {}\n",
-                    idle.integration,
-                    counted(usize::try_from(idle.count).unwrap_or(usize::MAX), "run"),
-                    at(idle.first),
-                    at(idle.last)
-                ));
+            if list.follow {
+                known.extend(found.records.into_iter().map(|record| record.run));
+                follow(&runs, &filter, known, output, printer)?;
             }
-            printer.text(&text)?;
         }
     }
     Ok(Exit::Ok)
+}
+
+/// The records in `folder`, or where the environment says.
+pub fn open(folder: Option<PathBuf>) -> anyhow::Result<Runs> {
+    Runs::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
+}
+
+/// Shows one run.
+pub fn show(record: &Record, output: RecordFormat, printer: &Printer) -> anyhow::Result<()> {
+    match output {
+        RecordFormat::Text => printer.text(&explain(record)),
+        RecordFormat::Json => {
+            let mut value = serde_json::to_value(record)?;
+            value["state"] = record.state().as_str().into();
+            value["started"] = human::time(record.began).into();
+            printer.json(&[&serde_json::to_vec_pretty(&value)?[..], b"\n"].concat())
+        }
+    }
+}
+
+fn filter(list: &RunsList) -> anyhow::Result<RunFilter> {
+    let mut states = Vec::new();
+    if list.failed {
+        states.extend([RunState::Failed, RunState::Interrupted]);
+    }
+    if list.held {
+        states.push(RunState::Held);
+    }
+    let since = list.since.as_deref().map(|text| since::parse(text, jiff::Timestamp::now())).transpose()?;
+    Ok(RunFilter { integration: list.integration.clone(), states, since })
+}
+
+/// Prints new records until the reader closes the pipe, or the process is ended. `known` are the ids of those that are not new.
+fn follow(
+    runs: &Runs,
+    filter: &RunFilter,
+    mut known: BTreeSet<String>,
+    output: RecordFormat,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    loop {
+        std::thread::sleep(POLL_INTERVAL);
+        let mut records = Vec::new();
+        for id in runs.ids(filter)? {
+            // What cannot be read yet is looked at again.
+            if let Some(record) = (!known.contains(&id)).then(|| runs.read(&id).ok()).flatten() {
+                known.insert(id);
+                records.extend(filter.has(&record).then_some(record));
+            }
+        }
+        if records.is_empty() {
+            continue;
+        }
+        let reader = match output {
+            RecordFormat::Text => {
+                let rows: Vec<Vec<String>> =
+                    records.iter().map(|record| RunEntry::from(record).row()).collect();
+                let text = table::print(&entry::HEADER.map(str::to_owned), &rows);
+                printer.follow(text.split_once('\n').map_or("", |(_, rows)| rows))?
+            }
+            RecordFormat::Json => printer.follow(&lines(&records)?)?,
+        };
+        if reader == Reader::Gone {
+            return Ok(());
+        }
+    }
+}
+
+/// The table of records.
+fn listed(records: &[Record]) -> String {
+    if records.is_empty() {
+        return "no runs\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = records.iter().map(|record| RunEntry::from(record).row()).collect();
+    table::print(&entry::HEADER.map(str::to_owned), &rows)
+}
+
+fn lines(records: &[Record]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for record in records {
+        text.push_str(&serde_json::to_string(&RunEntry::from(record))?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// The loops that had nothing to do: such runs have no record.
+fn idle(all: &[Idle], integration: Option<&str>) -> String {
+    let mut text = String::new();
+    for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {
+        let count = counted(usize::try_from(idle.count).unwrap_or(usize::MAX), "run");
+        let (name, first, last) = (&idle.integration, human::time(idle.first), human::time(idle.last));
+        text.push_str(&format!("{name}: {count} with nothing to do, from {first} to {last}\n"));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }

@@ -14,7 +14,6 @@ use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
 use qontract_runtime::looping::{Crowd, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
-use qontract_telemetry::metrics::Metrics;
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Up, variable};
@@ -23,6 +22,7 @@ use crate::exit::{Exit, UsageError, usage};
 use crate::journal;
 use crate::keep::feed::{Feed as _, Folder, Look};
 use crate::keep::health::Health;
+use crate::keep::one::build_metrics;
 use crate::keep::signals;
 use crate::plan_report;
 use crate::printer::Printer;
@@ -77,7 +77,9 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         ledger: journal::of(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
-        metrics: Arc::new(Metrics::default()),
+        metrics: build_metrics(),
+        // The table shows how runs end.
+        run_level: if is_live { Level::Debug } else { Level::Info },
         mode,
         every: arguments.every,
         crowd: crowd(sandbox.as_deref()),

@@ -56,6 +56,7 @@ fn find(
         let options = Options { layout, formats, ..Options::default() };
         let mut findings = validate(&bundle, &options);
         findings.extend(check::types(&bundle, &options, &findings));
+        findings.extend(check::approvals(&bundle, &options.layout));
         return Ok((findings, Box::new(NoSources)));
     }
     let (repo, stamp) = if path.is_dir() {

@@ -50,6 +50,13 @@ pub struct Keeping {
     pub push: Option<Push>,
 }
 
+/// The metrics of this process, with the version of the binary.
+pub fn build_metrics() -> Arc<Metrics> {
+    let metrics = Metrics::default();
+    metrics.set_build(env!("CARGO_PKG_VERSION"), env!("QONTRACT_BUILD_COMMIT"));
+    Arc::new(metrics)
+}
+
 /// Keeps an integration going until the end is asked for.
 pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
     let config = Config::read(options.config.as_deref())?;
@@ -64,7 +71,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         shards: shards.to_string(),
         shard_id: keeping.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
     };
-    let metrics = Arc::new(Metrics::default());
+    let metrics = build_metrics();
     let voice = Arc::new(Voice::new(process.clone(), Arc::clone(&keeping.log), Arc::clone(&metrics)));
     let pushing = match &keeping.push {
         None => None,
@@ -117,8 +124,11 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
                 }
             });
         }
-        let told = Ends { voice, ended };
+        let told = Ends { voice: Arc::clone(&voice), ended };
         let finish = looping.keep(Arc::new(runner), feed.news(), stop, (chance, &told)).await;
+        if matches!(finish, Finish::Once(_)) {
+            voice.log_run(None);
+        }
         if let Some(pushing) = pushing {
             pushing.push().await;
         }

@@ -1,17 +1,21 @@
-//! What is told about loops: lines of the log, and metrics.
+//! What is reported about loops: lines of the log, and metrics.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use qontract_runtime::looping::{Event, Stuck, Told};
-use qontract_runtime::{ChangeKind, Ended, Record, record};
+use qontract_runtime::{ChangeKind, Ended, Record, RunState, record};
 use qontract_telemetry::activity::Activity;
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::time::Instant;
 
+use crate::human;
 use crate::keep::audit::Heard;
+use crate::keep::debug;
+use crate::keep::held::{self, HeldChange, HeldReporter};
 use crate::keep::turn::Kept;
+use crate::runs::is_idle;
 
 /// Who waits for longer than this says so, and says it again each time it has doubled.
 const LONG: Duration = Duration::from_secs(30);
@@ -27,6 +31,10 @@ pub struct Status {
     pub changes: (usize, usize),
     /// The shards of the last run.
     pub shards: Vec<ShardRow>,
+    /// What the last run held.
+    pub held: Vec<HeldChange>,
+    /// The last run, if it came to a record.
+    pub run: Option<LastRun>,
     /// When it runs again.
     pub next: Option<Instant>,
     /// What the run is doing, the oldest first; the last is what it waits for.
@@ -35,6 +43,15 @@ pub struct Status {
     pub heard: Instant,
     /// From which age on a wait is told.
     pub tell_from: Duration,
+}
+
+/// The last run of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRun {
+    /// Its id, if its record is kept: runs with nothing to do are only counted.
+    pub id: Option<String>,
+    /// Its state.
+    pub state: RunState,
 }
 
 /// What became of a shard.
@@ -55,6 +72,8 @@ impl Default for Status {
             last: None,
             changes: (0, 0),
             shards: Vec::new(),
+            held: Vec::new(),
+            run: None,
             next: None,
             doing: Vec::new(),
             heard: Instant::now(),
@@ -69,12 +88,22 @@ pub struct Voice {
     log: Arc<Log>,
     metrics: Arc<Metrics>,
     status: Mutex<Status>,
+    reporter: Mutex<HeldReporter>,
+    run_level: Level,
 }
 
 impl Voice {
     /// Of this loop.
     pub fn new(process: Process, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
-        Self { process, log, metrics, status: Mutex::default() }
+        metrics.start(&process);
+        let (status, reporter) = (Mutex::default(), Mutex::default());
+        Self { process, log, metrics, status, reporter, run_level: Level::Info }
+    }
+
+    /// With the line of each run at this level: where a table shows the same, it is for debugging.
+    #[must_use]
+    pub fn with_run_level(self, run_level: Level) -> Self {
+        Self { run_level, ..self }
     }
 
     /// What the loop is doing.
@@ -134,16 +163,68 @@ impl Voice {
     fn stuck(&self, stuck: &Stuck) {
         self.metrics.stuck(&self.process);
         let doing: Vec<String> = stuck.doing.iter().map(ToString::to_string).collect();
-        let doing = if doing.is_empty() { "nothing that it tells".to_owned() } else { doing.join("; ") };
+        let doing = if doing.is_empty() { "nothing that it reported".to_owned() } else { doing.join("; ") };
         let (quiet, ran) = (stuck.quiet.as_secs(), stuck.ran.as_secs());
         self.say(
             Level::Error,
-            format!("stuck: nothing went on for {quiet} s, in a run of {ran} s; it was doing: {doing}"),
+            format!(
+                "stuck: no progress for {quiet} s in a run of {ran} s, which is ended; it was doing: {doing}"
+            ),
         );
         self.note(|status| {
             status.word = "was stuck";
             status.doing.clear();
         });
+    }
+
+    /// Logs how a run ended, and when the next one starts if there is one.
+    pub fn log_run(&self, next: Option<Duration>) {
+        let status = self.status();
+        let Some((ended, took)) = status.last else { return };
+        // A run without a record panicked, was stuck or could not start.
+        let state = status.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str());
+        let mut line = self
+            .line(self.run_level, format!("run ended: {state}"))
+            .with("took", human::duration(took))
+            .detail("state", state)
+            .detail("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+        if let Some(run) = &status.run {
+            let (changes, held) = status.changes;
+            line = line.with("changes", changes).with("held", held);
+            line = run.id.iter().fold(line, |line, id| line.with("run", id.as_str()));
+        }
+        if let Some(next) = next {
+            line = line.with("next_in", human::duration(next)).detail("next_seconds", next.as_secs());
+        }
+        self.log.write(&line);
+    }
+
+    /// Logs lines for debugging, which are made only if they are written.
+    fn log_debug(&self, lines: impl FnOnce() -> Vec<Line>) {
+        if self.log.is_enabled(Level::Debug) {
+            for line in lines() {
+                self.log.write(&line.with("integration", self.integration()));
+            }
+        }
+    }
+
+    /// Logs what is held, if that changed or has not been reported for long.
+    fn log_held(&self, record: &Record, changes: &[HeldChange]) {
+        self.metrics.held(&self.process, changes.len());
+        // What failed may not have looked everywhere.
+        let is_complete = match record.state() {
+            RunState::Ok | RunState::Waiting | RunState::Held => true,
+            RunState::Failed | RunState::Interrupted => false,
+        };
+        let mut reporter = self.reporter.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = reporter.update(changes, is_complete, Instant::now());
+        drop(reporter);
+        for line in held::lines(&record.run, &report.held) {
+            self.log.write(&line.with("integration", self.integration()));
+        }
+        for text in report.released {
+            self.say(Level::Info, format!("no longer held: {text}"));
+        }
     }
 
     fn measure(&self, record: &Record) {
@@ -166,6 +247,7 @@ impl Told for Voice {
                 self.note(|status| {
                     status.word = "runs";
                     status.next = None;
+                    status.run = None;
                 });
             }
             Event::Beat(doing) => self.beat(doing),
@@ -182,16 +264,23 @@ impl Told for Voice {
                 }
                 self.metrics.measured(self.integration(), &measures);
             }
+            Event::Finished(finished) => self.log_debug(|| debug::activities(&finished)),
             Event::Panicked(text) => self.say(Level::Error, text),
             Event::Stuck(stuck) => self.stuck(&stuck),
             Event::Abandoned => {
-                self.say(Level::Error, "its thread is blocked, and left behind");
+                self.say(
+                    Level::Error,
+                    "the thread of the run is blocked and abandoned; the next run gets another",
+                );
             }
-            Event::Sleeps(pause) => self.note(|status| {
-                status.word = "sleeps";
-                status.next = Some(Instant::now() + pause);
-            }),
-            Event::Woken => self.say(Level::Debug, "there is new data"),
+            Event::Sleeps(pause) => {
+                self.log_run(Some(pause));
+                self.note(|status| {
+                    status.word = "sleeps";
+                    status.next = Some(Instant::now() + pause);
+                });
+            }
+            Event::Woken => self.say(Level::Debug, "new data: the next run starts now"),
         }
     }
 }
@@ -215,11 +304,18 @@ impl Kept for Voice {
     fn ran(&self, _: &str, run: Result<&Record, &anyhow::Error>) {
         let record = match run {
             Ok(record) => record,
-            Err(error) => return self.say(Level::Error, format!("cannot run: {error:#}")),
+            Err(error) => return self.say(Level::Error, format!("cannot start the run: {error:#}")),
         };
         let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| row(key, shard)).collect();
         let changes = shards.iter().fold((0, 0), |sum, row| (sum.0 + row.changes.0, sum.1 + row.changes.1));
-        self.note(|status| (status.changes, status.shards) = (changes, shards));
+        let held = held::held_changes(record);
+        self.log_debug(|| debug::decisions(record));
+        self.log_held(record, &held);
+        self.note(|status| {
+            (status.changes, status.shards, status.held) = (changes, shards, held);
+            let id = (!is_idle(record)).then(|| record.run.clone());
+            status.run = Some(LastRun { id, state: record.state() });
+        });
         self.measure(record);
         // What is written was told when it was; what only would be is told here.
         let would =
@@ -249,48 +345,4 @@ fn row(key: &str, shard: &record::Shard) -> ShardRow {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-    use std::time::Duration;
-
-    use qontract_runtime::looping::{Event, Told as _};
-    use qontract_telemetry::activity::Activity;
-    use qontract_telemetry::log::{Form, Level, Log};
-    use qontract_telemetry::metrics::{Metrics, Process};
-
-    use super::Voice;
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_long_wait_is_told_and_told_again_when_it_has_doubled() {
-        let lines = Lines::default();
-        let log = Arc::new(Log::new(Level::Info).to(Form::Plain, lines.clone()));
-        let process =
-            Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
-        let voice = Voice::new(process, log, Arc::new(Metrics::default()));
-        for seconds in (10..=130).step_by(10) {
-            let since = Duration::from_secs(seconds);
-            voice.tell(Event::Beat(vec![Activity { what: "GET https://c1/".to_owned(), since }]));
-        }
-        let told = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(
-            told,
-            "waits: GET https://c1/ for 30.0 s integration=a\n\
-             waits: GET https://c1/ for 60.0 s integration=a\n\
-             waits: GET https://c1/ for 120.0 s integration=a\n"
-        );
-    }
-}
+mod tests;

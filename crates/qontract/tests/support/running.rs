@@ -15,6 +15,7 @@ pub struct Running {
 
 impl Running {
     /// Starts it.
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
     pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = child.stderr.take().map(|told| BufReader::new(Box::new(told) as Box<dyn Read + Send>));

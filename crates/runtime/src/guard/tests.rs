@@ -239,6 +239,7 @@ fn what_was_held_stays_held_until_it_is_approved() {
 
 fn approvals(kind: &str, name: &str, last: &str) -> Approvals {
     let approval = Approval {
+        path: String::new(),
         integration: "x".to_owned(),
         expiration: last.to_owned(),
         removals: vec![ThingRef::from(&thing(kind, name))],

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use qontract_access::Mode;
 use qontract_diagnostics::counted;
+use qontract_diagnostics::suggest::Patience;
 
 use crate::about::LooksUp;
 use crate::affected::{Affected, Pair, Verdict, affected};
@@ -12,20 +13,24 @@ use crate::data::Data;
 use crate::declarations::Declaration;
 use crate::erased::AnyDeclared;
 use crate::fault::Fault;
-use crate::guard::{Approvals, RemovalGuard};
+use crate::guard::{Approvals, RemovalGuard, ThingRef};
 use crate::key::ShardKey;
 use crate::listing;
 use crate::options::UnmatchedSelector;
 use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState, Skip};
 use crate::place::Place;
-use crate::plan::Thing;
+use crate::plan::{Held, Thing};
 use crate::room::Room;
+use crate::slot::Slot;
 use crate::state::{Comparison, Difference};
 
 use super::Request;
 
 /// The most places that are listed with a decision.
 const MAX_PLACES: usize = 10;
+
+/// How many entries of approvals a run compares with what it holds, to find misspelt ones.
+const MAX_COMPARISONS: usize = 100_000;
 
 /// What there is to do in a run.
 pub struct Work {
@@ -250,17 +255,39 @@ pub fn guard(room: &Room, request: &Request, work: &Work) -> Result<RemovalGuard
     Ok(RemovalGuard { integration, budgets: request.budgets, approvals, other_shards, now: request.now })
 }
 
-/// Writes down the datafile that would approve what the guards hold.
+/// Writes down the datafile that would approve what the guards hold, and what is wrong with the approvals that there are.
 pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) {
+    let is_approvable = |held: &Held| held.approvable && held.change.kind.removes();
     let held: Vec<&Thing> = outcome
         .shards
         .values()
         .flat_map(|shard| &shard.held)
-        .filter(|held| held.approvable && held.change.kind.removes())
+        .filter(|held| is_approvable(held))
         .map(|held| &held.change.thing)
         .collect();
-    if !held.is_empty() {
-        outcome.approval = Some(Approvals::text(&guard.integration, &held, request.today));
+    let RemovalGuard { integration, approvals, .. } = guard;
+    let text = (!held.is_empty()).then(|| Approvals::text(integration, &held, request.today));
+    outcome.approval = text;
+    let mut removed: BTreeSet<ThingRef> = held.into_iter().map(ThingRef::from).collect();
+    let planned = outcome.shards.values().flat_map(|shard| &shard.changes);
+    removed.extend(planned.filter(|change| change.kind.removes()).map(|change| (&change.thing).into()));
+    let patience = Patience::new(MAX_COMPARISONS);
+    for held in outcome.shards.values_mut().flat_map(|shard| &mut shard.held) {
+        let thing = ThingRef::from(&held.change.thing);
+        if let Some(why) = is_approvable(held)
+            .then(|| approvals.mismatch(integration, &thing, &removed, &patience))
+            .flatten()
+        {
+            held.why = format!("{}; {why}", held.why);
+        }
+    }
+    let is_complete = request.slot == Slot::default()
+        && request.options.is_empty()
+        && request.base.is_none()
+        && outcome.all_faults().next().is_none();
+    for (path, text) in approvals.remarks(integration, &removed, is_complete) {
+        let places = if path.is_empty() { Vec::new() } else { vec![Place::datafile(&path, "")] };
+        outcome.decisions.push(Decision { text, places });
     }
 }
 

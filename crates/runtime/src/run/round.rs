@@ -212,7 +212,8 @@ impl Crew<'_> {
         };
         let found = {
             let _doing = activity::phase("observe", format!("observe `{key}`"));
-            guarded(phase, "observe", self.room.observe(read, declared, key, &wants)).await?
+            let observing = self.room.observe(read, declared, key, &wants);
+            guarded(phase, "observe", activity::in_shard(key.to_string(), observing)).await?
         };
         let _doing = activity::phase("plan", format!("plan `{key}`"));
         let (mut facts, mut unresolved) = (Facts::default(), Unresolved::default());

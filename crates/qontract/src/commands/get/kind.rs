@@ -4,8 +4,8 @@ use qontract_bundle::types::{Field, Type};
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
 use qontract_graphql::{Engine, Schema};
 
-use super::table;
 use crate::exit::UsageError;
+use crate::table;
 
 /// Something that can be listed.
 pub struct Kind<'s> {

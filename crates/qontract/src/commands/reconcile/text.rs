@@ -2,10 +2,13 @@
 
 use qontract_diagnostics::{counted, shown};
 use qontract_report::text::Detail;
-use qontract_runtime::Record;
 use qontract_runtime::record::{Shard, Told};
+use qontract_runtime::{Ended, Record};
+use qontract_telemetry::activity::FinishedLog;
 
-use crate::cli::LogLevel;
+use crate::cli::{LogLevel, RunFormat};
+use crate::keep::debug;
+use crate::keep::held::held_changes;
 use crate::plan_report;
 
 fn told(word: &str, told: &Told) -> String {
@@ -31,8 +34,10 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
             text.push_str(&told("note", decision));
         }
         for (key, shard) in &record.shards {
-            if let Some(why) = &shard.why {
-                text.push_str(&format!("note: `{}` is skipped: {}\n", shown(key), shown(why)));
+            // That the data disables an integration somewhere is no news.
+            let is_disabled = shard.reason.as_deref() == Some("disabled");
+            if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled || level <= LogLevel::Debug) {
+                text.push_str(&format!("note: `{}` skipped: {}\n", shown(key), shown(why)));
             }
             if shard.state == "orphaned" {
                 text.push_str(&format!("note: only base has `{}`: nothing is wanted there\n", shown(key)));
@@ -42,7 +47,7 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
             }
         }
         let has_notes = record.shards.values().any(|shard| !shard.notes.is_empty());
-        if record.exit == 0 && record.ended == "ok" && record.is_quiet() && !has_notes {
+        if record.ended == Ended::Ok && record.is_quiet() && !has_notes {
             text.push_str("note: nothing to change\n");
         }
     }
@@ -54,9 +59,41 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
     text
 }
 
+/// Warnings about what is held. The plan as text names each change with its reason; where it is not shown as text, each has a warning.
+pub fn held_warnings(record: &Record, format: RunFormat) -> String {
+    let held = held_changes(record);
+    let run = &record.run;
+    if held.is_empty() {
+        return String::new();
+    }
+    let mut text = String::new();
+    if format == RunFormat::Json {
+        for change in &held {
+            text.push_str(&format!("warning: held: {}: {}\n", shown(&change.text), shown(&change.why)));
+        }
+    }
+    let approve = match &record.approval {
+        Some(_) => format!(", `qontract approve {run}` writes the approval"),
+        None => String::new(),
+    };
+    let what = counted(held.len(), "change");
+    text.push_str(&format!("warning: {what} held: `qontract explain run {run}` shows why{approve}\n"));
+    text
+}
+
+/// The activities of a run, for debugging.
+pub fn activities(finished: &FinishedLog) -> String {
+    let mut text = String::new();
+    for activity in &finished.activities {
+        text.push_str(&format!("debug: {}\n", shown(&debug::activity(activity))));
+    }
+    text
+}
+
 /// The whole story of a run.
 pub fn explain(record: &Record) -> String {
     let Record { run, integration, mode, head, base, ended, exit, milliseconds, .. } = record;
+    let ended = ended.as_str();
     let mut text =
         format!("run {run}: {integration}, {mode}, ended `{ended}` (exit {exit}) after {milliseconds} ms\n");
     let commit =

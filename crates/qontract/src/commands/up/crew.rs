@@ -50,6 +50,8 @@ pub struct Crew {
     pub ledger: Arc<dyn Ledger>,
     pub log: Arc<Log>,
     pub metrics: Arc<Metrics>,
+    /// The level of the line that each run of a loop leaves.
+    pub run_level: Level,
     pub mode: Mode,
     pub every: Duration,
     /// How many of them run at a time.
@@ -132,7 +134,7 @@ impl Crew {
         let Err(fault) = room.ready() else { return false };
         if self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
             let hint = fault.hint.map_or(String::new(), |hint| format!("; {hint}"));
-            let line = Line::new(Level::Warning, format!("left out: {}{hint}", fault.text));
+            let line = Line::new(Level::Info, format!("skipped: {}{hint}", fault.text));
             self.log.write(&line.with("integration", name));
         }
         true
@@ -141,7 +143,8 @@ impl Crew {
     fn voice(&self, name: &str) -> Arc<Voice> {
         let process =
             Process { integration: name.to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
-        Arc::new(Voice::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics)))
+        let voice = Voice::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics));
+        Arc::new(voice.with_run_level(self.run_level))
     }
 
     fn runner(&self, name: &str, kept: Arc<dyn Kept>) -> anyhow::Result<Runner> {
@@ -284,7 +287,7 @@ impl Crew {
                 () = tokio::time::sleep(self.every), if !is_complete => {}
                 () = stop.asked() => break,
                 () = fatal.notified() => {
-                    let text = "stuck again and again: somebody else has to start it anew";
+                    let text = "a loop was stuck too often; exiting so that the supervisor restarts the process";
                     self.log.write(&Line::new(Level::Error, text));
                     return Ok(Exit::Failure);
                 }
@@ -335,7 +338,7 @@ impl Crew {
                     Ok(Finish::Once(_) | Finish::Stopped) => return,
                     Err(_) => "its loop panicked",
                 };
-                let line = Line::new(Level::Error, format!("{why}: it is begun anew"));
+                let line = Line::new(Level::Error, format!("{why}; restarting the loop"));
                 log.write(&line.with("integration", name.as_str()));
                 tokio::time::sleep(looping.pace.retry).await;
             }

@@ -158,7 +158,12 @@ fn table(rows: &[(String, Status)], now: Instant) -> String {
         let news: Vec<&ShardRow> =
             status.shards.iter().filter(|row| row.failed || row.changes != (0, 0)).collect();
         for row in news.iter().take(MOST_SHARDS) {
-            let word = if row.failed { "failed" } else { "ok" }.to_owned();
+            let word = match row {
+                ShardRow { failed: true, .. } => "failed",
+                ShardRow { changes: (_, 1..), .. } => "held",
+                ShardRow { .. } => "ok",
+            };
+            let word = word.to_owned();
             let empty = String::new;
             lines.push([empty(), short(&row.key), empty(), word, empty(), changes(row.changes), empty()]);
         }
@@ -239,7 +244,7 @@ mod tests {
             table(&[("openshift-namespaces".to_owned(), status)], now),
             "INTEGRATION           SHARD      NOW     LAST    TOOK   CHANGES    NEXT\n\
              openshift-namespaces  all 3      sleeps  failed  1.2 s  2, 1 held  in 600 s\n\
-             \x20                     cluster=a          ok             2, 1 held\n\
+             \x20                     cluster=a          held           2, 1 held\n\
              \x20                     cluster=b          failed         0\n"
         );
     }

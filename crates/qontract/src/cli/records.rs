@@ -1,0 +1,85 @@
+//! The part of the command line about runs that are over: `runs`, and `approve`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Arguments of `runs`.
+#[derive(Args, Debug)]
+pub struct Runs {
+    /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
+    #[arg(long = "runs", value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    pub output: RecordFormat,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: RunsAction,
+}
+
+/// What to do with run records.
+#[derive(Subcommand, Debug)]
+pub enum RunsAction {
+    /// List runs, the newest last
+    List(RunsList),
+    /// Show what a run decided and did
+    Show {
+        /// A run: its id, the start of its id, `last`, or an integration, whose last run is meant
+        #[arg(value_name = "RUN")]
+        run: String,
+    },
+}
+
+/// Arguments of `runs list`.
+#[derive(Args, Debug)]
+pub struct RunsList {
+    /// Only runs of this integration
+    #[arg(long, value_name = "NAME")]
+    pub integration: Option<String>,
+    /// At most this many, the newest
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub last: usize,
+    /// Only runs that failed or were interrupted
+    #[arg(long)]
+    pub failed: bool,
+    /// Only runs that held a removal; with `--failed`, both
+    #[arg(long)]
+    pub held: bool,
+    /// Only runs that started since then: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Keep listing new runs until interrupted
+    #[arg(long)]
+    pub follow: bool,
+}
+
+/// Formats of run records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RecordFormat {
+    /// A table, or text
+    #[default]
+    Text,
+    /// JSON; with `--follow`, one object per line
+    Json,
+}
+
+/// Arguments of `approve`.
+#[derive(Args, Debug)]
+pub struct Approve {
+    /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run is meant
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Write the datafile here instead of to stdout; in a directory, the name of the file follows from the run. An existing file is not replaced
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// The last day on which the removals are allowed: a date such as `2026-12-01`, or days from today such as `14d`
+    #[arg(long, value_name = "DAY", default_value = "7d")]
+    pub expires: String,
+    /// Why these things may be removed; it becomes the description of the datafile
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
+    #[arg(long, value_name = "DIR")]
+    pub runs: Option<PathBuf>,
+}

@@ -1,0 +1,129 @@
+//! `qontract approve`: writes the datafile that approves the removals that a run held.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use qontract_diagnostics::counted;
+use qontract_runtime::Record;
+use qontract_runtime::guard::{Approval, ApprovalFile, Date};
+
+use crate::cli::Approve;
+use crate::commands::runs;
+use crate::exit::{Exit, UsageError};
+use crate::printer::Printer;
+
+pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
+    let Approve { run, out, expires, reason, runs } = arguments;
+    let record = runs::open(runs)?.resolve(&run)?;
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let expiration = last_day(&expires, today)?;
+    let approval = held(&record)?;
+    let name = name(&record);
+    let file = ApprovalFile {
+        name: &name,
+        description: reason.as_deref().unwrap_or("why these may be removed"),
+        integration: &approval.integration,
+        expiration,
+        removals: &approval.removals,
+    };
+    let text = file.to_string();
+    let what = counted(approval.removals.len(), "removal");
+    match out {
+        None => {
+            printer.text(&text)?;
+            printer.note(&format!("note: {what} until {expiration}; save it as `data/approvals/{name}.yml`"));
+        }
+        Some(out) => {
+            let path = if out.is_dir() { out.join(format!("{name}.yml")) } else { out };
+            create(&path, &text)?;
+            printer.note(&format!("wrote `{}`: {what} until {expiration}", path.display()));
+        }
+    }
+    if reason.is_none() {
+        printer.note("note: the description is a placeholder; pass `--reason` or edit it");
+    }
+    Ok(Exit::Ok)
+}
+
+/// What an approval would release of what a run held.
+fn held(record: &Record) -> anyhow::Result<Approval> {
+    let Some(text) = &record.approval else {
+        let held: usize = record.shards.values().map(|shard| shard.held.len()).sum();
+        let run = &record.run;
+        if held == 0 {
+            bail!("run {run} held nothing: there is nothing to approve");
+        }
+        let held = counted(held, "change");
+        bail!(
+            "run {run} held {held}, but none that an approval releases; `qontract explain run {run}` shows why"
+        );
+    };
+    let wrong = || format!("the record of run {} has an approval that cannot be read", record.run);
+    let value = qontract_yaml::json::read(text.as_bytes()).map_err(anyhow::Error::msg).with_context(wrong)?;
+    serde_json::from_value(value).with_context(wrong)
+}
+
+/// The name of the approval, which is also that of its file: it follows from the run. Runs are named `TIME-INTEGRATION-OWN`.
+fn name(record: &Record) -> String {
+    let parts = record.run.split_once('-').and_then(|(time, rest)| {
+        let own = rest.strip_prefix(record.integration.as_str())?.strip_prefix('-')?;
+        Some(format!("{}-{time}-{own}", record.integration))
+    });
+    parts.unwrap_or_else(|| record.run.clone())
+}
+
+/// The last day that a text means: a date, or so many days after today.
+fn last_day(text: &str, today: Date) -> Result<Date, UsageError> {
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u16>().ok());
+    let day = match days {
+        Some(days) => today.checked_add(jiff::Span::new().days(days)).ok(),
+        None => text.parse::<Date>().ok(),
+    };
+    match day {
+        None => Err(UsageError(format!(
+            "`{text}` is not a day: use a date such as `2026-12-01`, or days such as `14d`"
+        ))),
+        Some(day) if day < today => {
+            Err(UsageError(format!("{day} is in the past: the approval would never hold")))
+        }
+        Some(day) => Ok(day),
+    }
+}
+
+/// Creates a file, with the directories above it. A file that exists is not replaced.
+fn create(path: &Path, text: &str) -> anyhow::Result<()> {
+    let writing = || format!("cannot write `{}`", path.display());
+    if let Some(folder) = path.parent().filter(|folder| *folder != PathBuf::new()) {
+        fs::create_dir_all(folder).with_context(writing)?;
+    }
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(UsageError(format!("`{}` exists already", path.display())).into());
+        }
+        opened => opened.with_context(writing)?,
+    };
+    file.write_all(text.as_bytes()).with_context(writing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_day_is_a_date_or_some_days_from_today() {
+        let check = |text: &str, expect: Option<&str>| {
+            let found = last_day(text, jiff::civil::date(2026, 11, 17)).ok().map(|day| day.to_string());
+            assert_eq!(found.as_deref(), expect, "{text}");
+        };
+        check("7d", Some("2026-11-24"));
+        check("0d", Some("2026-11-17"));
+        check("2026-11-17", Some("2026-11-17"));
+        check("2026-11-16", None);
+        check("2026-12-01", Some("2026-12-01"));
+        for wrong in ["", "d", "7", "7h", "-1d", "99999d", "soon"] {
+            check(wrong, None);
+        }
+    }
+}

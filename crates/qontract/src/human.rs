@@ -1,0 +1,55 @@
+//! Times as people read them.
+
+use std::time::Duration;
+
+/// A duration in one word: `34ms`, `1.2s`, `2m05s`, `1h02m`, `3d04h`.
+pub fn duration(duration: Duration) -> String {
+    let (millis, seconds) = (duration.as_millis(), duration.as_secs());
+    match seconds {
+        0 => format!("{millis}ms"),
+        1..10 => format!("{seconds}.{}s", millis % 1000 / 100),
+        10..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// A time in seconds since 1970, as RFC 3339 has it; empty if the calendar does not have it.
+pub fn time(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds).map(|at| at.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_the_unit_that_people_would_choose() {
+        for (millis, expect) in [
+            (0, "0ms"),
+            (34, "34ms"),
+            (999, "999ms"),
+            (1_000, "1.0s"),
+            (1_290, "1.2s"),
+            (9_999, "9.9s"),
+            (10_000, "10s"),
+            (59_999, "59s"),
+            (60_000, "1m00s"),
+            (125_000, "2m05s"),
+            (3_599_000, "59m59s"),
+            (3_600_000, "1h00m"),
+            (86_399_000, "23h59m"),
+            (86_400_000, "1d00h"),
+            (273_600_000, "3d04h"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(millis)), expect);
+        }
+    }
+
+    #[test]
+    fn times_are_rfc_3339() {
+        assert_eq!(time(1_800_000_000), "2027-01-15T08:00:00Z");
+        assert_eq!(time(i64::MAX), "");
+    }
+}

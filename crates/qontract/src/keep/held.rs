@@ -1,0 +1,155 @@
+//! What a loop says about changes that guards hold: each when it is first held, when the reason changes, and then once an hour.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use qontract_runtime::Record;
+use qontract_telemetry::log::{Level, Line};
+use tokio::time::Instant;
+
+/// How often a change that stays held is reported again.
+const REPORT_INTERVAL: Duration = Duration::from_hours(1);
+
+/// The most changes of one run that are reported one by one.
+const MAX_REPORTED: usize = 100;
+
+/// A change that a guard holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldChange {
+    /// The change, with its sign.
+    pub text: String,
+    /// Why it is held.
+    pub why: String,
+}
+
+/// All changes that a run held, in the order of shards.
+pub fn held_changes(record: &Record) -> Vec<HeldChange> {
+    let all = record.shards.values().flat_map(|shard| &shard.held);
+    let change = |held: &qontract_runtime::record::Planned| HeldChange {
+        text: held.text.clone(),
+        why: held.why.clone().unwrap_or_default(),
+    };
+    all.map(change).collect()
+}
+
+/// Lines that report held changes; how to see and to approve them is part of each.
+pub fn lines(run: &str, held: &[HeldChange]) -> Vec<Line> {
+    let mut lines: Vec<Line> = held.iter().take(MAX_REPORTED).map(|held| line(run, held)).collect();
+    if held.len() > MAX_REPORTED {
+        let text = format!(
+            "held: {} more changes; `qontract explain run {run}` lists them",
+            held.len() - MAX_REPORTED
+        );
+        lines.push(Line::new(Level::Warning, text).with("run", run));
+    }
+    lines
+}
+
+fn line(run: &str, HeldChange { text, why }: &HeldChange) -> Line {
+    let text = format!(
+        "held: {text}: {why}; see `qontract explain run {run}`, approve with `qontract approve {run}`"
+    );
+    Line::new(Level::Warning, text).with("run", run)
+}
+
+/// What was reported of the held changes of one loop.
+#[derive(Debug, Default)]
+pub struct HeldReporter {
+    reported: BTreeMap<String, Report>,
+}
+
+#[derive(Debug)]
+struct Report {
+    why: String,
+    at: Instant,
+}
+
+/// What is to be reported now.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct HeldReport {
+    /// Changes that are held.
+    pub held: Vec<HeldChange>,
+    /// Changes that are no longer held.
+    pub released: Vec<String>,
+}
+
+impl HeldReporter {
+    /// What is to be reported after a run. A run that is not `complete` may not have seen everything that is held.
+    pub fn update(&mut self, held: &[HeldChange], is_complete: bool, now: Instant) -> HeldReport {
+        let mut report = HeldReport::default();
+        if is_complete {
+            let is_held = |text: &String| held.iter().any(|held| held.text == *text);
+            let gone = self.reported.extract_if(.., |text, _| !is_held(text));
+            report.released = gone.map(|(text, _)| text).collect();
+        }
+        for change in held {
+            let is_due = self.reported.get(&change.text).is_none_or(|known| {
+                !is_same_reason(&known.why, &change.why) || now.duration_since(known.at) >= REPORT_INTERVAL
+            });
+            if is_due {
+                let why = change.why.clone();
+                self.reported.insert(change.text.clone(), Report { why, at: now });
+                report.held.push(change.clone());
+            }
+        }
+        report
+    }
+}
+
+/// Whether a reason is the one that was reported. Later runs quote the first reason behind the time since when the change is held.
+fn is_same_reason(reported: &str, now: &str) -> bool {
+    now.ends_with(reported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(texts: &[(&str, &str)]) -> Vec<HeldChange> {
+        let change =
+            |(text, why): &(&str, &str)| HeldChange { text: (*text).to_owned(), why: (*why).to_owned() };
+        texts.iter().map(change).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_held_change_is_reported_when_it_changes_and_then_hourly() {
+        let (mut reporter, start) = (HeldReporter::default(), Instant::now());
+        let mut check = |seconds: u64, now: &[(&str, &str)], is_complete: bool, expect: &str| {
+            let at = start + Duration::from_secs(seconds);
+            let HeldReport { held, released } = reporter.update(&held(now), is_complete, at);
+            let mut words: Vec<String> =
+                held.into_iter().map(|held| format!("{}:{}", held.text, held.why)).collect();
+            words.extend(released.into_iter().map(|text| format!("-{text}")));
+            assert_eq!(words.join(" "), expect, "after {seconds} s");
+        };
+        check(0, &[("a", "many"), ("b", "many")], true, "a:many b:many");
+        check(10, &[("a", "since then: many"), ("b", "many")], true, "");
+        check(20, &[("a", "since then: other"), ("b", "many")], true, "a:since then: other");
+        check(3_599, &[("a", "since then: other"), ("b", "many")], true, "");
+        check(3_600, &[("a", "since then: other"), ("b", "many")], true, "b:many");
+        check(3_620, &[("a", "since then: other"), ("b", "many")], true, "a:since then: other");
+        // A run that failed may not have looked there.
+        check(3_630, &[("b", "many")], false, "");
+        check(3_640, &[("b", "many")], true, "-a");
+        check(3_650, &[("a", "many")], true, "a:many -b");
+    }
+
+    #[test]
+    fn a_line_names_the_run_and_what_to_do() {
+        let change = HeldChange { text: "- remove x".to_owned(), why: "too many".to_owned() };
+        let many: Vec<HeldChange> = vec![change; MAX_REPORTED + 2];
+        let lines = lines("r1", &many);
+        assert_eq!(lines.len(), MAX_REPORTED + 1);
+        let print =
+            |line: &Line| line.print(qontract_telemetry::log::Form::Levelled, jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(
+            print(&lines[0]),
+            "[WARNING] held: - remove x: too many; see `qontract explain run r1`, approve with `qontract approve r1` run=r1"
+        );
+        assert_eq!(
+            print(&lines[MAX_REPORTED]),
+            "[WARNING] held: 2 more changes; `qontract explain run r1` lists them run=r1"
+        );
+        assert_eq!(super::lines("r1", &many[..MAX_REPORTED]).len(), MAX_REPORTED);
+    }
+}

@@ -1,0 +1,227 @@
+//! Approvals that do not do what was meant: expired ones, misspelt ones, and ones that match nothing.
+
+use std::collections::BTreeSet;
+
+use qontract_diagnostics::suggest::{self, Patience};
+
+use super::{Approval, Approvals, ThingRef, Validity};
+
+impl Approvals {
+    /// Why an approval that probably means `thing` does not allow `integration` to remove it. `removed` is everything that the run would remove: an
+    /// approval of another one of these is not a misspelt approval of `thing`. Misspelt approvals are looked for as long as `patience` lasts.
+    pub fn mismatch(
+        &self,
+        integration: &str,
+        thing: &ThingRef,
+        removed: &BTreeSet<ThingRef>,
+        patience: &Patience,
+    ) -> Option<String> {
+        let names = |approval: &Approval| approval.removals.contains(thing);
+        let exact = self.all().iter().find(|(one, _)| one.integration == integration && names(one));
+        if let Some((approval, validity)) = exact {
+            return lapsed(approval, *validity);
+        }
+        if let Some((approval, _)) = self.all().iter().find(|(one, _)| names(one)) {
+            let (file, other) = (approval.file(), &approval.integration);
+            return Some(format!(
+                "approval `{file}` is for the integration `{other}`, not for `{integration}`"
+            ));
+        }
+        let entries = self.all().iter().map(|(approval, _)| approval.removals.len()).sum();
+        patience.lasts(entries, || {
+            self.all().iter().find_map(|(approval, _)| {
+                let mut entries = approval.removals.iter().filter(|entry| !removed.contains(entry));
+                let differing = entries.find_map(|entry| differences(approval, entry, integration, thing))?;
+                Some(format!("approval `{}` does not match: {differing}", approval.file()))
+            })
+        })
+    }
+
+    /// What is worth knowing of the approvals of an integration besides what is held: those that have lapsed, and, if the run saw everything, those
+    /// that match nothing in `removed`. Each with the path of its datafile.
+    pub fn remarks(
+        &self,
+        integration: &str,
+        removed: &BTreeSet<ThingRef>,
+        is_complete: bool,
+    ) -> Vec<(String, String)> {
+        let mut remarks = Vec::new();
+        for (approval, validity) in self.all().iter().filter(|(one, _)| one.integration == integration) {
+            let text = match validity {
+                Validity::Expired | Validity::NoDate => lapsed(approval, *validity),
+                Validity::Valid if is_complete => unmatched(approval, removed),
+                Validity::Valid => None,
+            };
+            remarks.extend(text.map(|text| (approval.path.clone(), text)));
+        }
+        remarks
+    }
+}
+
+fn lapsed(approval: &Approval, validity: Validity) -> Option<String> {
+    let (file, day) = (approval.file(), &approval.expiration);
+    match validity {
+        Validity::Valid => None,
+        Validity::Expired => Some(format!("approval `{file}` expired on {day}")),
+        Validity::NoDate => Some(format!("approval `{file}` never holds: `{day}` is not a date")),
+    }
+}
+
+fn unmatched(approval: &Approval, removed: &BTreeSet<ThingRef>) -> Option<String> {
+    let open: Vec<&ThingRef> = approval.removals.iter().filter(|entry| !removed.contains(entry)).collect();
+    let first = open.first()?;
+    let (file, all) = (approval.file(), approval.removals.len());
+    let example = format!("{} `{}` in `{}`", first.kind, first.name, first.target);
+    Some(if open.len() == all {
+        format!(
+            "approval `{file}` matches nothing that is to be removed, such as {example}; delete it if it has been used"
+        )
+    } else {
+        format!("approval `{file}`: {} of {all} removals match nothing, such as {example}", open.len())
+    })
+}
+
+/// What has to be changed in an entry for it to name the thing, if that is little.
+fn differences(approval: &Approval, entry: &ThingRef, integration: &str, thing: &ThingRef) -> Option<String> {
+    let fields = [
+        ("integration", approval.integration.as_str(), integration),
+        ("target", &entry.target, &thing.target),
+        ("kind", &entry.kind, &thing.kind),
+        ("name", &entry.name, &thing.name),
+    ];
+    let mut texts = Vec::new();
+    for (field, written, meant) in fields.into_iter().filter(|(_, written, meant)| written != meant) {
+        let is_part =
+            field == "target" && !written.trim().is_empty() && meant.starts_with(written.trim_end());
+        if !is_part && !is_near(written, meant) {
+            return None;
+        }
+        texts.push(format!("its {field} is `{written}`, not `{meant}`"));
+    }
+    (!texts.is_empty()).then(|| texts.join(", and "))
+}
+
+/// Whether one text may be a misspelling of the other. Texts that differ only in digits are names of a series.
+fn is_near(written: &str, meant: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|one| !one.is_ascii_digit()).collect::<String>();
+    letters(written) != letters(meant) && suggest::nearest(written, [meant]).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TODAY: jiff::civil::Date = jiff::civil::date(2026, 11, 17);
+
+    fn thing(words: &str) -> ThingRef {
+        let mut words = words.split('|').map(str::to_owned);
+        let mut next = || words.next().unwrap();
+        ThingRef { target: next(), kind: next(), name: next() }
+    }
+
+    /// `integration expiration thing…`
+    fn approval(text: &str) -> Approval {
+        let mut words = text.split(';').map(str::to_owned);
+        Approval {
+            path: "/approvals/x.yml".to_owned(),
+            integration: words.next().unwrap(),
+            expiration: words.next().unwrap(),
+            removals: words.map(|word| thing(&word)).collect(),
+        }
+    }
+
+    /// What is said about the approvals when `limits` is held.
+    fn check(approvals: &[&str], expect: Option<&str>) {
+        let approvals = Approvals::on(TODAY, approvals.iter().map(|text| approval(text)).collect());
+        let held = thing("cluster=c, kind=LimitRange|LimitRange|limits");
+        let removed = BTreeSet::from([held.clone(), thing("cluster=c, kind=LimitRange|LimitRange|limit")]);
+        assert_eq!(approvals.mismatch("limitranges", &held, &removed, &Patience::new(1)).as_deref(), expect);
+    }
+
+    #[test]
+    fn an_approval_that_was_meant_is_named_with_what_is_wrong_about_it() {
+        let exact = "cluster=c, kind=LimitRange|LimitRange|limits";
+        check(&[], None);
+        check(&[&format!("limitranges;2026-12-01;{exact}")], None);
+        check(
+            &[&format!("limitranges;2026-11-01;{exact}")],
+            Some("approval `data/approvals/x.yml` expired on 2026-11-01"),
+        );
+        check(
+            &[&format!("limitranges;2026-11-99;{exact}")],
+            Some("approval `data/approvals/x.yml` never holds: `2026-11-99` is not a date"),
+        );
+        check(
+            &[&format!("resourcequotas;2026-12-01;{exact}")],
+            Some(
+                "approval `data/approvals/x.yml` is for the integration `resourcequotas`, not for `limitranges`",
+            ),
+        );
+        check(
+            &["limitranges;2026-12-01;cluster=c, kind=LimitRange|limitrange|limitz"],
+            Some(
+                "approval `data/approvals/x.yml` does not match: its kind is `limitrange`, not `LimitRange`, and its name is `limitz`, not `limits`",
+            ),
+        );
+        check(
+            &["limitranges;2026-12-01;cluster=c|LimitRange|limits"],
+            Some(
+                "approval `data/approvals/x.yml` does not match: its target is `cluster=c`, not `cluster=c, kind=LimitRange`",
+            ),
+        );
+        check(
+            &["limitrange;2026-12-01;cluster=c, kind=LimitRange|LimitRange|limits "],
+            Some(
+                "approval `data/approvals/x.yml` does not match: its integration is `limitrange`, not `limitranges`, and its name is `limits `, not `limits`",
+            ),
+        );
+    }
+
+    #[test]
+    fn an_approval_of_something_else_is_not_mistaken_for_a_misspelt_one() {
+        check(&["limitranges;2026-12-01;cluster=c, kind=LimitRange|LimitRange|other"], None);
+        check(&["limitranges;2026-12-01;|LimitRange|limits"], None);
+        // It is right for another thing of the same run.
+        check(&["limitranges;2026-12-01;cluster=c, kind=LimitRange|LimitRange|limit"], None);
+        for (written, meant, expect) in
+            [("c1", "c2", false), ("surplus-1", "surplus-12", false), ("surplas-1", "surplus-1", true)]
+        {
+            assert_eq!(is_near(written, meant), expect, "{written} {meant}");
+        }
+    }
+
+    #[test]
+    fn misspelt_approvals_are_looked_for_as_long_as_patience_lasts() {
+        let texts = ["x;2026-12-01;c|K|nams;c|K|other"];
+        let approvals = Approvals::on(TODAY, texts.iter().map(|text| approval(text)).collect());
+        let (thing, removed, patience) = (thing("c|K|name"), BTreeSet::new(), Patience::new(3));
+        assert!(approvals.mismatch("x", &thing, &removed, &patience).is_some());
+        assert!(approvals.mismatch("x", &thing, &removed, &patience).is_none());
+    }
+
+    #[test]
+    fn approvals_that_have_lapsed_or_match_nothing_are_listed() {
+        let all = [
+            "x;2026-11-01;c|K|gone",
+            "x;2026-12-01;c|K|a;c|K|b",
+            "x;2026-12-01;c|K|used;c|K|done",
+            "x;2026-12-01;c|K|a",
+            "other;2026-11-01;c|K|a",
+        ];
+        let approvals = Approvals::on(TODAY, all.iter().map(|text| approval(text)).collect());
+        let removed = BTreeSet::from([thing("c|K|a")]);
+        let texts = |is_complete| -> Vec<String> {
+            approvals.remarks("x", &removed, is_complete).into_iter().map(|(_, text)| text).collect()
+        };
+        let expired = "approval `data/approvals/x.yml` expired on 2026-11-01";
+        assert_eq!(texts(false), [expired]);
+        assert_eq!(
+            texts(true),
+            [
+                expired,
+                "approval `data/approvals/x.yml`: 1 of 2 removals match nothing, such as K `b` in `c`",
+                "approval `data/approvals/x.yml` matches nothing that is to be removed, such as K `used` in `c`; delete it if it has been used",
+            ]
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! The state of a run in one word, as lists, logs and tables show it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Ended;
+use crate::record::Record;
+
+/// The state of a run that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// The world is as the data says, or will be.
+    Ok,
+    /// Nothing failed, but a change takes time: the next run looks again.
+    Waiting,
+    /// Nothing failed, but a guard holds a removal until it is approved.
+    Held,
+    /// Something failed.
+    Failed,
+    /// It was stopped before its end.
+    Interrupted,
+}
+
+impl RunState {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Ok => "ok",
+            RunState::Waiting => "waiting",
+            RunState::Held => "held",
+            RunState::Failed => "failed",
+            RunState::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl Record {
+    /// The state of the run. Records of version 1 did not tell held from failed: there, an approval without errors means held.
+    pub fn state(&self) -> RunState {
+        let has_faults =
+            !self.faults.is_empty() || self.shards.values().any(|shard| !shard.faults.is_empty());
+        let waits = self.shards.values().any(|shard| !shard.waits.is_empty());
+        match self.ended {
+            Ended::Ok | Ended::EarlyExit if waits => RunState::Waiting,
+            Ended::Ok | Ended::EarlyExit => RunState::Ok,
+            Ended::Held => RunState::Held,
+            Ended::Failed if self.version < 2 && self.approval.is_some() && !has_faults => RunState::Held,
+            Ended::Failed | Ended::Usage | Ended::NotDefined | Ended::Forbidden | Ended::Transient => {
+                RunState::Failed
+            }
+            Ended::Interrupted => RunState::Interrupted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(change: &Value, expect: RunState) {
+        let mut record = json!({
+            "run": "r", "began": 1, "milliseconds": 2, "integration": "x", "mode": "real run",
+            "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1",
+            "decisions": [], "shards": {}, "faults": [], "warnings": [], "approval": null, "ended": "ok", "exit": 0,
+        });
+        let fields = change.as_object().unwrap().clone();
+        record.as_object_mut().unwrap().extend(fields);
+        let record: Record = serde_json::from_value(record).unwrap();
+        assert_eq!(record.state(), expect, "{change}");
+    }
+
+    #[test]
+    fn the_state_of_a_run_follows_from_its_record() {
+        let shard = |waits: Value| json!({"a": {"state": "ran", "rounds": 1, "changes": [], "held": [], "waits": waits, "faults": [], "applied": 0, "removed": 0}});
+        let fault = json!([{"text": "wrong"}]);
+        check(&json!({}), RunState::Ok);
+        check(&json!({"ended": "early exit"}), RunState::Ok);
+        check(&json!({"shards": shard(json!([]))}), RunState::Ok);
+        check(&json!({"shards": shard(fault.clone())}), RunState::Waiting);
+        check(&json!({"ended": "held", "version": 2}), RunState::Held);
+        check(&json!({"ended": "failed", "approval": "x"}), RunState::Held);
+        check(&json!({"ended": "failed", "approval": "x", "faults": fault}), RunState::Failed);
+        check(&json!({"ended": "failed", "approval": "x", "version": 2}), RunState::Failed);
+        check(&json!({"ended": "failed"}), RunState::Failed);
+        check(&json!({"ended": "failed for now"}), RunState::Failed);
+        check(&json!({"ended": "not defined"}), RunState::Failed);
+        check(&json!({"ended": "forbidden"}), RunState::Failed);
+        check(&json!({"ended": "interrupted"}), RunState::Interrupted);
+    }
+}
