@@ -14,10 +14,12 @@ mod keep;
 mod lines;
 mod printer;
 mod private;
+mod program_log;
 mod remembered;
 mod runs;
 mod start;
 mod targets;
+mod watchdog;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -35,6 +37,18 @@ use crate::printer::Printer;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    if watchdog::is_asked_for() {
+        return watchdog::run();
+    }
+    qontract_child::enable_watchdog();
+    let exit = command();
+    // Whatever a command leaves behind ends before the process does.
+    qontract_child::stop(qontract_child::Purpose::Write);
+    exit.into()
+}
+
+/// Runs the command that the command line asks for.
+fn command() -> Exit {
     let arguments = as_peer(std::env::args_os().collect());
     cli::know(integrations::known(&arguments));
     let cli = match Cli::try_parse_from(&arguments) {
@@ -42,18 +56,17 @@ fn main() -> std::process::ExitCode {
         Err(error) => {
             if let Some(error) = unknown_integration(&error, &arguments) {
                 Printer::default().error(&error);
-                return Exit::of(&error).into();
+                return Exit::of(&error);
             }
             print_usage(&error);
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Ok.into() };
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
         }
     };
     let printer = Printer::default();
-    let exit = commands::run(cli.command, &printer).unwrap_or_else(|error| {
+    commands::run(cli.command, &printer).unwrap_or_else(|error| {
         printer.error(&error);
         Exit::of(&error)
-    });
-    exit.into()
+    })
 }
 
 /// Prints help, the version, or what is wrong with a command line. Clap repeats what was typed and what programs say of themselves; if that has unsafe characters, it is printed without

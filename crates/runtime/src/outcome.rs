@@ -8,9 +8,10 @@ use qontract_access::Mode;
 use crate::data::Asked;
 use crate::fault::Fault;
 use crate::key::ShardKey;
+use crate::looping::Interruption;
 use crate::options::Options;
 use crate::place::Place;
-use crate::plan::{Change, Held, Wait};
+use crate::plan::{Change, Held, StepResult, Wait};
 use crate::slot::Slot;
 
 /// A bundle that a run is pinned to.
@@ -46,6 +47,8 @@ pub enum Ended {
     Forbidden,
     /// All that failed may work the next time.
     Transient,
+    /// A shutdown ended it before its time.
+    Interrupted(Interruption),
 }
 
 impl Ended {
@@ -57,6 +60,7 @@ impl Ended {
             Ended::NotDefined => 4,
             Ended::Forbidden => 5,
             Ended::Transient => 75,
+            Ended::Interrupted(by) => by.exit_code(),
         }
     }
 
@@ -69,6 +73,7 @@ impl Ended {
             Ended::NotDefined => "not defined",
             Ended::Forbidden => "forbidden",
             Ended::Transient => "failed for now",
+            Ended::Interrupted(_) => "interrupted",
         }
     }
 }
@@ -205,8 +210,8 @@ impl Outcome {
         self.shards.values().map(|shard| shard.applied).sum()
     }
 
-    /// How it ended, by what is in it.
-    pub(crate) fn conclude(&mut self) {
+    /// How it ended, by what is in it, and by whether a shutdown came first.
+    pub(crate) fn conclude(&mut self, interruption: Option<Interruption>) {
         let held = self.approval.is_some();
         let failed = self.all_faults().next().is_some();
         let transient = self.all_faults().all(Fault::is_transient);
@@ -216,6 +221,29 @@ impl Outcome {
             Ended::Ok | Ended::EarlyExit if failed => Ended::Transient,
             other => other,
         };
+        if let (Some(by), Ended::Ok | Ended::Failed | Ended::Transient) = (interruption, self.ended) {
+            self.ended = Ended::Interrupted(by);
+            let mut changes = self.shards.values().flat_map(|shard| &shard.changes);
+            let text = if changes.all(|change| change.result.is_planned()) {
+                "interrupted before any step was begun; the next run plans again"
+            } else {
+                "interrupted; the next run plans again and does what is left"
+            };
+            self.warnings.push(text.to_owned());
+        }
+        self.close_results();
+    }
+
+    /// In a real run, changes that nothing came of were not tried.
+    fn close_results(&mut self) {
+        if self.mode != Mode::Real {
+            return;
+        }
+        for change in self.shards.values_mut().flat_map(|shard| &mut shard.changes) {
+            if change.result.is_planned() {
+                change.result = StepResult::NotTried;
+            }
+        }
     }
 }
 
@@ -225,10 +253,13 @@ mod tests {
 
     use qontract_access::Mode;
 
-    use super::{Ended, Outcome, Pinned};
+    use super::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
     use crate::data::Asked;
     use crate::fault::Fault;
+    use crate::key::{Scope, ShardKey};
+    use crate::looping::Interruption;
     use crate::options::Options;
+    use crate::plan::{Change, ChangeKind, StepResult, Thing};
     use crate::slot::Slot;
 
     fn outcome(ended: Ended) -> Outcome {
@@ -254,16 +285,48 @@ mod tests {
         for before in [Ended::Ok, Ended::EarlyExit] {
             let mut outcome = outcome(before);
             change(&mut outcome);
-            outcome.conclude();
+            outcome.conclude(None);
             let expect = if expect == Ended::Ok { before } else { expect };
             assert_eq!(outcome.ended, expect);
         }
         for decided in [Ended::NotDefined, Ended::Forbidden] {
             let mut outcome = outcome(decided);
             change(&mut outcome);
-            outcome.conclude();
+            outcome.conclude(Some(Interruption::Interrupt));
             assert_eq!(outcome.ended, decided, "what was decided before stays");
         }
+    }
+
+    #[test]
+    fn a_shutdown_ends_a_run_that_had_something_to_do() {
+        let by = Interruption::Terminate;
+        let check = |ended, expect| {
+            let mut outcome = outcome(ended);
+            outcome.conclude(Some(by));
+            assert_eq!((outcome.ended, outcome.warnings.len()), (expect, usize::from(ended != expect)));
+        };
+        check(Ended::Ok, Ended::Interrupted(by));
+        check(Ended::Failed, Ended::Interrupted(by));
+        check(Ended::Transient, Ended::Interrupted(by));
+        check(Ended::EarlyExit, Ended::EarlyExit);
+        let ended = [Interruption::Interrupt, by].map(|by| Ended::Interrupted(by).code());
+        assert_eq!((ended, Ended::Interrupted(by).as_str()), ([130, 143], "interrupted"));
+    }
+
+    #[test]
+    fn what_nothing_came_of_in_a_real_run_was_not_tried() {
+        let check = |mode, before, expect| {
+            let mut outcome = Outcome { mode, ..outcome(Ended::Ok) };
+            let thing = Thing { scope: Scope::new([("a", "b")]), kind: String::new(), name: String::new() };
+            let change = Change { result: before, ..Change::new(ChangeKind::Add, thing, "x") };
+            let shard = ShardOutcome { changes: vec![change], ..ShardOutcome::new(ShardState::Ran) };
+            outcome.shards.insert(ShardKey::default(), shard);
+            outcome.conclude(None);
+            assert_eq!(outcome.shards[&ShardKey::default()].changes[0].result, expect);
+        };
+        check(Mode::Real, StepResult::Planned, StepResult::NotTried);
+        check(Mode::Real, StepResult::Done, StepResult::Done);
+        check(Mode::DryRun, StepResult::Planned, StepResult::Planned);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{Fault, Whose};
 use crate::outcome::{Outcome, Pinned, ShardOutcome, ShardState};
 use crate::place::Place;
-use crate::plan::{Change, ChangeKind};
+use crate::plan::{Change, ChangeKind, StepResult};
 
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +122,9 @@ pub struct Planned {
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// What came of it in a real run.
+    #[serde(default, skip_serializing_if = "StepResult::is_planned")]
+    pub result: StepResult,
 }
 
 /// When a run began and how long it took.
@@ -229,5 +232,6 @@ fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String
         diff: change.diff.clone(),
         why,
         place: change.place.as_ref().map(line),
+        result: change.result,
     }
 }

@@ -33,6 +33,7 @@ use crate::outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState}
 use crate::room::{Form, Room};
 use crate::slot::Slot;
 
+pub(crate) use apply::{result_of, until_forced};
 pub(crate) use reserve::Reservations;
 
 /// How long and how wide a run may be.
@@ -83,7 +84,7 @@ pub struct Request {
     pub today: Date,
     /// How long and how wide the run may be.
     pub limits: Limits,
-    /// Tells when to come to an end: what is under way is finished, and nothing else is begun.
+    /// Whether to shut down: what only reads ends at once, steps in progress are finished until that is forced, and no other step is begun.
     pub stop: Stop,
     /// Who is told of every write, when it is made.
     pub audit: Arc<dyn Audit>,
@@ -133,16 +134,17 @@ pub async fn run(room: &Room, request: &Request) -> Outcome {
         Ok(data) => data,
         Err(fault) => {
             outcome.faults.push(fault);
-            outcome.conclude();
+            outcome.conclude(request.stop.interruption());
             return outcome;
         }
     };
     let performed = perform(room, request, &permits, &data, &mut outcome).await;
     outcome.asked = data.asked();
-    // What it may not read is told once, with what to add.
-    outcome.faults.extend(performed.err().filter(|_| outcome.asked.forbidden.is_empty()));
+    // What it may not read is told once, with what to add; that a shutdown came first, by how the run ended.
+    let failed = performed.err().filter(|fault| outcome.asked.forbidden.is_empty() && !fault.is_interrupted);
+    outcome.faults.extend(failed);
     affairs::report_asked(room, request, &mut outcome);
-    outcome.conclude();
+    outcome.conclude(request.stop.interruption());
     outcome
 }
 
@@ -190,7 +192,11 @@ async fn perform(
         Form::Function(function) => {
             let cx = Cx::new(data, request, permits, &guard);
             let ran = match function.ready() {
-                Ok(()) => round::guarded(request.limits.phase, "run", function.run(&cx)).await,
+                Ok(()) => tokio::select! {
+                    biased;
+                    ran = round::guarded(request.limits.phase, "run", function.run(&cx)) => ran,
+                    () = cx.interrupted() => Ok(()),
+                },
                 Err(fault) => Err(fault),
             };
             let did = cx.finish();

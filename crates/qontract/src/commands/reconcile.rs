@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::looping::Pace;
+use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record};
 use qontract_telemetry::log::{Line, Log};
@@ -26,6 +26,7 @@ use crate::integrations;
 use crate::journal;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
+use crate::keep::signals;
 use crate::printer::Printer;
 use crate::runs::Runs;
 use crate::start::{Begun, Start};
@@ -51,7 +52,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     }
     let config = Config::read(options.config.as_deref())?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let targets = Targets::new(&config, options.sandbox_at(), mode)?;
+    let log = Arc::new(Log::new(options.talk.level().into()).to(options.talk.form(), std::io::stderr()));
+    let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&log);
     let room = integrations::room(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
@@ -66,9 +68,18 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Own => !options.all_shards,
         CommandLine::Peer => options.check_only_affected_shards,
     };
-    let outcome = runtime.block_on(qontract_runtime::run(&room, &begun.request));
+    let (stopper, stop) = Stop::pair();
+    begun.request.stop = stop;
+    let outcome = runtime.block_on(async {
+        signals::listen(stopper.clone(), Vec::new, log)?;
+        anyhow::Ok(qontract_runtime::run(&room, &begun.request).await)
+    })?;
     let record = record(&outcome, begun.clock(), &head, base.as_ref());
     job.tell(&outcome, &record)?;
+    if stopper.interruption().is_some() {
+        // Threads that are blocked are not waited for.
+        runtime.shutdown_background();
+    }
     Ok(Exit::Run(outcome.ended.code()))
 }
 

@@ -54,7 +54,7 @@ pub struct Keeping {
 pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
     let config = Config::read(options.config.as_deref())?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let targets = Targets::new(&config, options.sandbox_at(), mode)?;
+    let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&keeping.log);
     let room = Arc::new(integrations::room(&integration.name, &config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
@@ -104,9 +104,10 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
     let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
     let (carrier, crowd) = (Carrier::Thread, Crowd::default());
     let looping = Loop { pace: keeping.pace, limits, carrier, crowd, once: keeping.once };
+    let (stopper, stop) = Stop::pair();
     let finish = runtime.block_on(async {
-        let ((stopper, stop), known) = (Stop::pair(), Arc::clone(&voice));
-        signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
+        let known = Arc::clone(&voice);
+        signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
         let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
         if let Some(pushing) = pushing.clone() {
             let ended = Arc::clone(&ended);
@@ -128,7 +129,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
     std::mem::forget(runtime);
     Ok(match finish {
         Finish::Once(ended) => Exit::Run(ended.code()),
-        Finish::Stopped => Exit::Ok,
+        Finish::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
         Finish::GaveUp => Exit::Failure,
     })
 }

@@ -38,7 +38,7 @@ impl ShardRedactor {
         if self.0.is_empty() {
             return fault;
         }
-        let Fault { whose, text, details, hint, places, is_undone } = fault;
+        let Fault { whose, text, details, hint, places, is_undone, is_interrupted } = fault;
         Fault {
             whose,
             text: self.text(text),
@@ -46,6 +46,7 @@ impl ShardRedactor {
             hint: hint.map(|hint| self.text(hint)),
             places,
             is_undone,
+            is_interrupted,
         }
     }
 
@@ -54,7 +55,7 @@ impl ShardRedactor {
         if self.0.is_empty() {
             return change;
         }
-        let Change { kind, thing, what, diff, diff_by_name, place } = change;
+        let Change { kind, thing, what, diff, diff_by_name, place, result } = change;
         Change {
             kind,
             thing: self.thing(thing),
@@ -62,6 +63,7 @@ impl ShardRedactor {
             diff: self.texts(diff),
             diff_by_name: self.texts(diff_by_name),
             place,
+            result,
         }
     }
 
