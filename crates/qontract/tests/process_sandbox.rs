@@ -117,6 +117,15 @@ fn a_traceback_is_shown_with_its_lines_and_the_name_of_the_integration() {
     let (code, shown) = run(&failing("plan", TRACEBACK), &format!("{RECONCILE} --dry-run"));
     assert_eq!(code, Some(1));
     assert!(shown.contains(text), "{shown}");
+    // In a loop they are below the line.
+    let up = "up repo --once --config config.toml --sandbox box --runs runs";
+    for phase in ["plan", "describe"] {
+        let (_, shown) = run(&failing(phase, TRACEBACK), up);
+        assert!(
+            shown.contains("\n    |   File \"cards.py\", line 3\n    | KeyError: name\n"),
+            "{phase}: {shown}"
+        );
+    }
     // Before there is a run, too.
     let (code, shown) = run(&failing("describe", TRACEBACK), RECONCILE);
     assert_eq!(code, Some(1));

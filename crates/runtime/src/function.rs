@@ -131,7 +131,10 @@ impl<'r> Cx<'r> {
         set_result(&mut did.changes, &change, result_of(&done));
         did.applied += usize::from(done.is_ok());
         drop(did);
-        if !failed.is_some_and(|fault| fault.is_interrupted) {
+        if failed.is_some_and(|fault| fault.is_interrupted) {
+            let text = format!("interrupted: {change} may be done in part");
+            self.fault(Fault::interrupted(text).at(change.place));
+        } else {
             step.finish();
         }
         done

@@ -47,8 +47,8 @@ pub enum Ended {
     Forbidden,
     /// All that failed may work the next time.
     Transient,
-    /// A shutdown ended it before its time.
-    Interrupted(Interruption),
+    /// It was stopped before its end.
+    Interrupted,
 }
 
 impl Ended {
@@ -60,7 +60,7 @@ impl Ended {
             Ended::NotDefined => 4,
             Ended::Forbidden => 5,
             Ended::Transient => 75,
-            Ended::Interrupted(by) => by.exit_code(),
+            Ended::Interrupted => Interruption::Interrupt.exit_code(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Ended {
             Ended::NotDefined => "not defined",
             Ended::Forbidden => "forbidden",
             Ended::Transient => "failed for now",
-            Ended::Interrupted(_) => "interrupted",
+            Ended::Interrupted => "interrupted",
         }
     }
 }
@@ -197,9 +197,19 @@ pub struct Outcome {
     pub approval: Option<String>,
     /// How it ended.
     pub ended: Ended,
+    /// Which signal stopped it before its end.
+    pub interruption: Option<Interruption>,
 }
 
 impl Outcome {
+    /// The exit code: of a run that was stopped, it tells by which signal.
+    pub fn exit_code(&self) -> u8 {
+        match (self.ended, self.interruption) {
+            (Ended::Interrupted, Some(by)) => by.exit_code(),
+            (ended, _) => ended.code(),
+        }
+    }
+
     /// All faults, of the run and of its shards.
     pub fn all_faults(&self) -> impl Iterator<Item = &Fault> {
         self.faults.iter().chain(self.shards.values().flat_map(|shard| &shard.faults))
@@ -221,8 +231,8 @@ impl Outcome {
             Ended::Ok | Ended::EarlyExit if failed => Ended::Transient,
             other => other,
         };
-        if let (Some(by), Ended::Ok | Ended::Failed | Ended::Transient) = (interruption, self.ended) {
-            self.ended = Ended::Interrupted(by);
+        if let (Some(_), Ended::Ok | Ended::Failed | Ended::Transient) = (interruption, self.ended) {
+            (self.ended, self.interruption) = (Ended::Interrupted, interruption);
             let mut changes = self.shards.values().flat_map(|shard| &shard.changes);
             let text = if changes.all(|change| change.result.is_planned()) {
                 "interrupted before any step was begun; the next run plans again"
@@ -278,6 +288,7 @@ mod tests {
             asked: Asked::default(),
             approval: None,
             ended,
+            interruption: None,
         }
     }
 
@@ -299,18 +310,17 @@ mod tests {
 
     #[test]
     fn a_shutdown_ends_a_run_that_had_something_to_do() {
-        let by = Interruption::Terminate;
-        let check = |ended, expect| {
+        let check = |ended, by: Interruption, expect, code| {
             let mut outcome = outcome(ended);
             outcome.conclude(Some(by));
-            assert_eq!((outcome.ended, outcome.warnings.len()), (expect, usize::from(ended != expect)));
+            assert_eq!((outcome.ended, outcome.exit_code()), (expect, code));
+            assert_eq!(outcome.warnings.len(), usize::from(ended != expect));
         };
-        check(Ended::Ok, Ended::Interrupted(by));
-        check(Ended::Failed, Ended::Interrupted(by));
-        check(Ended::Transient, Ended::Interrupted(by));
-        check(Ended::EarlyExit, Ended::EarlyExit);
-        let ended = [Interruption::Interrupt, by].map(|by| Ended::Interrupted(by).code());
-        assert_eq!((ended, Ended::Interrupted(by).as_str()), ([130, 143], "interrupted"));
+        check(Ended::Ok, Interruption::Terminate, Ended::Interrupted, 143);
+        check(Ended::Failed, Interruption::Terminate, Ended::Interrupted, 143);
+        check(Ended::Transient, Interruption::Interrupt, Ended::Interrupted, 130);
+        check(Ended::EarlyExit, Interruption::Interrupt, Ended::EarlyExit, 0);
+        assert_eq!((Ended::Interrupted.code(), Ended::Interrupted.as_str()), (130, "interrupted"));
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Record {
             warnings: outcome.warnings.clone(),
             approval: outcome.approval.clone(),
             ended: outcome.ended.as_str().to_owned(),
-            exit: outcome.ended.code(),
+            exit: outcome.exit_code(),
         }
     }
 }

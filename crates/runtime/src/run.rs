@@ -168,6 +168,7 @@ fn begin(room: &Room, request: &Request) -> Outcome {
         asked: crate::data::Asked::default(),
         approval: None,
         ended: Ended::Ok,
+        interruption: None,
     }
 }
 
@@ -205,7 +206,8 @@ async fn perform(
             shard.removed = did.removed;
             (shard.changes, shard.held) = (did.changes, did.held);
             (shard.faults, shard.applied) = (did.faults, did.applied);
-            shard.faults.extend(ran.err());
+            // A change that a shutdown abandoned is among the faults already.
+            shard.faults.extend(ran.err().filter(|fault| !fault.is_interrupted));
             outcome.shards.insert(ShardKey::default(), shard);
         }
     }

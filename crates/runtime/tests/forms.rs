@@ -300,9 +300,13 @@ fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
         let written: Vec<(String, bool)> = audit.0.lock().unwrap().clone();
         let written: Vec<(&str, bool)> = written.iter().map(|(name, is)| (name.as_str(), *is)).collect();
         assert_eq!(written, trail, "asked at {ask}, forced at {force}");
-        let ended = if ask > 10 { Ended::Ok } else { Ended::Interrupted(Interruption::Interrupt) };
+        let ended = if ask > 10 { Ended::Ok } else { Ended::Interrupted };
         assert_eq!(outcome.ended, ended);
-        assert_eq!(stopper.abandoned().len(), usize::from(trail == [("one", true)]));
+        let abandoned = usize::from(trail == [("one", true)]);
+        assert_eq!((stopper.abandoned().len(), shard.faults.len()), (abandoned, abandoned));
+        if abandoned > 0 {
+            assert_eq!(shard.faults[0].text, "interrupted: + do `one` (ladder=l) may be done in part");
+        }
     };
     use StepResult::{Done, Interrupted, NotTried};
     check(20, 30, &[Done, Done], &[("one", false), ("two", false)]);

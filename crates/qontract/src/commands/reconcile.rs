@@ -80,7 +80,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         // Threads that are blocked are not waited for.
         runtime.shutdown_background();
     }
-    Ok(Exit::Run(outcome.ended.code()))
+    Ok(Exit::Run(outcome.exit_code()))
 }
 
 /// Runs again and again.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
-use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop};
+use qontract_runtime::Ended;
+use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop};
 use qontract_runtime::slot::Slot;
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
@@ -128,6 +129,9 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
     // The process ends now. Whoever still asks a server is not to have the ground taken away from under it.
     std::mem::forget(runtime);
     Ok(match finish {
+        Finish::Once(Ended::Interrupted) => {
+            Exit::Run(stopper.interruption().map_or(130, Interruption::exit_code))
+        }
         Finish::Once(ended) => Exit::Run(ended.code()),
         Finish::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
         Finish::GaveUp => Exit::Failure,

@@ -11,7 +11,7 @@ use qontract_access::Mode;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop, Stopper};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Ended, Options, listing};
+use qontract_runtime::{Ended, Fault, Options, listing};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
@@ -317,7 +317,8 @@ impl Crew {
 
     fn cannot_start(&self, name: &str, error: &anyhow::Error) {
         let line = Line::new(Level::Error, format!("cannot be started: {error:#}")).with("integration", name);
-        self.log.write(&line);
+        let fault = error.chain().find_map(|cause| cause.downcast_ref::<Fault>());
+        self.log.write(&line.below(fault.map_or(String::new(), |fault| fault.details.join("\n"))));
     }
 
     /// Starts a loop; `before` is one of the same integration that is still ending.
@@ -339,7 +340,10 @@ impl Crew {
                 let _ = before.task.await;
             }
             if !is_groundwork(&name) {
-                known.ground().await;
+                tokio::select! {
+                    () = known.ground() => {}
+                    () = stop.asked() => return,
+                }
             }
             // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
             for _ in 0..BEGINNINGS {
