@@ -227,7 +227,7 @@ pub struct Registered {
     /// Variables of our environment that it gets.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// Variables that it gets as well, whose values are secret.
+    /// Variables that it gets only to plan and to apply, whose values are secret.
     #[serde(default)]
     pub secret_environment: Vec<String>,
     /// Variables that it gets only to apply a step, whose values are secret.

@@ -10,27 +10,27 @@ use std::process::Command;
 
 use qontract_testcluster::eventually;
 use qontract_testkit::{Scratch, example};
-use rustix::process::{Pid, Signal, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use support::running::Running;
 
-/// A program with one step, which hangs for as long as there is a file `hold`. A file `deaf` makes it ignore signals.
+/// A program with one step, which hangs for as long as there is a file `hold`, and a plan, which hangs for as long as there is a file `hold-plan`. A file `deaf` makes it ignore signals.
 const PROGRAM: &str = r#"
 hang() {
     [ -e deaf ] && trap '' TERM INT
     sleep 600 > /dev/null 2>&1 &
     echo $$ $! > pids.new; mv pids.new pids
-    while [ -e hold ]; do sleep 0.02; done
+    while [ -e $1 ]; do sleep 0.02; done
 }
 case $1 in
 describe) echo '{"name": "service-dependencies", "description": "hangs", "sandbox": true}' ;;
 declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}]}' ;;
 plan)
-    [ -e hang-in-plan ] && hang
+    [ -e hold-plan ] && hang hold-plan
     if [ -e world ]; then echo '{"scopes": [{"scope": [["app", "a"]], "count": 1}]}'; exit; fi
     echo '{"scopes": [{"scope": [["app", "a"]]}], "groups": [{"steps": [{"action": 1, "changes": [
         {"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "card", "name": "one"}, "what": "write card"}]}]}]}' ;;
-apply) hang; echo done > world; echo '{}' ;;
+apply) hang hold; echo done > world; echo '{}' ;;
 esac
 "#;
 
@@ -182,7 +182,7 @@ fn up_ends_its_children_and_does_not_end_well_if_a_step_is_abandoned() {
 
 #[test]
 fn what_only_reads_ends_at_the_first_signal() {
-    let scratch = stage(&["hold", "hang-in-plan"]);
+    let scratch = stage(&["hold-plan"]);
     let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "600"));
     let pids = pids(&scratch);
     running.signal(Signal::INT);
@@ -203,6 +203,34 @@ fn a_killed_process_leaves_no_child_behind() {
     running.child.wait().unwrap();
     expect_gone(&pids);
     assert_converges(&scratch);
+}
+
+/// The watchdog of a process.
+fn watchdog(parent: u32) -> Pid {
+    let parent = format!("PPid:\t{parent}\n");
+    let is_it = |folder: &std::path::Path| {
+        let read = |name| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        read("cmdline").contains("__watch-children") && read("status").contains(&parent)
+    };
+    eventually("there is a watchdog", || {
+        let mut folders = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+        let folder = folders.find(|folder| is_it(folder))?;
+        Pid::from_raw(folder.file_name()?.to_str()?.parse().ok()?)
+    })
+}
+
+#[test]
+fn a_watchdog_that_was_killed_is_replaced() {
+    let scratch = stage(&["hold", "hold-plan"]);
+    let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "600"));
+    pids(&scratch);
+    kill_process(watchdog(running.child.id()), Signal::KILL).unwrap();
+    scratch.remove("pids");
+    scratch.remove("hold-plan");
+    let pids = pids(&scratch);
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    expect_gone(&pids);
 }
 
 /// A program that hangs, in place of a tool.

@@ -280,7 +280,8 @@ impl<A> Plan<A> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, ChangeKind, StepResult, Thing, set_result};
+    use super::StepResult::{self, Done, Failed, Planned};
+    use super::{Change, ChangeKind, Thing, set_result};
     use crate::key::Scope;
 
     fn change(name: &str) -> Change {
@@ -298,7 +299,6 @@ mod tests {
             }
             assert_eq!(changes.map(|change| change.result), expect, "{made:?}");
         };
-        use StepResult::{Done, Failed, Planned};
         check(&[], [Planned, Planned, Planned]);
         check(&[("a", Done)], [Done, Planned, Planned]);
         check(&[("b", Failed)], [Planned, Failed, Planned]);

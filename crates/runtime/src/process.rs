@@ -54,7 +54,7 @@ pub struct Program {
     pub command: Vec<String>,
     /// Names and values of its environment.
     pub environment: BTreeMap<String, String>,
-    /// Variables that it gets as well, whose values are secret.
+    /// Variables that it gets only for `plan` and `apply`, whose values are secret.
     pub secret_environment: BTreeMap<String, String>,
     /// Variables that it gets only for `apply`, whose values are secret.
     pub write_environment: BTreeMap<String, String>,

@@ -279,6 +279,7 @@ impl Audit for Trail {
 
 #[test]
 fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
+    use StepResult::{Done, Interrupted, NotTried};
     let check = |ask: u64, force: u64, expect: &[StepResult], trail: &[(&str, bool)]| {
         let ((stopper, stop), audit) = (Stop::pair(), Arc::new(Trail::default()));
         let mut request =
@@ -308,7 +309,6 @@ fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
             assert_eq!(shard.faults[0].text, "interrupted: + do `one` (ladder=l) may be done in part");
         }
     };
-    use StepResult::{Done, Interrupted, NotTried};
     check(20, 30, &[Done, Done], &[("one", false), ("two", false)]);
     check(5, 20, &[Done, NotTried], &[("one", false)]);
     check(5, 7, &[Interrupted], &[("one", true)]);

@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// How long the rest of stderr is waited for once the program has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The phases that reach the target system.
+const WORLD_PHASES: [&str; 2] = ["plan", "apply"];
 /// Variables that a program gets from our own environment.
 const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
 
@@ -87,7 +89,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (talked, talk) = mpsc::channel();
     let log = line_log(program);
-    thread::spawn(move || talked.send(stderr.map(|stderr| tail(stderr, log))));
+    thread::spawn(move || talked.send(stderr.map(|stderr| tail(stderr, log.as_ref()))));
     let memory = Arc::clone(memory);
     thread::spawn(move || done.send(stdout.map(|stdout| memory.read(stdout))));
     let of = program.describe_phase(phase);
@@ -157,15 +159,15 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
     command.args(words).arg(phase).env_clear();
     command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
     command.envs(&program.environment);
-    match &program.sandbox {
-        Some(folder) => {
-            command.env(SANDBOX_VARIABLE, folder);
-        }
-        None => {
+    if let Some(folder) = &program.sandbox {
+        command.env(SANDBOX_VARIABLE, folder);
+    } else {
+        // The other phases do not reach the target system.
+        if WORLD_PHASES.contains(&phase) {
             command.envs(&program.secret_environment);
-            if purpose == Purpose::Write {
-                command.envs(&program.write_environment);
-            }
+        }
+        if purpose == Purpose::Write {
+            command.envs(&program.write_environment);
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -192,11 +194,11 @@ fn line_log(program: &Program) -> Option<impl Fn(&[u8]) + Send + 'static> {
 }
 
 /// Reads a stream to its end, hands each line to the log when it is complete, and returns the end.
-fn tail(mut stream: impl Read, log: Option<impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
+fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
     let (mut kept, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
     loop {
         let length = stream.read(&mut piece)?;
-        if let Some(log) = &log {
+        if let Some(log) = log {
             for byte in &piece[..length] {
                 if *byte == b'\n' {
                     log(&std::mem::take(&mut line));
@@ -276,7 +278,7 @@ mod tests {
     fn each_line_is_logged_and_the_end_is_kept() {
         let lines = Mutex::new(Vec::new());
         let log = |line: &[u8]| lines.lock().unwrap().push(String::from_utf8(line.to_vec()).unwrap());
-        let kept = tail(&b"one\ntwo\nthr"[..], Some(log)).unwrap();
+        let kept = tail(&b"one\ntwo\nthr"[..], Some(&log)).unwrap();
         assert_eq!(kept, b"one\ntwo\nthr");
         assert_eq!(lines.into_inner().unwrap(), ["one", "two", "thr"]);
     }
