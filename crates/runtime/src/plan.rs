@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn changes_are_the_same_whatever_came_of_them() {
-        let done = Change { result: StepResult::Done, ..change("a") };
+        let done = Change { result: Done, ..change("a") };
         assert!(done.is_same(&change("a")));
         assert!(!done.is_same(&change("b")));
         assert!(!done.is_same(&change("a").with_diff(vec!["+ x".to_owned()])));
