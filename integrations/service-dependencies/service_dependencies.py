@@ -61,6 +61,8 @@ def describe(_request):
         "description": "Checks that an app names every service it uses",
         "queries": [{"name": name, "text": text} for name, text in queries],
         "flags": [{"name": "app-name", "dimension": "app", "help": "Only this app; may be given several times"}],
+        # It only checks the data, so that there is nothing to change in a sandbox or outside of it.
+        "sandbox": True,
     }
 
 

@@ -1,8 +1,11 @@
 //! A child process in a group of its own, which ends with all that it started.
 //!
-//! **Invariant:** nothing of a group is left once its first process was seen to have ended, or nobody holds the [`Group`] any more.
+//! **Invariant:** no process of a group is left once its first process was seen to have ended, its [`Group`] was dropped, or this process
+//! has ended, even by `SIGKILL` ([`enable_watchdog`]).
 
 mod pipe;
+mod registry;
+mod watchdog;
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -17,6 +20,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use rustix::process::{Resource, Rlimit, prlimit};
 
 pub use pipe::DeadlineReader;
+pub use registry::{GRACE, Purpose, enable_watchdog, is_stopping, retire_watchdog, stop};
+pub use watchdog::{WATCHDOG_ARGUMENT, watch};
 
 /// Interval between two checks whether a child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -30,10 +35,17 @@ pub struct Group {
 }
 
 impl Group {
-    /// Starts a program as the first of a group.
+    /// Starts a program that only reads as the first of a group.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        let child = command.process_group(0).spawn()?;
-        Ok(Self { child, status: None })
+        Self::start_for(command, Purpose::Read)
+    }
+
+    /// Starts a program as the first of a group. Fails with [`io::ErrorKind::Interrupted`] during a shutdown ([`stop`]).
+    pub fn start_for(command: &mut Command, purpose: Purpose) -> io::Result<Self> {
+        registry::prepare();
+        let group = Self { child: command.process_group(0).spawn()?, status: None };
+        registry::add(group.pid()?, purpose)?;
+        Ok(group)
     }
 
     /// Its stdin, stdout and stderr: those that are pipes, and were not taken before.
@@ -79,10 +91,21 @@ impl Group {
         Ok(())
     }
 
+    /// Asks the group to end (`SIGTERM`), waits for up to `grace`, and kills what is left (`SIGKILL`).
+    pub fn terminate(mut self, grace: Duration) -> io::Result<()> {
+        if self.status.is_none() {
+            let _ = kill_process_group(self.pid()?, Signal::TERM);
+            self.wait_until(Instant::now() + grace)?;
+        }
+        Ok(())
+    }
+
     /// Kills what is left of the group, and reaps the child.
     fn end(&mut self) -> io::Result<()> {
+        let pid = self.pid()?;
         // Gone already is fine.
-        let _ = kill_process_group(self.pid()?, Signal::KILL);
+        let _ = kill_process_group(pid, Signal::KILL);
+        registry::remove(pid);
         self.status = Some(self.child.wait()?);
         Ok(())
     }
@@ -96,7 +119,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // Nobody is left who could be told.
+            // There is no caller left to report an error to.
             let _ = self.end();
         }
     }
@@ -157,6 +180,20 @@ mod tests {
         drop(group.take_pipes());
         let status = group.wait_until(Instant::now() + Duration::from_mins(1)).unwrap().unwrap();
         assert!(!status.success(), "{status}");
+    }
+
+    #[test]
+    fn a_group_is_asked_to_end_before_it_is_killed() {
+        let (group, mut stdout) = shell("trap 'echo asked; exit' TERM; echo; while :; do sleep 0.01; done");
+        stdout.read_exact(&mut [0]).unwrap();
+        group.terminate(Duration::from_mins(1)).unwrap();
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "asked\n");
+        let (group, mut stdout) = shell("trap '' TERM; sleep 600 & echo; wait");
+        stdout.read_exact(&mut [0]).unwrap();
+        group.terminate(Duration::from_millis(20)).unwrap();
+        all_are_gone(stdout);
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub fn begin_anew(give_back: GiveBack) {
             GiveBack::Soon => "100",
             GiveBack::AtOnce => "0",
         };
+        qontract_child::retire_watchdog();
         let _failed = again.args(words).env(DELAY, delay).exec();
         // To write to who has gone became a signal for the sake of the new one. Heard by anybody, it ends nothing.
         let hears = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -230,7 +230,10 @@ pub struct Registered {
     /// Variables of our environment that it gets.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// Variables that it gets only to apply a step.
+    /// Variables that it gets only to plan and to apply, whose values are secret.
+    #[serde(default)]
+    pub secret_environment: Vec<String>,
+    /// Variables that it gets only to apply a step, whose values are secret.
     #[serde(default)]
     pub write_environment: Vec<String>,
     /// How long one answer may take.
@@ -251,8 +254,10 @@ impl Registered {
         Program {
             command: self.command.clone(),
             environment: values(&self.environment),
+            secret_environment: values(&self.secret_environment),
             write_environment: values(&self.write_environment),
             deadline: Duration::from_secs(self.deadline_seconds),
+            ..Program::default()
         }
     }
 }

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use qontract_client_server::ServerError;
 
+use crate::integrations::SandboxUnsupported;
+
 /// The exit codes of the command line, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -51,7 +53,7 @@ impl Exit {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
         match server {
             Some(server) if server.is_transient() => Exit::Run(75),
-            _ if error.is::<UsageError>() => Exit::Usage,
+            _ if error.is::<UsageError>() || error.is::<SandboxUnsupported>() => Exit::Usage,
             _ => Exit::Failure,
         }
     }

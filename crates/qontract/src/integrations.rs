@@ -1,6 +1,7 @@
 //! The integrations of this binary. `cargo xtask new-integration` makes a room and adds its entry here.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -155,11 +156,31 @@ pub fn no_such(name: &str) -> anyhow::Error {
     crate::exit::UsageError(text).into()
 }
 
+/// A program of the process form would change its real target system, although a sandbox is asked for.
+#[derive(Debug)]
+pub struct SandboxUnsupported(String);
+
+impl fmt::Display for SandboxUnsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(name) = self;
+        write!(
+            f,
+            "the program of `{name}` does not support a sandbox: it would change its real target system; \
+             one that works on the folder `$QONTRACT_SANDBOX` answers `describe` with `\"sandbox\": true`"
+        )
+    }
+}
+
+impl std::error::Error for SandboxUnsupported {}
+
 /// The integration of a name.
 pub fn room(name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Room> {
     if let Some(program) = config.integrations.get(name) {
-        let process = Process::describe(name, program.program())
+        let process = Process::describe(name, targets.program(program.program()))
             .with_context(|| format!("the integration `{name}` cannot be started"))?;
+        if targets.is_sandbox() && !process.supports_sandbox() {
+            return Err(SandboxUnsupported(name.to_owned()).into());
+        }
         return Ok(Room::process(process));
     }
     match ALL.iter().find(|entry| (entry.about)().name == name) {

@@ -16,11 +16,13 @@ mod lines;
 mod plan_report;
 mod printer;
 mod private;
+mod program_log;
 mod remembered;
 mod runs;
 mod start;
 mod table;
 mod targets;
+mod watchdog;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,27 +40,37 @@ use crate::printer::Printer;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    if watchdog::is_asked_for() {
+        return watchdog::run();
+    }
+    qontract_child::enable_watchdog();
     let arguments = as_peer(std::env::args_os().collect());
     let convention = ExitConvention::of(&arguments);
-    cli::know(integrations::known(&arguments));
-    let cli = match Cli::try_parse_from(&arguments) {
+    let exit = command(&arguments);
+    // Whatever a command leaves behind ends before the process does.
+    qontract_child::stop(qontract_child::Purpose::Write);
+    exit.code(convention).into()
+}
+
+/// Runs the command that the command line asks for.
+fn command(arguments: &[OsString]) -> Exit {
+    cli::know(integrations::known(arguments));
+    let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            if let Some(error) = unknown_integration(&error, &arguments) {
+            if let Some(error) = unknown_integration(&error, arguments) {
                 Printer::default().error(&error);
-                return Exit::of(&error).code(convention).into();
+                return Exit::of(&error);
             }
             print_usage(&error);
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
-            return exit.code(convention).into();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
         }
     };
     let printer = Printer::default();
-    let exit = commands::run(cli.command, &printer).unwrap_or_else(|error| {
+    commands::run(cli.command, &printer).unwrap_or_else(|error| {
         printer.error(&error);
         Exit::of(&error)
-    });
-    exit.code(convention).into()
+    })
 }
 
 /// Prints help, the version, or what is wrong with a command line. Clap repeats what was typed and what programs say of themselves; if that has unsafe characters, it is printed without

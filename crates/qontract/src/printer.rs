@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use anstream::AutoStream;
 use qontract_diagnostics::{Report, Sources, Styled, shown, shown_json, shown_lines};
+use qontract_runtime::Fault;
 
 /// Both streams of the process.
 #[derive(Debug)]
@@ -72,9 +73,14 @@ impl Printer {
         let _ = writeln!(self.err.lock(), "{}", shown_lines(line));
     }
 
-    /// Says why a command ended.
+    /// Prints why a command failed; the lines and the hint of a fault go below it.
     pub fn error(&self, error: &anyhow::Error) {
-        self.note(&format!("error: {}", shown(&format!("{error:#}"))));
+        let mut text = format!("error: {}", shown(&format!("{error:#}")));
+        if let Some(fault) = error.chain().find_map(|cause| cause.downcast_ref::<Fault>()) {
+            fault.details.iter().for_each(|line| text.push_str(&format!("\n    {}", shown(line))));
+            fault.hint.iter().for_each(|hint| text.push_str(&format!("\nhint: {}", shown(hint))));
+        }
+        self.note(&text);
     }
 
     /// Shows findings on stderr, with their lines where `sources` has them, and a line that counts them; colours stay only where a terminal shows them and `NO_COLOR` is

@@ -20,9 +20,12 @@ use qontract_client_kubernetes::{
 use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_secrets::{Reader, SecretsError, Tables, Vault, VaultSettings};
 use qontract_resources::Outside;
+use qontract_runtime::process::{Program, StderrLog};
+use qontract_telemetry::log::Log;
 
 use crate::config::{ClusterTable, Config, KubernetesTable};
 use crate::exit::UsageError;
+use crate::program_log::ProgramLog;
 use nowhere::Nowhere;
 
 /// The target systems of this process, what its templates look up, and the tools on its machine.
@@ -30,6 +33,10 @@ pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
     outside: Arc<Outside>,
     promtool: Promtool,
+    /// The folder in place of every target system.
+    sandbox: Option<PathBuf>,
+    /// Where programs of the process form have their stderr logged.
+    stderr_log: Option<Arc<dyn StderrLog>>,
 }
 
 /// Where a sandbox would be, and what it would be for.
@@ -64,21 +71,42 @@ impl Targets {
         };
         let path = std::env::var_os("PATH");
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
-        Ok(Self { kubernetes, outside: Arc::new(outside(config, secrets, mode)?), promtool })
+        let sandbox = folder.map(std::path::absolute).transpose().context("the working directory is gone")?;
+        let outside = Arc::new(outside(config, secrets, mode)?);
+        Ok(Self { kubernetes, outside, promtool, sandbox, stderr_log: None })
+    }
+
+    /// The same targets, with the stderr of programs in this log.
+    #[must_use]
+    pub fn with_log(mut self, log: &Arc<Log>) -> Self {
+        self.stderr_log = Some(Arc::new(ProgramLog(Arc::clone(log))));
+        self
+    }
+
+    /// How a program of the process form is started on these targets.
+    pub fn program(&self, program: Program) -> Program {
+        Program { sandbox: self.sandbox.clone(), stderr_log: self.stderr_log.clone(), ..program }
+    }
+
+    /// Whether a folder is in place of every target system.
+    pub fn is_sandbox(&self) -> bool {
+        self.sandbox.is_some()
     }
 
     /// These clusters and this promtool, with the made-up secrets of a data repo.
     #[cfg(test)]
     pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
         let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
-        Ok(Self { kubernetes: Some(kubernetes), outside: Arc::new(Outside::secrets(secrets)), promtool })
+        let outside = Arc::new(Outside::secrets(secrets));
+        Ok(Self { kubernetes: Some(kubernetes), outside, promtool, sandbox: None, stderr_log: None })
     }
 
     /// Targets of commands that only look at data: whoever asks them gets an error.
     pub fn none() -> Self {
         let nobody = "a command that only looks at data has no use for it".to_owned();
         let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(nobody)));
-        Self { kubernetes: Some(Arc::new(Nowhere)), outside: Arc::new(Outside::secrets(secrets)), promtool }
+        let outside = Arc::new(Outside::secrets(secrets));
+        Self { kubernetes: Some(Arc::new(Nowhere)), outside, promtool, sandbox: None, stderr_log: None }
     }
 
     /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.

@@ -97,7 +97,7 @@ fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
     assert!(text.starts_with("runs, ") || text.starts_with("sleeps, runs again in"), "{told}");
     assert_eq!(told["integration"], "openshift-namespaces");
     running.signal(Signal::TERM);
-    running.until("asked to end");
+    running.until("shutting down; no step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
 }
 
@@ -176,7 +176,7 @@ fn a_loop_ends_while_a_server_does_not_answer() {
     let told = running.drain();
     running.signal(Signal::TERM);
     let told = told.join().unwrap();
-    assert!(told.contains("asked to end") && !told.contains("panicked"), "{told}");
+    assert!(told.contains("shutting down") && !told.contains("panicked"), "{told}");
 }
 
 /// How many threads a process has.
@@ -253,7 +253,7 @@ fn what_cannot_be_started_is_not_ready_until_it_can_be() {
 /// A program whose steps take as long as a file is there.
 const SLOW: &str = r#"
 case $1 in
-describe) echo '{"name": "slow", "description": "takes its time"}' ;;
+describe) echo '{"name": "slow", "description": "takes its time", "sandbox": true}' ;;
 declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}]}' ;;
 plan) echo '{"scopes": [{"scope": [["app", "a"]], "count": 0}], "groups": [{"steps": [
     {"action": 1, "changes": [{"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "thing", "name": "one"}, "what": "create thing"}]},
@@ -305,7 +305,7 @@ fn asked_to_end_amid_a_step_it_finishes_that_one_and_begins_no_other() {
         scratch.path().join("begun").exists().then_some(())
     });
     running.signal(Signal::TERM);
-    running.until("asked to end");
+    running.until("shutting down; waiting for 1 step in progress");
     std::fs::remove_file(scratch.path().join("hold")).unwrap();
     let line = running.json("create thing");
     assert_eq!(line["done"], true, "{line}");

@@ -40,6 +40,9 @@ pub struct Fault {
     /// Whether it is known that nothing was done, where something was to be done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_undone: bool,
+    /// Whether it was abandoned because of a shutdown: what was to be done may be done in part.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_interrupted: bool,
 }
 
 impl Fault {
@@ -51,7 +54,13 @@ impl Fault {
             hint: None,
             places: Vec::new(),
             is_undone: false,
+            is_interrupted: false,
         }
+    }
+
+    /// Something was abandoned because of a shutdown.
+    pub fn interrupted(text: impl Into<String>) -> Self {
+        Self { is_interrupted: true, ..Self::remote(text) }
     }
 
     /// The author of the data has to mend it.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Permits, ReadPermit};
+use tokio::sync::RwLock;
 
 use crate::about::About;
 use crate::audit::Written;
@@ -16,8 +17,8 @@ use crate::fault::Fault;
 use crate::guard::{Facts, Proposal, Refusal, RemovalGuard};
 use crate::key::ShardKey;
 use crate::options::Options;
-use crate::plan::{Change, Held};
-use crate::run::{Request, Reservations};
+use crate::plan::{Change, Held, set_result};
+use crate::run::{Request, Reservations, result_of, until_forced};
 use crate::state::Declared;
 
 /// The early-exit state of a function: one shard, or several.
@@ -67,6 +68,8 @@ pub struct Cx<'r> {
     reservations: Reservations<'r>,
     request: &'r Request,
     did: Mutex<Did>,
+    /// Held for reading while a change is being made.
+    acting: RwLock<()>,
 }
 
 impl<'r> Cx<'r> {
@@ -77,7 +80,8 @@ impl<'r> Cx<'r> {
         guard: &'r RemovalGuard,
     ) -> Self {
         let reservations = Reservations::new(guard, request, permits);
-        Self { data, options: &request.options, permits, guard, reservations, request, did: Mutex::default() }
+        let (options, did, acting) = (&request.options, Mutex::default(), RwLock::default());
+        Self { data, options, permits, guard, reservations, request, did, acting }
     }
 
     /// Why a change is held, if it is; a removal that is not is reserved in a real run.
@@ -114,13 +118,32 @@ impl<'r> Cx<'r> {
             did.changes.push(change.clone());
         }
         let Some(permit) = &self.permits.write else { return Ok(()) };
-        let Request { run, audit, .. } = self.request;
-        let done = effect(&Write { permit, read: &self.permits.read, run }).await;
-        let (shard, changes, failed) = (&ShardKey::default(), &[change], done.as_ref().err());
-        audit.wrote(&Written { run, shard, changes, failed });
-        done?;
-        self.lock().applied += 1;
-        Ok(())
+        let _acting = self.acting.read().await;
+        let Request { run, audit, stop, .. } = self.request;
+        if stop.is_asked() {
+            return Err(Fault::interrupted(format!("{change} was not begun: shutting down")));
+        }
+        let step = stop.step(&change.to_string());
+        let done = until_forced(stop, effect(&Write { permit, read: &self.permits.read, run })).await;
+        let (shard, failed) = (&ShardKey::default(), done.as_ref().err());
+        audit.wrote(&Written { run, shard, changes: std::slice::from_ref(&change), failed });
+        let mut did = self.lock();
+        set_result(&mut did.changes, &change, result_of(&done));
+        did.applied += usize::from(done.is_ok());
+        drop(did);
+        if failed.is_some_and(|fault| fault.is_interrupted) {
+            let text = format!("interrupted: {change} may be done in part");
+            self.fault(Fault::interrupted(text).at(change.place));
+        } else {
+            step.finish();
+        }
+        done
+    }
+
+    /// Waits until a shutdown is asked for and no change is being made.
+    pub(crate) async fn interrupted(&self) {
+        self.request.stop.asked().await;
+        let _none = self.acting.write().await;
     }
 
     /// Tells what is wrong with one thing; the rest goes on.

@@ -24,12 +24,12 @@ use crate::outcome::Ended;
 
 pub use crowd::Crowd;
 pub use pace::Pace;
-pub use stop::{Stop, Stopper};
+pub use stop::{Interruption, StepInProgress, Stop, Stopper};
 pub use watch::{Limits, Stuck};
 
 /// One run after the other of the same thing.
 pub trait Turn: Send + Sync + 'static {
-    /// One run. It ends soon after `stop` is asked for: the step that is under way is finished, and no other is begun.
+    /// One run. It ends soon after `stop` is asked for: steps in progress are finished, and no other is begun. It ends at once when that is forced.
     fn turn(&self, stop: Stop) -> BoxFuture<'static, Ended>;
 }
 
@@ -167,12 +167,18 @@ impl Loop {
                 return Run::Ended(ended);
             }
             stuck = watch::until_stuck(&activities, &self.limits, |doing| told.tell(Event::Beat(doing))) => Some(stuck),
-            // What was asked to end and does not is ended.
-            () = async { stop.asked().await; sleep(self.limits.wind_down).await } => None,
+            // A run that was asked to end, and does not in time, is forced to.
+            () = until_forced(stop, self.limits.wind_down) => None,
         };
         if let Some(stuck) = stuck {
             told.tell(Event::Stuck(stuck));
             told.tell(Event::Ended(Ended::Transient, begun.elapsed()));
+        } else {
+            stop.force();
+            // It abandons its steps, and reports which.
+            if let Ok(joined) = timeout(self.limits.grace, &mut task).await {
+                return Run::Ended(conclude(joined, begun.elapsed(), told));
+            }
         }
         cancel.ask();
         task.abort();
@@ -202,6 +208,14 @@ impl Loop {
                 tokio::task::spawn_blocking(move || handle.block_on(run))
             }
         }
+    }
+}
+
+/// Waits until a shutdown is forced, or was asked for this long ago.
+async fn until_forced(stop: &Stop, wind_down: Duration) {
+    tokio::select! {
+        () = stop.forced() => {}
+        () = async { stop.asked().await; sleep(wind_down).await } => {}
     }
 }
 

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::data::Asked;
 use crate::fault::Fault;
 use crate::key::ShardKey;
+use crate::looping::Interruption;
 use crate::options::Options;
 use crate::place::Place;
-use crate::plan::{Change, Held, Wait};
+use crate::plan::{Change, Held, StepResult, Wait};
 use crate::slot::Slot;
 
 /// A bundle that a run is pinned to.
@@ -74,7 +75,7 @@ impl Ended {
             Ended::NotDefined => 4,
             Ended::Forbidden => 5,
             Ended::Transient => 75,
-            Ended::Interrupted => 130,
+            Ended::Interrupted => Interruption::Interrupt.exit_code(),
         }
     }
 
@@ -228,9 +229,19 @@ pub struct Outcome {
     pub approval: Option<String>,
     /// How it ended.
     pub ended: Ended,
+    /// Which signal stopped it before its end.
+    pub interruption: Option<Interruption>,
 }
 
 impl Outcome {
+    /// The exit code: of a run that was stopped, it tells by which signal.
+    pub fn exit_code(&self) -> u8 {
+        match (self.ended, self.interruption) {
+            (Ended::Interrupted, Some(by)) => by.exit_code(),
+            (ended, _) => ended.code(),
+        }
+    }
+
     /// All faults, of the run and of its shards.
     pub fn all_faults(&self) -> impl Iterator<Item = &Fault> {
         self.faults.iter().chain(self.shards.values().flat_map(|shard| &shard.faults))
@@ -241,8 +252,8 @@ impl Outcome {
         self.shards.values().map(|shard| shard.applied).sum()
     }
 
-    /// How it ended, by what is in it.
-    pub(crate) fn conclude(&mut self) {
+    /// How it ended, by what is in it, and by whether a shutdown came first.
+    pub(crate) fn conclude(&mut self, interruption: Option<Interruption>) {
         let held = self.approval.is_some();
         let failed = self.all_faults().next().is_some();
         let transient = self.all_faults().all(Fault::is_transient);
@@ -253,6 +264,31 @@ impl Outcome {
             Ended::Ok | Ended::EarlyExit if held => Ended::Held,
             other => other,
         };
+        if let (Some(_), Ended::Ok | Ended::Held | Ended::Failed | Ended::Transient) =
+            (interruption, self.ended)
+        {
+            (self.ended, self.interruption) = (Ended::Interrupted, interruption);
+            let mut changes = self.shards.values().flat_map(|shard| &shard.changes);
+            let text = if changes.all(|change| change.result.is_planned()) {
+                "interrupted before any step was begun; the next run plans again"
+            } else {
+                "interrupted; the next run plans again and does what is left"
+            };
+            self.warnings.push(text.to_owned());
+        }
+        self.close_results();
+    }
+
+    /// In a real run, changes that nothing came of were not tried.
+    fn close_results(&mut self) {
+        if self.mode != Mode::Real {
+            return;
+        }
+        for change in self.shards.values_mut().flat_map(|shard| &mut shard.changes) {
+            if change.result.is_planned() {
+                change.result = StepResult::NotTried;
+            }
+        }
     }
 }
 
@@ -262,10 +298,13 @@ mod tests {
 
     use qontract_access::Mode;
 
-    use super::{Ended, Outcome, Pinned};
+    use super::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
     use crate::data::Asked;
     use crate::fault::Fault;
+    use crate::key::{Scope, ShardKey};
+    use crate::looping::Interruption;
     use crate::options::Options;
+    use crate::plan::{Change, ChangeKind, StepResult, Thing};
     use crate::slot::Slot;
 
     fn outcome(ended: Ended) -> Outcome {
@@ -285,6 +324,7 @@ mod tests {
             asked: Asked::default(),
             approval: None,
             ended,
+            interruption: None,
         }
     }
 
@@ -292,14 +332,14 @@ mod tests {
         for before in [Ended::Ok, Ended::EarlyExit] {
             let mut outcome = outcome(before);
             change(&mut outcome);
-            outcome.conclude();
+            outcome.conclude(None);
             let expect = if expect == Ended::Ok { before } else { expect };
             assert_eq!(outcome.ended, expect);
         }
         for decided in [Ended::NotDefined, Ended::Forbidden, Ended::Usage] {
             let mut outcome = outcome(decided);
             change(&mut outcome);
-            outcome.conclude();
+            outcome.conclude(Some(Interruption::Interrupt));
             assert_eq!(outcome.ended, decided, "what was decided before stays");
         }
     }
@@ -311,6 +351,7 @@ mod tests {
             (Ended::EarlyExit, 0, false),
             (Ended::Held, 1, false),
             (Ended::Failed, 1, true),
+            (Ended::Usage, 2, true),
             (Ended::NotDefined, 4, true),
             (Ended::Forbidden, 5, true),
             (Ended::Transient, 75, true),
@@ -322,6 +363,37 @@ mod tests {
             assert_eq!(serde_json::from_value::<Ended>(written).unwrap(), ended);
             assert_eq!((ended.code(), ended.is_retried()), (code, is_retried), "{ended:?}");
         }
+    }
+
+    #[test]
+    fn a_shutdown_ends_a_run_that_had_something_to_do() {
+        let check = |ended, by: Interruption, expect, code| {
+            let mut outcome = outcome(ended);
+            outcome.conclude(Some(by));
+            assert_eq!((outcome.ended, outcome.exit_code()), (expect, code));
+            assert_eq!(outcome.warnings.len(), usize::from(ended != expect));
+        };
+        check(Ended::Ok, Interruption::Terminate, Ended::Interrupted, 143);
+        check(Ended::Failed, Interruption::Terminate, Ended::Interrupted, 143);
+        check(Ended::Transient, Interruption::Interrupt, Ended::Interrupted, 130);
+        check(Ended::EarlyExit, Interruption::Interrupt, Ended::EarlyExit, 0);
+        assert_eq!((Ended::Interrupted.code(), Ended::Interrupted.as_str()), (130, "interrupted"));
+    }
+
+    #[test]
+    fn what_nothing_came_of_in_a_real_run_was_not_tried() {
+        let check = |mode, before, expect| {
+            let mut outcome = Outcome { mode, ..outcome(Ended::Ok) };
+            let thing = Thing { scope: Scope::new([("a", "b")]), kind: String::new(), name: String::new() };
+            let change = Change { result: before, ..Change::new(ChangeKind::Add, thing, "x") };
+            let shard = ShardOutcome { changes: vec![change], ..ShardOutcome::new(ShardState::Ran) };
+            outcome.shards.insert(ShardKey::default(), shard);
+            outcome.conclude(None);
+            assert_eq!(outcome.shards[&ShardKey::default()].changes[0].result, expect);
+        };
+        check(Mode::Real, StepResult::Planned, StepResult::NotTried);
+        check(Mode::Real, StepResult::Done, StepResult::Done);
+        check(Mode::DryRun, StepResult::Planned, StepResult::Planned);
     }
 
     #[test]

@@ -73,6 +73,30 @@ impl ChangeKind {
     }
 }
 
+/// What came of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepResult {
+    /// It is only planned: in a dry run, or by a guard.
+    #[default]
+    Planned,
+    /// It was made.
+    Done,
+    /// It failed, and may be made in part.
+    Failed,
+    /// It was abandoned because of a shutdown, and may be made in part.
+    Interrupted,
+    /// It was not tried: a step before it failed, or a shutdown was asked for.
+    NotTried,
+}
+
+impl StepResult {
+    /// Whether nothing came of it yet.
+    pub fn is_planned(&self) -> bool {
+        *self == Self::Planned
+    }
+}
+
 /// One change of one thing, as it is shown and guarded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
@@ -92,12 +116,35 @@ pub struct Change {
     /// Where in the data it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// What came of it in a real run.
+    #[serde(skip_serializing_if = "StepResult::is_planned")]
+    pub result: StepResult,
 }
 
 impl Change {
     /// A change of `thing`, in words.
     pub fn new(kind: ChangeKind, thing: Thing, what: impl Into<String>) -> Self {
-        Self { kind, thing, what: what.into(), diff: Vec::new(), diff_by_name: Vec::new(), place: None }
+        Self {
+            kind,
+            thing,
+            what: what.into(),
+            diff: Vec::new(),
+            diff_by_name: Vec::new(),
+            place: None,
+            result: StepResult::Planned,
+        }
+    }
+
+    /// Whether both are the same change, whatever came of them.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let Self { kind, thing, what, diff, diff_by_name, place, result: _ } = self;
+        other.does_same(*kind, thing, what)
+            && (diff, diff_by_name, place) == (&other.diff, &other.diff_by_name, &other.place)
+    }
+
+    /// Whether both do the same to the same thing, however it is shown.
+    fn does_same(&self, kind: ChangeKind, thing: &Thing, what: &str) -> bool {
+        self.kind == kind && self.thing == *thing && self.what == what
     }
 
     /// The change with a place in the data.
@@ -118,6 +165,15 @@ impl Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} `{}` ({})", self.kind.sign(), self.what, self.thing.name, self.thing.scope)
+    }
+}
+
+/// Notes what came of a change, in the list of those that are reported.
+pub(crate) fn set_result(changes: &mut [Change], made: &Change, result: StepResult) {
+    let is_it = |change: &Change| change.does_same(made.kind, &made.thing, &made.what);
+    let open = changes.iter().position(|change| change.result.is_planned() && is_it(change));
+    if let Some(place) = open.or_else(|| changes.iter().position(is_it)) {
+        changes[place].result = result;
     }
 }
 
@@ -220,5 +276,45 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         Plan { groups: groups.into_iter().map(group).collect(), waits, held, faults }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StepResult::{self, Done, Failed, Planned};
+    use super::{Change, ChangeKind, Thing, set_result};
+    use crate::key::Scope;
+
+    fn change(name: &str) -> Change {
+        let thing =
+            Thing { scope: Scope::new([("app", "a")]), kind: "card".to_owned(), name: name.to_owned() };
+        Change::new(ChangeKind::Add, thing, "write card")
+    }
+
+    #[test]
+    fn a_result_is_noted_at_the_change_it_is_about() {
+        let check = |made: &[(&str, StepResult)], expect: [StepResult; 3]| {
+            let mut changes = [change("a"), change("b").with_diff(vec!["+ x".to_owned()]), change("b")];
+            for (name, result) in made {
+                set_result(&mut changes, &change(name), *result);
+            }
+            assert_eq!(changes.map(|change| change.result), expect, "{made:?}");
+        };
+        check(&[], [Planned, Planned, Planned]);
+        check(&[("a", Done)], [Done, Planned, Planned]);
+        check(&[("b", Failed)], [Planned, Failed, Planned]);
+        check(&[("b", Failed), ("b", Done)], [Planned, Failed, Done]);
+        check(&[("a", Failed), ("a", Done)], [Done, Planned, Planned]);
+        check(&[("c", Done)], [Planned, Planned, Planned]);
+    }
+
+    #[test]
+    fn changes_are_the_same_whatever_came_of_them() {
+        let done = Change { result: Done, ..change("a") };
+        assert!(done.is_same(&change("a")));
+        assert!(!done.is_same(&change("b")));
+        assert!(!done.is_same(&change("a").with_diff(vec!["+ x".to_owned()])));
+        assert!(!done.is_same(&Change { kind: ChangeKind::Remove, ..change("a") }));
+        assert!(!done.is_same(&Change { what: "burn card".to_owned(), ..change("a") }));
     }
 }

@@ -1,7 +1,7 @@
 //! The process form: an executable in any language, asked in JSON over stdin and stdout.
 //!
 //! It is registered by the operator's configuration and never by data. Its environment is scrubbed, and what it needs
-//! to write is in it only when it applies a step, which never happens in a dry run. The protocol is described in
+//! to write is in it only when it applies a step, which never happens in a dry run, nor in a sandbox. The protocol is described in
 //! `docs/specs/process-integration.md`.
 
 mod exchange;
@@ -9,7 +9,8 @@ mod memory;
 mod wire;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use crate::options::Options;
 use crate::place::Places;
 use crate::plan::Plan;
 use crate::state::Declared;
-use exchange::{Given, Question, Waiting, exchange};
+use exchange::{Given, Question, Waiting, exchange, first_line};
 use memory::{AnswerMemory, Held, check_values};
 
 /// The version of the protocol.
@@ -41,17 +42,52 @@ const MIN_GIVEN_BYTES: usize = 4;
 /// Maximum length of what is reported about an answer that cannot be used.
 const MAX_COMPLAINT_CHARS: usize = 400;
 
-/// How an executable is started.
+/// The variable that names the folder of a sandbox to programs that support it.
+pub const SANDBOX_VARIABLE: &str = "QONTRACT_SANDBOX";
+
+/// Parts of the names of variables that hold a secret by all appearances, although they are only listed in `environment`.
+const SECRET_NAMES: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY"];
+
+/// How a program is started.
 #[derive(Clone, Debug)]
 pub struct Program {
+    /// The name that the integration is registered under.
+    pub integration: String,
     /// The executable and its arguments.
     pub command: Vec<String>,
     /// Names and values of its environment.
     pub environment: BTreeMap<String, String>,
-    /// What is added to it for `apply`.
+    /// Variables that it gets only for `plan` and `apply`, whose values are secret.
+    pub secret_environment: BTreeMap<String, String>,
+    /// Variables that it gets only for `apply`, whose values are secret.
     pub write_environment: BTreeMap<String, String>,
     /// How long one answer may take.
     pub deadline: Duration,
+    /// The folder that it works on in place of its target system. Then it gets neither secrets nor credentials.
+    pub sandbox: Option<PathBuf>,
+    /// Where its stderr is logged.
+    pub stderr_log: Option<Arc<dyn StderrLog>>,
+}
+
+impl Default for Program {
+    fn default() -> Self {
+        Self {
+            integration: String::new(),
+            command: Vec::new(),
+            environment: BTreeMap::new(),
+            secret_environment: BTreeMap::new(),
+            write_environment: BTreeMap::new(),
+            deadline: Duration::from_mins(1),
+            sandbox: None,
+            stderr_log: None,
+        }
+    }
+}
+
+/// Logs what programs write to stderr.
+pub trait StderrLog: fmt::Debug + Send + Sync {
+    /// A line of the program of an integration, when it is complete.
+    fn line(&self, integration: &str, line: &str);
 }
 
 /// Names that flags of an integration cannot have: they are the runner's own.
@@ -99,27 +135,40 @@ fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
 }
 
 impl Program {
-    /// A text without the lines that contain a value of what the executable was given: it may be a secret. What stands in the request is
-    /// public: otherwise a guess in the data would be answered.
+    /// The secrets that the program is given.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
+        let plain = self.environment.iter().filter(|(name, _)| is_secret_name(name));
+        let all = plain.chain(&self.secret_environment).chain(&self.write_environment);
+        all.map(|(_, value)| value.as_str())
+    }
+
+    /// Finds the secrets that the program was given.
+    fn redactor(&self) -> Redactor {
+        Redactor::with_min_bytes(self.secrets(), MIN_GIVEN_BYTES)
+    }
+
+    /// A text without the lines that contain a secret that the program was given. What stands in the request is public:
+    /// otherwise a guess in the data would be answered.
     fn redacted(&self, text: &str, request: &Value) -> String {
-        let redactor = Redactor::with_min_bytes(self.given(), MIN_GIVEN_BYTES);
-        redactor.except([request.to_string().as_str()]).lines(text).into_owned()
+        self.redactor().except([request.to_string().as_str()]).lines(text).into_owned()
     }
 
-    /// The values of all variables that the executable is given, which may be secrets.
-    fn given(&self) -> impl Iterator<Item = &str> {
-        self.environment.values().chain(self.write_environment.values()).map(String::as_str)
+    /// A phase of the program, for messages: the integration's name first, then the command.
+    fn describe_phase(&self, phase: &str) -> String {
+        format!("`{phase}` of `{}` (`{}`)", self.integration, self.command.join(" "))
     }
+}
 
-    /// The executable, for messages.
-    fn name(&self) -> String {
-        format!("`{}`", self.command.first().map_or("", String::as_str))
-    }
+/// Whether a variable holds a secret by its name.
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_uppercase();
+    SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
 /// An integration of the process form.
 pub struct Process {
     about: About,
+    supports_sandbox: bool,
     asking: Arc<Asking>,
 }
 
@@ -134,6 +183,7 @@ type State = Declared<Value, Value, Value>;
 impl Process {
     /// Starts the executable and asks what it is. Its name must be the one it is registered under.
     pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
+        let program = Program { integration: name.to_owned(), ..program };
         let asking = Asking { program, memory: Arc::default() };
         let answer: wire::Description =
             asking.ask("describe", &json!({}), (Writing::No, &Given::default()))?.value;
@@ -159,7 +209,12 @@ impl Process {
                 kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
             })
             .collect();
-        Ok(Self { about, asking: Arc::new(asking) })
+        Ok(Self { about, supports_sandbox: answer.sandbox, asking: Arc::new(asking) })
+    }
+
+    /// Whether it works on the folder of a sandbox if it is given one.
+    pub fn supports_sandbox(&self) -> bool {
+        self.supports_sandbox
     }
 }
 
@@ -220,7 +275,7 @@ impl Dynamic for Process {
                 "state": state,
             });
             // What the program was given may be in what it answers.
-            self.asking.program.given().for_each(|value| read.secrets.record(value));
+            self.asking.program.secrets().for_each(|value| read.secrets.record(value));
             let Parsed { value, held } = self.ask::<wire::Planned>("plan", request, Writing::No).await?;
             if let Some(problem) = value.problem() {
                 return Err(unfit("plan", &self.asking.program, problem));
@@ -309,23 +364,44 @@ impl Asking {
         let question = Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
         let answer = exchange(program, question)?;
         // A parser's complaint quotes the answer.
-        let refused = |why: String| unfit(phase, program, program.redacted(&why, &request));
+        let redact = |text: &str| program.redacted(text, &request);
+        let refused = |why: String| unfit(phase, program, redact(&why));
         // Before anything is made of it: small values take more memory than their text.
         check_values(&answer).map_err(refused)?;
         let held = memory.hold(&answer).map_err(refused)?;
         // A list would be read as the fields of an object in their order.
-        if answer.bytes().trim_ascii_start().first() != Some(&b'{') {
+        if answer.bytes().trim_ascii_start().first() == Some(&b'[') {
             return Err(refused("it is not a JSON object".to_owned()));
         }
-        let value = serde_json::from_slice(answer.bytes()).map_err(|error| refused(error.to_string()))?;
+        let value = serde_json::from_slice(answer.bytes()).map_err(|error| {
+            if error.is_data() {
+                return refused(error.to_string());
+            }
+            not_json(
+                &program.describe_phase(phase),
+                &error,
+                &redact(&String::from_utf8_lossy(answer.bytes())),
+            )
+        })?;
         wire::check_texts(&value).map_err(refused)?;
         Ok(Parsed { value, held })
     }
 }
 
+/// An answer that does not follow the protocol.
 fn unfit(phase: &str, program: &Program, why: impl Display) -> Fault {
     let why = cut(&why.to_string());
-    Fault::operator(format!("`{phase}` of {} did not answer as it should: {why}", program.name()))
+    Fault::operator(format!("the answer to {} is not valid: {why}", program.describe_phase(phase)))
+}
+
+/// An answer that is not JSON: the first line of it says what was printed instead.
+fn not_json(phase: &str, error: &serde_json::Error, text: &str) -> Fault {
+    let printed = match first_line(text) {
+        line if line.is_empty() => "nothing was printed to stdout".to_owned(),
+        line => format!("stdout begins with `{line}`"),
+    };
+    Fault::operator(format!("the answer to {phase} is not JSON: {error}; {printed}"))
+        .hint("stdout is for the answer alone: print everything else to stderr")
 }
 
 /// The start of a text.
@@ -333,5 +409,20 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_secret_name;
+
+    #[test]
+    fn variables_are_secret_by_their_names() {
+        for name in ["GITHUB_TOKEN", "db_password", "AWS_SECRET_ACCESS_KEY", "API_KEY", "X_CREDENTIALS"] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["HOME", "DNS_SERVER", "WORLD", "LOG_LEVEL", ""] {
+            assert!(!is_secret_name(name), "{name}");
+        }
     }
 }

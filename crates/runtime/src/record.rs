@@ -10,7 +10,7 @@ use crate::fault::{Fault, Whose};
 use crate::field_diff::DiffEntry;
 use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
 use crate::place::Place;
-use crate::plan::{Change, ChangeKind};
+use crate::plan::{Change, ChangeKind, StepResult};
 
 /// The version of the format of records. Records without a version are of version 1: there, a run that was held ended as `failed`.
 pub const RECORD_VERSION: u32 = 2;
@@ -145,6 +145,9 @@ pub struct Planned {
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// What came of it in a real run.
+    #[serde(default, skip_serializing_if = "StepResult::is_planned")]
+    pub result: StepResult,
 }
 
 /// When a run began and how long it took.
@@ -186,7 +189,7 @@ impl Record {
             warnings: outcome.warnings.clone(),
             approval: outcome.approval.clone(),
             ended: outcome.ended,
-            exit: outcome.ended.code(),
+            exit: outcome.exit_code(),
         }
     }
 }
@@ -263,5 +266,6 @@ fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String
         diff: change.diff.clone(),
         why,
         place: change.place.as_ref().map(line),
+        result: change.result,
     }
 }

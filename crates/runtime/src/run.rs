@@ -33,6 +33,7 @@ use crate::outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState}
 use crate::room::{Form, Room};
 use crate::slot::Slot;
 
+pub(crate) use apply::{result_of, until_forced};
 pub(crate) use reserve::Reservations;
 
 /// How long and how wide a run may be.
@@ -87,7 +88,7 @@ pub struct Request {
     pub today: Date,
     /// How long and how wide the run may be.
     pub limits: Limits,
-    /// Tells when to come to an end: what is under way is finished, and nothing else is begun.
+    /// Whether to shut down: what only reads ends at once, steps in progress are finished until that is forced, and no other step is begun.
     pub stop: Stop,
     /// Who is told of every write, when it is made.
     pub audit: Arc<dyn Audit>,
@@ -139,16 +140,17 @@ pub async fn run(room: &Room, request: &Request) -> Outcome {
         Ok(data) => data,
         Err(fault) => {
             outcome.faults.push(fault);
-            outcome.conclude();
+            outcome.conclude(request.stop.interruption());
             return outcome;
         }
     };
     let performed = perform(room, request, &permits, &data, &mut outcome).await;
     outcome.asked = data.asked();
-    // What it may not read is told once, with what to add.
-    outcome.faults.extend(performed.err().filter(|_| outcome.asked.forbidden.is_empty()));
+    // What it may not read is told once, with what to add; that a shutdown came first, by how the run ended.
+    let failed = performed.err().filter(|fault| outcome.asked.forbidden.is_empty() && !fault.is_interrupted);
+    outcome.faults.extend(failed);
     affairs::report_asked(room, request, &mut outcome);
-    outcome.conclude();
+    outcome.conclude(request.stop.interruption());
     outcome
 }
 
@@ -173,6 +175,7 @@ fn begin(room: &Room, request: &Request) -> Outcome {
         asked: crate::data::Asked::default(),
         approval: None,
         ended: Ended::Ok,
+        interruption: None,
     }
 }
 
@@ -197,7 +200,11 @@ async fn perform(
         Form::Function(function) => {
             let cx = Cx::new(data, request, permits, &guard);
             let ran = match function.ready() {
-                Ok(()) => round::guarded(request.limits.phase, "run", function.run(&cx)).await,
+                Ok(()) => tokio::select! {
+                    biased;
+                    ran = round::guarded(request.limits.phase, "run", function.run(&cx)) => ran,
+                    () = cx.interrupted() => Ok(()),
+                },
                 Err(fault) => Err(fault),
             };
             let did = cx.finish();
@@ -206,7 +213,8 @@ async fn perform(
             shard.removed = did.removed;
             (shard.changes, shard.held) = (did.changes, did.held);
             (shard.faults, shard.applied) = (did.faults, did.applied);
-            shard.faults.extend(ran.err());
+            // A change that a shutdown abandoned is among the faults already.
+            shard.faults.extend(ran.err().filter(|fault| !fault.is_interrupted));
             outcome.shards.insert(ShardKey::default(), shard);
         }
     }

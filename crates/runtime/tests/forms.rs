@@ -8,14 +8,17 @@ mod support {
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use qontract_access::Mode;
+use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::looping::{Interruption, Stop};
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Cx, Data, DeclaredOf, Ended, Fault, Function, FunctionState, Group,
-    Observed, Options, Outcome, Plan, Read, Request, Room, Scope, ShardKey, Staged, Step, Thing, View, Wait,
-    Want, World, Write, run,
+    Observed, Options, Outcome, Plan, Read, Request, Room, Scope, ShardKey, Staged, Step, StepResult, Thing,
+    View, Wait, Want, World, Write, run,
 };
 use support::shelves::{Stock, source};
 
@@ -240,4 +243,73 @@ fn a_function_records_its_effects_always_and_makes_them_in_a_real_run() {
     let outcome = play(&room, Mode::Real);
     assert_eq!((done.lock().unwrap().len(), outcome.shards.values().next().unwrap().held.len()), (11, 2));
     assert!(outcome.approval.is_some());
+}
+
+/// A job of two changes, the first of which takes ten seconds.
+struct SlowJob(About);
+
+impl Function for SlowJob {
+    fn about(&self) -> &About {
+        &self.0
+    }
+
+    fn state(&self, _: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
+        Ok(None)
+    }
+
+    async fn run(&self, cx: &Cx<'_>) -> Result<(), Fault> {
+        for (name, seconds) in [("one", 10), ("two", 0)] {
+            let change = Change::new(ChangeKind::Add, thing(name), "do");
+            cx.act(change, move |_| tokio::time::sleep(Duration::from_secs(seconds)).map(Ok).boxed()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Remembers what was written, and whether that was interrupted.
+#[derive(Debug, Default)]
+struct Trail(Mutex<Vec<(String, bool)>>);
+
+impl Audit for Trail {
+    fn wrote(&self, written: &Written<'_>) {
+        let is_interrupted = written.failed.is_some_and(|fault| fault.is_interrupted);
+        self.0.lock().unwrap().push((written.changes[0].thing.name.clone(), is_interrupted));
+    }
+}
+
+#[test]
+fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
+    use StepResult::{Done, Interrupted, NotTried};
+    let check = |ask: u64, force: u64, expect: &[StepResult], trail: &[(&str, bool)]| {
+        let ((stopper, stop), audit) = (Stop::pair(), Arc::new(Trail::default()));
+        let mut request =
+            Request::new("run", Mode::Real, source(&Stock::new()), jiff::civil::date(2026, 1, 1));
+        (request.validate_schemas, request.stop, request.audit) = (false, stop, Arc::clone(&audit) as _);
+        let room = Room::function(SlowJob(About::new("job", "")));
+        let shutdown = async {
+            tokio::time::sleep(Duration::from_secs(ask)).await;
+            stopper.ask_by(Interruption::Interrupt);
+            tokio::time::sleep(Duration::from_secs(force - ask)).await;
+            stopper.force();
+        };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let (outcome, ()) = runtime.block_on(async { tokio::join!(run(&room, &request), shutdown) });
+        let shard = outcome.shards.values().next().unwrap();
+        let results: Vec<StepResult> = shard.changes.iter().map(|change| change.result).collect();
+        assert_eq!(results, expect, "asked at {ask}, forced at {force}");
+        let written: Vec<(String, bool)> = audit.0.lock().unwrap().clone();
+        let written: Vec<(&str, bool)> = written.iter().map(|(name, is)| (name.as_str(), *is)).collect();
+        assert_eq!(written, trail, "asked at {ask}, forced at {force}");
+        let ended = if ask > 10 { Ended::Ok } else { Ended::Interrupted };
+        assert_eq!(outcome.ended, ended);
+        let abandoned = usize::from(trail == [("one", true)]);
+        assert_eq!((stopper.abandoned().len(), shard.faults.len()), (abandoned, abandoned));
+        if abandoned > 0 {
+            assert_eq!(shard.faults[0].text, "interrupted: + do `one` (ladder=l) may be done in part");
+        }
+    };
+    check(20, 30, &[Done, Done], &[("one", false), ("two", false)]);
+    check(5, 20, &[Done, NotTried], &[("one", false)]);
+    check(5, 7, &[Interrupted], &[("one", true)]);
 }

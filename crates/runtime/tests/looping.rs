@@ -28,6 +28,8 @@ enum Act {
     Blocks,
     /// Goes on until it is asked to end.
     UntilAsked,
+    /// Goes on until it is forced to end.
+    UntilForced,
 }
 
 /// Runs that do one act after the other; when there are none left, they end well.
@@ -68,6 +70,10 @@ impl Turn for Script {
                 Act::UntilAsked => {
                     stop.asked().await;
                     Ended::Ok
+                }
+                Act::UntilForced => {
+                    stop.forced().await;
+                    Ended::Interrupted
                 }
             }
         }
@@ -229,6 +235,15 @@ async fn once_is_once() {
 async fn asked_to_end_it_finishes_what_is_under_way() {
     let (finish, seen) = play(&[Act::UntilAsked], 40, None, false).await;
     assert_eq!((finish, seen), (Finish::Stopped, vec!["0 began".to_owned(), "40 ok after 40".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_does_not_end_in_time_is_forced_to_and_says_how_it_ended() {
+    let (finish, seen) = play(&[Act::UntilForced], 20, None, false).await;
+    assert_eq!(
+        (finish, &seen[..]),
+        (Finish::Stopped, &["0 began".to_owned(), "50 interrupted after 50".to_owned()][..])
+    );
 }
 
 #[tokio::test(start_paused = true)]

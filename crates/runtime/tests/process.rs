@@ -53,8 +53,10 @@ impl Stage {
         Program {
             command: vec!["sh".to_owned(), path("program.sh")],
             environment: BTreeMap::from([("OUT".to_owned(), path(""))]),
+            secret_environment: BTreeMap::from([("READ".to_owned(), "secret-too".to_owned())]),
             write_environment: BTreeMap::from([("TOKEN".to_owned(), "secret".to_owned())]),
             deadline: AMPLE,
+            ..Program::default()
         }
     }
 
@@ -128,7 +130,8 @@ fn check(fault: &Fault, whose: Whose, text: &str) {
 fn at_the_deadline_the_whole_group_is_ended() {
     let stage = Stage::new("sleep 1000 & echo $! > $OUT/child; echo $$ > $OUT/self; wait");
     let fault = stage.fault_within(Duration::from_secs(2));
-    check(&fault, Whose::Remote, "`describe` of `sh` took longer than 2 s");
+    check(&fault, Whose::Remote, "took longer than 2 s");
+    assert!(fault.text.starts_with("`describe` of `try` (`sh /"), "{fault}");
     for file in ["child", "self"] {
         expect_gone(&stage.wrote(file).expect("it started in time"));
     }
@@ -153,14 +156,27 @@ fn what_a_program_leaves_behind_ends_with_it() {
 fn a_failure_is_told_with_the_end_of_what_it_said() {
     let stage = Stage::new("head -c 5000 /dev/zero | tr '\\0' x >&2; echo ' no such host' >&2; exit 3");
     let fault = stage.fault();
-    check(&fault, Whose::Operator, "`describe` of `sh` failed (exit status: 3): xxx");
-    assert!(fault.text.ends_with("xxx no such host") && fault.text.len() < 2100, "{fault}");
+    check(&fault, Whose::Operator, "program.sh`) failed (exit status: 3): xxx");
+    assert!(fault.text.contains("xxx…") && fault.text.len() < 700, "{fault}");
+    let stage = Stage::new("echo one >&2; echo two >&2; exit 3");
+    let fault = stage.fault();
+    check(&fault, Whose::Operator, "failed (exit status: 3): two");
+    assert_eq!(fault.details, ["one", "two"]);
 }
 
 #[test]
-fn what_a_program_was_given_is_not_told() {
-    let fault = Stage::new("echo \"no such user: $OUT\" >&2; exit 1").fault();
-    assert!(fault.text.ends_with(": [redacted]"), "{fault}");
+fn secrets_of_a_program_are_redacted_and_plain_variables_are_not() {
+    let set = |name: &str| BTreeMap::from([(name.to_owned(), "value-of-it".to_owned())]);
+    let stage = Stage::new("echo \"no such user: value-of-it\" >&2; exit 1");
+    let check = |program: Program, is_shown: bool| {
+        let text = Process::describe("try", program).err().expect("it fails").text;
+        assert_eq!(text.ends_with(": no such user: value-of-it"), is_shown, "{text}");
+        assert_eq!(text.ends_with(": [redacted]"), !is_shown, "{text}");
+    };
+    check(Program { environment: set("HOME"), ..stage.program() }, true);
+    check(Program { environment: set("API_TOKEN"), ..stage.program() }, false);
+    check(Program { secret_environment: set("X"), ..stage.program() }, false);
+    check(Program { write_environment: set("X"), ..stage.program() }, false);
 }
 
 #[test]
@@ -175,7 +191,7 @@ fn flags_have_names_of_their_own() {
 #[test]
 fn a_program_that_cannot_be_started_is_told() {
     for (command, text) in [
-        (vec!["no-such-program".to_owned()], "`no-such-program` cannot be started"),
+        (vec!["no-such-program".to_owned()], "`describe` of `try` (`no-such-program`) cannot be started"),
         (vec![], "has no `command`"),
     ] {
         let program = Program { command, ..Stage::new("").program() };
@@ -187,9 +203,9 @@ fn a_program_that_cannot_be_started_is_told() {
 #[test]
 fn an_answer_has_the_form_that_is_asked_for() {
     for (answer, text) in [
-        (r#"{"name": "try""#, "did not answer as it should: EOF"),
-        ("", "did not answer as it should"),
-        (r#"{"name": "try"}"#, "missing field `description`"),
+        (r#"{"name": "try""#, "is not JSON: EOF while parsing"),
+        ("", "nothing was printed to stdout"),
+        (r#"{"name": "try"}"#, "is not valid: missing field `description`"),
         (r#"{"name": "try", "description": "", "queris": []}"#, "unknown field `queris`"),
         (r#"{"name": "try", "description": ""} and more"#, "trailing characters"),
     ] {
@@ -219,9 +235,12 @@ async fn the_environment_is_scrubbed_and_what_writing_takes_comes_with_apply() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "a variable that must not be seen");
     let outcome = stage.run(Mode::Real).await;
     assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1), "{outcome:?}");
-    for (phase, expected) in
-        [("describe", "OUT PATH"), ("declare", "OUT PATH"), ("plan", "OUT PATH"), ("apply", "OUT PATH TOKEN")]
-    {
+    for (phase, expected) in [
+        ("describe", "OUT PATH"),
+        ("declare", "OUT PATH"),
+        ("plan", "OUT PATH READ"),
+        ("apply", "OUT PATH READ TOKEN"),
+    ] {
         let text = stage.wrote(&format!("{phase}.env")).expect("it was asked");
         // These are ours to pass on if they are set, or the shell's own.
         let may_be = ["LANG", "TZ", "OLDPWD", "PWD", "SHLVL", "_"];
@@ -344,4 +363,30 @@ async fn a_run_that_is_ended_takes_its_program_with_it() {
         }
     }
     expect_gone(stage.wrote("pid").expect("it began").trim());
+}
+
+#[tokio::test]
+async fn a_phase_that_takes_too_long_takes_its_program_with_it() {
+    let stage = Stage::new(r"if [ $1 = plan ]; then echo $$ > $OUT/pid; sleep 1000; fi");
+    let mut request = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY);
+    request.limits.phase = Duration::from_millis(300);
+    let outcome = stage.perform(&request).await;
+    check(outcome.all_faults().next().expect("it is reported"), Whose::Remote, "`observe` took longer");
+    expect_gone(stage.wrote("pid").expect("it began").trim());
+}
+
+#[tokio::test]
+async fn in_a_sandbox_there_are_no_credentials() {
+    let stage = Stage::new(&format!("env > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
+    let program = Program { sandbox: Some("/somewhere/box".into()), ..stage.program() };
+    let process = Process::describe("try", program).expect("it describes itself");
+    assert!(!process.supports_sandbox(), "a program has to say so");
+    let request = Request { validate_schemas: false, ..Request::new("r1", Mode::Real, data(&["a"]), TODAY) };
+    let outcome = run(&Room::process(process), &request).await;
+    assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1), "{outcome:?}");
+    for phase in ["describe", "declare", "plan", "apply"] {
+        let text = stage.wrote(&format!("{phase}.env")).expect("it was asked");
+        assert!(text.contains("QONTRACT_SANDBOX=/somewhere/box\n"), "{phase}: {text}");
+        assert!(!text.contains("READ=") && !text.contains("TOKEN="), "{phase}: {text}");
+    }
 }

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::looping::Pace;
+use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{ChangeKind, Clock, Ended, Outcome, Record};
 use qontract_telemetry::activity::Activities;
@@ -27,6 +27,7 @@ use crate::integrations;
 use crate::journal;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
+use crate::keep::signals;
 use crate::plan_report;
 use crate::printer::Printer;
 use crate::runs::Runs;
@@ -55,7 +56,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Peer => error,
     })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let targets = Targets::new(&config, options.sandbox_at(), mode)?;
+    let log = Arc::new(Log::new(options.talk.level().into()).to(options.talk.form(), std::io::stderr()));
+    let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&log);
     let room = integrations::room(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
@@ -72,18 +74,27 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Own => !options.all_shards,
         CommandLine::Peer => options.check_only_affected_shards,
     };
+    let (stopper, stop) = Stop::pair();
+    begun.request.stop = stop;
     let activities = Activities::default();
-    let outcome = runtime.block_on(activities.scope(qontract_runtime::run(&room, &begun.request)));
+    let outcome = runtime.block_on(async {
+        signals::listen(stopper.clone(), Vec::new, log)?;
+        anyhow::Ok(activities.scope(qontract_runtime::run(&room, &begun.request)).await)
+    })?;
     if options.talk.level() <= LogLevel::Debug {
         printer.note(text::activities(&activities.finished()).trim_end());
     }
     let record = record(&outcome, begun.clock(), &head, base.as_ref());
     job.tell(&outcome, &record)?;
+    if stopper.interruption().is_some() {
+        // Threads that are blocked are not waited for.
+        runtime.shutdown_background();
+    }
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         Ended::Usage => Exit::Usage,
         ended if ended.code() == 0 && has_changes && mode == Mode::DryRun => Exit::Changes,
-        ended => Exit::Run(ended.code()),
+        _ => Exit::Run(outcome.exit_code()),
     })
 }
 

@@ -40,8 +40,8 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let config = Config::read(arguments.config.as_deref()).map_err(|error| usage(&error))?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
     let sandbox = sandbox(&arguments, &config)?;
-    let targets =
-        Targets::new(&config, SandboxAt { folder: sandbox.as_deref(), repo: Some(&arguments.repo) }, mode)?;
+    let at = SandboxAt { folder: sandbox.as_deref(), repo: Some(&arguments.repo) };
+    let targets = Targets::new(&config, at, mode)?;
     let form = arguments.talk.form();
     let is_live = !arguments.once && form == Form::Text && std::io::stdout().is_terminal();
     let screen = Arc::new(Screen::new(is_live));
@@ -72,7 +72,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let runtime = threads.enable_all().build().context("cannot start threads")?;
     let crew = Crew {
         config,
-        targets,
+        targets: targets.with_log(&log),
         feed: Arc::clone(&feed),
         ledger: journal::of(sandbox.as_deref(), &runs),
         runs,
@@ -86,7 +86,11 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         left_out: std::sync::Mutex::default(),
     };
     if arguments.once {
-        let ended = runtime.block_on(crew.once());
+        let ended = runtime.block_on(async {
+            let (stopper, stop) = Stop::pair();
+            signals::listen(stopper, Vec::new, Arc::clone(&log))?;
+            crew.once(&stop).await
+        });
         runtime.shutdown_background();
         let (exit, records) = ended?;
         if prints_plan {
@@ -117,9 +121,10 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
             reader.is_gone().await;
             ends.ask();
         });
-        signals::listen(stopper, move || known.all(), Arc::clone(&log))?;
+        signals::listen(stopper.clone(), move || known.all(), Arc::clone(&log))?;
         tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices)));
-        crew.keep(voices, stop).await
+        let exit = crew.keep(voices, stop).await?;
+        anyhow::Ok(signals::exit_of_loop(&stopper, exit))
     })?;
     screen.close();
     // Threads that are blocked are not waited for.

@@ -46,6 +46,9 @@ impl Trail {
     fn line(&self, written: &Written<'_>, change: &Change) -> Line {
         let (level, text) = match written.failed {
             None => (Level::Info, change.to_string()),
+            Some(fault) if fault.is_interrupted => {
+                (Level::Warning, format!("interrupted: {change} may be done in part"))
+            }
             Some(fault) if fault.is_undone => (Level::Warning, format!("failed, and was not done: {change}")),
             Some(_) => (Level::Warning, format!("failed, and may be done in part: {change}")),
         };

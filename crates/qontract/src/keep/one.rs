@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
-use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop};
+use qontract_runtime::Ended;
+use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop};
 use qontract_runtime::slot::Slot;
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
@@ -61,7 +62,7 @@ pub fn build_metrics() -> Arc<Metrics> {
 pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
     let config = Config::read(options.config.as_deref())?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let targets = Targets::new(&config, options.sandbox_at(), mode)?;
+    let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&keeping.log);
     let room = Arc::new(integrations::room(&integration.name, &config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
@@ -111,9 +112,10 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
     let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
     let (carrier, crowd) = (Carrier::Thread, Crowd::default());
     let looping = Loop { pace: keeping.pace, limits, carrier, crowd, once: keeping.once };
+    let (stopper, stop) = Stop::pair();
     let finish = runtime.block_on(async {
-        let ((stopper, stop), known) = (Stop::pair(), Arc::clone(&voice));
-        signals::listen(stopper, move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
+        let known = Arc::clone(&voice);
+        signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
         let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
         if let Some(pushing) = pushing.clone() {
             let ended = Arc::clone(&ended);
@@ -137,8 +139,11 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
     // The process ends now. Whoever still asks a server is not to have the ground taken away from under it.
     std::mem::forget(runtime);
     Ok(match finish {
+        Finish::Once(Ended::Interrupted) => {
+            Exit::Run(stopper.interruption().map_or(130, Interruption::exit_code))
+        }
         Finish::Once(ended) => Exit::Run(ended.code()),
-        Finish::Stopped => Exit::Ok,
+        Finish::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
         Finish::GaveUp => Exit::Failure,
     })
 }

@@ -331,7 +331,7 @@ impl Kept for Voice {
         for fault in faults {
             let place = fault.places.first().cloned().unwrap_or_default();
             let line = self.line(Level::Error, fault.text.clone()).detail("run", record.run.as_str());
-            self.log.write(&line.with("place", place));
+            self.log.write(&line.with("place", place).below(fault.details.join("\n")));
         }
     }
 }

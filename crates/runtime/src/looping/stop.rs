@@ -1,51 +1,266 @@
-//! Asking something to come to an end.
+//! A request to shut down, which is handed down to everything that runs.
+//!
+//! It has two stages. *Asked*: what only reads ends at once, steps in progress are finished, and no other step is begun. *Forced*: steps in progress are
+//! abandoned, and reported as such.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Whether somebody asked for the end. A clone hears the same.
-#[derive(Clone, Debug)]
-pub struct Stop(Option<watch::Receiver<bool>>);
+/// Which signal asks for the shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// `SIGINT`: Ctrl-C.
+    Interrupt,
+    /// `SIGTERM`, or whatever else ends a process in an orderly way.
+    Terminate,
+}
 
-/// Asks for the end. A clone asks the same.
-#[derive(Clone, Debug)]
-pub struct Stopper(watch::Sender<bool>);
+impl Interruption {
+    /// The exit code of a process that this ended: 128 and the number of the signal.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
 
-/// One who asks, and one who hears it.
+/// How far a shutdown is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Asked(Interruption),
+    Forced(Interruption),
+}
+
+impl State {
+    fn interruption(self) -> Option<Interruption> {
+        match self {
+            State::Running => None,
+            State::Asked(by) | State::Forced(by) => Some(by),
+        }
+    }
+}
+
+/// The receiving side: whether a shutdown is asked for or forced. Clones share their state.
+#[derive(Clone, Debug)]
+pub struct Stop(Option<Shared>);
+
+/// The requesting side. Clones share their state.
+#[derive(Clone, Debug)]
+pub struct Stopper(Shared);
+
+#[derive(Clone, Debug)]
+struct Shared {
+    state: watch::Sender<State>,
+    steps: Arc<Mutex<Steps>>,
+}
+
+impl Shared {
+    fn new(steps: Arc<Mutex<Steps>>) -> Self {
+        Self { state: watch::Sender::new(State::Running), steps }
+    }
+
+    fn state(&self) -> State {
+        *self.state.borrow()
+    }
+
+    fn force(&self) {
+        self.state.send_modify(|state| {
+            *state = State::Forced(state.interruption().unwrap_or(Interruption::Terminate));
+        });
+    }
+
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The steps of all runs that share a shutdown.
+#[derive(Debug, Default)]
+struct Steps {
+    next: u64,
+    in_progress: BTreeMap<u64, String>,
+    abandoned: Vec<String>,
+}
+
+/// Both sides of a shutdown.
 pub fn pair() -> (Stopper, Stop) {
-    let (sender, receiver) = watch::channel(false);
-    (Stopper(sender), Stop(Some(receiver)))
+    let shared = Shared::new(Arc::default());
+    (Stopper(shared.clone()), Stop(Some(shared)))
 }
 
 impl Stopper {
-    /// Asks for the end.
+    /// Asks for the shutdown.
     pub fn ask(&self) {
-        self.0.send_replace(true);
+        self.ask_by(Interruption::Terminate);
+    }
+
+    /// Asks for the shutdown because of a signal. The first one counts.
+    pub fn ask_by(&self, by: Interruption) {
+        self.0.state.send_if_modified(|state| {
+            let is_first = *state == State::Running;
+            if is_first {
+                *state = State::Asked(by);
+            }
+            is_first
+        });
+    }
+
+    /// Abandons the steps in progress.
+    pub fn force(&self) {
+        self.0.force();
+    }
+
+    /// Which signal asked for the shutdown, if any did.
+    pub fn interruption(&self) -> Option<Interruption> {
+        self.0.state().interruption()
+    }
+
+    /// The steps in progress, in the order in which they were begun.
+    pub fn steps(&self) -> Vec<String> {
+        self.0.steps().in_progress.values().cloned().collect()
+    }
+
+    /// The steps that were abandoned: they may be done in part.
+    pub fn abandoned(&self) -> Vec<String> {
+        self.0.steps().abandoned.clone()
     }
 }
 
 impl Stop {
-    /// What is never asked to end.
+    /// A shutdown that is never asked for.
     pub fn never() -> Self {
         Self(None)
     }
 
-    /// One who asks, and one who hears it.
+    /// Both sides of a shutdown.
     pub fn pair() -> (Stopper, Self) {
         pair()
     }
 
-    /// Whether the end is asked for.
-    pub fn is_asked(&self) -> bool {
-        self.0.as_ref().is_some_and(|receiver| *receiver.borrow())
+    /// Both sides of a shutdown of its own, whose steps are counted with the steps of this one.
+    pub fn derive(&self) -> (Stopper, Self) {
+        let shared = Shared::new(self.0.as_ref().map(|shared| Arc::clone(&shared.steps)).unwrap_or_default());
+        (Stopper(shared.clone()), Self(Some(shared)))
     }
 
-    /// Waits until the end is asked for; for ever if nobody can ask any more.
+    /// Whether the shutdown is asked for.
+    pub fn is_asked(&self) -> bool {
+        self.interruption().is_some()
+    }
+
+    /// Which signal asked for the shutdown, if any did.
+    pub fn interruption(&self) -> Option<Interruption> {
+        self.0.as_ref().and_then(|shared| shared.state().interruption())
+    }
+
+    /// Waits until the shutdown is asked for.
     pub async fn asked(&self) {
-        if let Some(receiver) = &self.0
-            && receiver.clone().wait_for(|asked| *asked).await.is_ok()
-        {
-            return;
+        self.reached(|state| state != State::Running).await;
+    }
+
+    /// Waits until the shutdown is forced.
+    pub async fn forced(&self) {
+        self.reached(|state| matches!(state, State::Forced(_))).await;
+    }
+
+    /// Abandons the steps in progress.
+    pub fn force(&self) {
+        if let Some(shared) = &self.0 {
+            shared.force();
         }
-        std::future::pending::<()>().await;
+    }
+
+    /// Counts a step as in progress until the guard is dropped.
+    pub fn step(&self, what: &str) -> StepInProgress {
+        let shared = self.0.clone();
+        let number = shared.as_ref().map_or(0, |shared| {
+            let mut steps = shared.steps();
+            steps.next += 1;
+            let number = steps.next;
+            steps.in_progress.insert(number, what.to_owned());
+            number
+        });
+        StepInProgress { shared, number, is_finished: false }
+    }
+
+    async fn reached(&self, is_reached: impl Fn(State) -> bool) {
+        let Some(shared) = &self.0 else { return std::future::pending().await };
+        // We hold a sender ourselves, so that the channel is never closed.
+        let _ = shared.state.subscribe().wait_for(|state| is_reached(*state)).await;
+    }
+}
+
+/// A step in progress. Dropped before it is finished, it counts as abandoned.
+#[derive(Debug)]
+#[must_use = "a step that is dropped is abandoned"]
+pub struct StepInProgress {
+    shared: Option<Shared>,
+    number: u64,
+    is_finished: bool,
+}
+
+impl StepInProgress {
+    /// The step is done or has failed: its result is known.
+    pub fn finish(mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl Drop for StepInProgress {
+    fn drop(&mut self) {
+        let Some(shared) = &self.shared else { return };
+        let mut steps = shared.steps();
+        if let Some(what) = steps.in_progress.remove(&self.number)
+            && !self.is_finished
+        {
+            steps.abandoned.push(what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Interruption, Stop};
+
+    #[test]
+    fn the_first_signal_names_the_reason() {
+        let (stopper, stop) = Stop::pair();
+        assert_eq!((stop.interruption(), stop.is_asked()), (None, false));
+        stopper.ask_by(Interruption::Interrupt);
+        stopper.ask_by(Interruption::Terminate);
+        stopper.force();
+        assert_eq!((stop.interruption(), stop.is_asked()), (Some(Interruption::Interrupt), true));
+        let codes = [Interruption::Interrupt, Interruption::Terminate].map(Interruption::exit_code);
+        assert_eq!(codes, [130, 143]);
+    }
+
+    #[test]
+    fn steps_are_counted_until_their_result_is_known() {
+        let (stopper, stop) = Stop::pair();
+        let (_, derived) = stop.derive();
+        let (first, second) = (stop.step("a"), derived.step("b"));
+        assert_eq!(stopper.steps(), ["a", "b"]);
+        first.finish();
+        assert_eq!((stopper.steps(), stopper.abandoned()), (vec!["b".to_owned()], vec![]));
+        drop(second);
+        assert_eq!((stopper.steps(), stopper.abandoned()), (vec![], vec!["b".to_owned()]));
+        drop(Stop::never().step("c"));
+    }
+
+    #[tokio::test]
+    async fn forcing_asks_as_well() {
+        let (stopper, stop) = Stop::pair();
+        let (other, derived) = stop.derive();
+        stopper.force();
+        stop.asked().await;
+        stop.forced().await;
+        assert!(!derived.is_asked(), "a derived shutdown is asked for by itself");
+        other.ask();
+        derived.asked().await;
+        assert_eq!(derived.interruption(), Some(Interruption::Terminate));
     }
 }

@@ -10,24 +10,28 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use qontract_child::Group;
+use qontract_child::{GRACE, Group, Purpose};
 use serde_json::Value;
 
-use super::Program;
 use super::memory::{Answer, AnswerMemory};
+use super::{Program, SANDBOX_VARIABLE};
 use crate::fault::Fault;
 
-/// How much of the end of what it says on stderr is read into memory.
+/// How much of the end of stderr is read into memory.
 const STDERR_TAIL: usize = 64 << 10;
-/// How much of what it says on stderr is told when it fails.
-const TOLD: usize = 2000;
-/// How often it is looked whether it has ended.
+/// How much of the end of stderr is reported when the program fails.
+const MAX_REPORTED: usize = 4000;
+/// How much of one line of stderr, or of an answer, is shown.
+const MAX_LINE: usize = 500;
+/// Interval between two checks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(2);
-/// How often it is looked whether anybody still waits for the answer.
+/// Interval between two checks whether the answer is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long the last words of an executable that has ended are waited for.
+/// How long the rest of stderr is waited for once the program has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// What an executable gets of our own environment.
+/// The phases that reach the target system.
+const WORLD_PHASES: [&str; 2] = ["plan", "apply"];
+/// Variables that a program gets from our own environment.
 const INHERITED: [&str; 3] = ["PATH", "LANG", "TZ"];
 
 /// Whether anybody still waits for the answer.
@@ -73,20 +77,22 @@ pub struct Question<'a> {
     pub memory: &'a Arc<AnswerMemory>,
 }
 
-/// Asks an executable: the answer is its stdout.
+/// Runs a program for one question: the answer is its stdout.
 pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fault> {
     let Question { phase, request, writing, given, memory } = question;
-    let mut child = start(program, phase, writing)?;
+    let purpose = if writing { Purpose::Write } else { Purpose::Read };
+    let mut child = start(program, phase, purpose)?;
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
-    // An executable that does not read to the end has its reasons; its answer decides.
+    // A program that does not read to the end has its reasons; its answer decides.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (talked, talk) = mpsc::channel();
-    thread::spawn(move || talked.send(stderr.map(tail)));
+    let log = line_log(program);
+    thread::spawn(move || talked.send(stderr.map(|stderr| tail(stderr, log.as_ref()))));
     let memory = Arc::clone(memory);
     thread::spawn(move || done.send(stdout.map(|stdout| memory.read(stdout))));
-    let name = program.name();
+    let of = program.describe_phase(phase);
     let began = Instant::now();
     let left = || program.deadline.saturating_sub(began.elapsed());
     let answer = loop {
@@ -96,53 +102,114 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         }
     };
     let (Some(answer), Some(status)) = (answer, end(&mut child, || left().is_zero() || given.up())) else {
-        drop(child);
+        // Its result is not known to anyone any more; an error to end it leaves that to the watchdog.
+        let _ = child.terminate(GRACE);
         if given.up() {
-            return Err(Fault::us(format!("nobody waits for `{phase}` of {name} any more")));
+            return Err(Fault::us(format!("the answer to {of} is not wanted any more")));
         }
         let within = program.deadline.as_secs();
-        return Err(Fault::remote(format!("`{phase}` of {name} took longer than {within} s")));
+        return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
-    // What still holds stderr is none of ours any more: it is not waited for.
+    // A process outside of the group may still hold stderr: it is not waited for.
     let said = talk.recv_timeout(LAST_WORDS).ok().flatten().and_then(Result::ok).unwrap_or_default();
+    if !status.success() && qontract_child::is_stopping(purpose) {
+        return Err(Fault::interrupted(format!("{of} was interrupted")));
+    }
     let answer = match answer {
         Some(Ok(answer)) => answer,
-        // What is too long is not read to its end, so that the executable fails as well: this is why.
-        Some(Err(error)) => return Err(Fault::operator(format!("`{phase}` of {name}: {error}"))),
-        None => return Err(Fault::us(format!("`{phase}` of {name} has no stdout"))),
+        // An answer that is too long is not read to its end, so that the program fails as well: this is why.
+        Some(Err(error)) => return Err(Fault::operator(format!("{of}: {error}"))),
+        None => return Err(Fault::us(format!("{of} has no stdout"))),
     };
     if !status.success() {
         let said = program.redacted(&String::from_utf8_lossy(&said), request);
-        let said = said.trim();
-        let start = said.len().saturating_sub(TOLD);
-        let start = (start..=said.len()).find(|place| said.is_char_boundary(*place)).unwrap_or_default();
-        return Err(Fault::operator(format!("`{phase}` of {name} failed ({status}): {}", &said[start..])));
+        return Err(failure(&format!("{of} failed ({status})"), said.trim()));
     }
     Ok(answer)
 }
 
-fn start(program: &Program, phase: &str, writing: bool) -> Result<Group, Fault> {
+/// A failure with the last line of stderr as its reason, and all lines below it: of a traceback, the last line says what is wrong.
+fn failure(what: &str, stderr: &str) -> Fault {
+    let start = stderr.len().saturating_sub(MAX_REPORTED);
+    let start = (start..=stderr.len()).find(|place| stderr.is_char_boundary(*place)).unwrap_or_default();
+    let said = &stderr[start..];
+    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    let Some(last) = last else {
+        return Fault::operator(format!("{what} and wrote nothing to stderr"));
+    };
+    let fault = Fault::operator(format!("{what}: {}", first_line(last)));
+    if said.lines().count() > 1 { fault.details(said) } else { fault }
+}
+
+/// The first line of a text, cut where it is too long to show.
+pub fn first_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    match line.char_indices().nth(MAX_LINE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Fault> {
     let mut words = program.command.iter();
     let Some(executable) = words.next() else {
-        return Err(Fault::operator("an integration of the process form has no `command`"));
+        return Err(Fault::operator(format!("the integration `{}` has no `command`", program.integration)));
     };
     let mut command = Command::new(executable);
     command.args(words).arg(phase).env_clear();
     command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
     command.envs(&program.environment);
-    if writing {
-        command.envs(&program.write_environment);
+    if let Some(folder) = &program.sandbox {
+        command.env(SANDBOX_VARIABLE, folder);
+    } else {
+        // The other phases do not reach the target system.
+        if WORLD_PHASES.contains(&phase) {
+            command.envs(&program.secret_environment);
+        }
+        if purpose == Purpose::Write {
+            command.envs(&program.write_environment);
+        }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Group::start(&mut command)
-        .map_err(|error| Fault::operator(format!("{} cannot be started: {error}", program.name())))
+    Group::start_for(&mut command, purpose).map_err(|error| {
+        let of = program.describe_phase(phase);
+        match error.kind() {
+            io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not begun: shutting down")),
+            _ => Fault::operator(format!("{of} cannot be started: {error}")),
+        }
+    })
 }
 
-/// Reads a stream to its end, and keeps the end.
-fn tail(mut stream: impl Read) -> io::Result<Vec<u8>> {
-    let (mut kept, mut piece) = (Vec::new(), [0; 8 << 10]);
+/// Logs a line of stderr, without secrets.
+fn line_log(program: &Program) -> Option<impl Fn(&[u8]) + Send + 'static> {
+    let log = program.stderr_log.clone()?;
+    let (integration, redactor) = (program.integration.clone(), program.redactor());
+    Some(move |line: &[u8]| {
+        let text = String::from_utf8_lossy(line);
+        let text = first_line(&redactor.lines(&text));
+        if !text.is_empty() {
+            log.line(&integration, &text);
+        }
+    })
+}
+
+/// Reads a stream to its end, hands each line to the log when it is complete, and returns the end.
+fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
+    let (mut kept, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
     loop {
         let length = stream.read(&mut piece)?;
+        if let Some(log) = log {
+            for byte in &piece[..length] {
+                if *byte == b'\n' {
+                    log(&std::mem::take(&mut line));
+                } else if line.len() < STDERR_TAIL {
+                    line.push(*byte);
+                }
+            }
+            if length == 0 {
+                log(&line);
+            }
+        }
         if length == 0 {
             return Ok(kept);
         }
@@ -153,7 +220,7 @@ fn tail(mut stream: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// How it ended by itself, if it does so in time.
+/// How the program ended by itself, if it does so in time.
 fn end(child: &mut Group, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
     loop {
         if let Some(status) = child.ended().ok()? {
@@ -163,5 +230,56 @@ fn end(child: &mut Group, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
             return None;
         }
         thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_LINE, MAX_REPORTED, failure, first_line, tail};
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_failure_has_its_last_line_as_reason_and_all_lines_below() {
+        let check = |stderr: &str, text: &str, details: &[&str]| {
+            let fault = failure("it failed", stderr);
+            assert_eq!((fault.text.as_str(), fault.details.as_slice()), (text, &details.map_owned()[..]));
+        };
+        check("", "it failed and wrote nothing to stderr", &[]);
+        check("no", "it failed: no", &[]);
+        check(
+            "Traceback:\n  File x\nKeyError: 'a'\n\n",
+            "it failed: KeyError: 'a'",
+            &["Traceback:", "  File x", "KeyError: 'a'", ""],
+        );
+        let long = format!("{}\nlast", "é".repeat(MAX_REPORTED));
+        let details = failure("it failed", &long).details;
+        assert_eq!((details.len(), details[0].len() <= MAX_REPORTED), (2, true));
+    }
+
+    trait MapOwned {
+        fn map_owned(&self) -> Vec<String>;
+    }
+
+    impl MapOwned for &[&str] {
+        fn map_owned(&self) -> Vec<String> {
+            self.iter().map(|line| (*line).to_owned()).collect()
+        }
+    }
+
+    #[test]
+    fn a_first_line_is_short() {
+        assert_eq!(first_line("\n  a b \nc"), "a b");
+        assert_eq!(first_line(&"é".repeat(MAX_LINE)), "é".repeat(MAX_LINE));
+        assert_eq!(first_line(&"é".repeat(MAX_LINE + 1)), format!("{}…", "é".repeat(MAX_LINE)));
+        assert_eq!(first_line(""), "");
+    }
+
+    #[test]
+    fn each_line_is_logged_and_the_end_is_kept() {
+        let lines = Mutex::new(Vec::new());
+        let log = |line: &[u8]| lines.lock().unwrap().push(String::from_utf8(line.to_vec()).unwrap());
+        let kept = tail(&b"one\ntwo\nthr"[..], Some(&log)).unwrap();
+        assert_eq!(kept, b"one\ntwo\nthr");
+        assert_eq!(lines.into_inner().unwrap(), ["one", "two", "thr"]);
     }
 }

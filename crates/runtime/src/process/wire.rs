@@ -55,6 +55,9 @@ pub struct Description {
     /// Its flags.
     #[serde(default)]
     pub flags: Vec<Flag>,
+    /// Whether it works on the folder of a sandbox.
+    #[serde(default)]
+    pub sandbox: bool,
 }
 
 /// A query.

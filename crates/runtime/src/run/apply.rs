@@ -1,5 +1,7 @@
 //! Doing what a plan says, stage by stage.
 
+use std::future::Future;
+
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
@@ -12,7 +14,8 @@ use crate::erased::{Dynamic, Opaque};
 use crate::fault::Fault;
 use crate::guard::Refusal;
 use crate::key::ShardKey;
-use crate::plan::{Change, Group, Plan};
+use crate::looping::Stop;
+use crate::plan::{Change, Group, Plan, StepResult};
 use qontract_telemetry::activity;
 
 /// What was done of a plan.
@@ -26,6 +29,8 @@ pub struct Done {
     pub stopped: bool,
     /// What went wrong.
     pub faults: Vec<Fault>,
+    /// What came of each change that was tried.
+    pub results: Vec<(Change, StepResult)>,
 }
 
 /// Who does the steps of one shard.
@@ -64,6 +69,7 @@ pub async fn plan(hand: Hand<'_>, plan: &Plan<Opaque>, verdict: &[Option<Refusal
             done.stale |= of_group.stale;
             done.stopped |= of_group.stopped;
             done.faults.append(&mut of_group.faults);
+            done.results.append(&mut of_group.results);
         }
     }
     done
@@ -82,11 +88,18 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
         let what = changes.first().map_or_else(|| redactor.text(group.name.clone()), ToString::to_string);
         let _doing = activity::begin(what.clone());
-        let applied = guarded(request.limits.phase, "apply", room.apply(write, &step.action)).await;
+        let in_progress = request.stop.step(&what);
+        let effect = until_forced(&request.stop, room.apply(write, &step.action));
+        let applied = guarded(request.limits.phase, "apply", effect).await;
+        if !is_interrupted(&applied) {
+            in_progress.finish();
+        }
         if !matches!(applied, Ok(Applied::Stale)) {
             let failed = applied.as_ref().err().cloned().map(|fault| redactor.fault(fault));
             let failed = failed.as_ref();
             request.audit.wrote(&Written { run: write.run, shard: key, changes: &changes, failed });
+            let result = result_of(&applied);
+            done.results.extend(changes.iter().map(|change| (change.clone(), result)));
         }
         match applied {
             Ok(Applied::Done) => done.applied += 1,
@@ -96,10 +109,40 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
             }
             Err(fault) => {
                 let place = changes.first().and_then(|change| change.place.clone());
-                done.faults.push(redactor.fault(fault).while_doing(&what).at(place));
+                let fault = if fault.is_interrupted {
+                    Fault::interrupted(format!("interrupted: {what} may be done in part"))
+                } else {
+                    redactor.fault(fault).while_doing(&what)
+                };
+                done.faults.push(fault.at(place));
                 break;
             }
         }
     }
     done
+}
+
+/// An effect that is abandoned when a shutdown is forced.
+pub(crate) async fn until_forced<T>(
+    stop: &Stop,
+    effect: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    tokio::select! {
+        biased;
+        result = effect => result,
+        () = stop.forced() => Err(Fault::interrupted("interrupted; it may be done in part")),
+    }
+}
+
+/// What came of an effect.
+pub(crate) fn result_of<T>(applied: &Result<T, Fault>) -> StepResult {
+    match applied {
+        Ok(_) => StepResult::Done,
+        Err(fault) if fault.is_interrupted => StepResult::Interrupted,
+        Err(_) => StepResult::Failed,
+    }
+}
+
+fn is_interrupted<T>(applied: &Result<T, Fault>) -> bool {
+    applied.as_ref().is_err_and(|fault| fault.is_interrupted)
 }

@@ -40,7 +40,7 @@ impl ShardRedactor {
         if self.0.is_empty() {
             return fault;
         }
-        let Fault { whose, text, details, hint, places, is_undone } = fault;
+        let Fault { whose, text, details, hint, places, is_undone, is_interrupted } = fault;
         Fault {
             whose,
             text: self.text(text),
@@ -48,6 +48,7 @@ impl ShardRedactor {
             hint: hint.map(|hint| self.text(hint)),
             places,
             is_undone,
+            is_interrupted,
         }
     }
 
@@ -56,7 +57,7 @@ impl ShardRedactor {
         if self.0.is_empty() {
             return change;
         }
-        let Change { kind, thing, what, diff, diff_by_name, place } = change;
+        let Change { kind, thing, what, diff, diff_by_name, place, result } = change;
         Change {
             kind,
             thing: self.thing(thing),
@@ -64,6 +65,7 @@ impl ShardRedactor {
             diff: self.diff(diff),
             diff_by_name: self.diff(diff_by_name),
             place,
+            result,
         }
     }
 

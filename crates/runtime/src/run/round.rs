@@ -27,7 +27,7 @@ use crate::guard::{Facts, Proposal, Refusal, RemovalGuard, Verdicts};
 use crate::key::ShardKey;
 use crate::memo::Memo;
 use crate::outcome::{Outcome, ShardOutcome, ShardState};
-use crate::plan::{Change, Held, Plan};
+use crate::plan::{Change, Held, Plan, set_result};
 use crate::secrets::ShardSecrets;
 
 /// Who works on the shards of one run.
@@ -97,13 +97,8 @@ impl Crew<'_> {
         }
         for round in 1..=MOST_ROUNDS {
             let again = self.round(&mut live, outcome).await;
+            // How the run ended says that it was interrupted.
             if self.request.stop.is_asked() {
-                let unfinished = again.values().any(|done| done.stopped);
-                outcome.warnings.extend(
-                    unfinished.then(|| {
-                        "it was asked to end: what was not begun is left to the next run".to_owned()
-                    }),
-                );
                 return;
             }
             let more = round < self.room.about().rounds;
@@ -157,8 +152,13 @@ impl Crew<'_> {
             shard.rounds += 1;
             match result {
                 Ok(planned) => ready.push((key, planned)),
+                Err(fault) if fault.is_interrupted => {}
                 Err(fault) => shard.faults.push(fault),
             }
+        }
+        if self.request.stop.is_asked() {
+            // Nothing is reserved that will not be removed.
+            return BTreeMap::new();
         }
         let verdicts = self.verdicts(&ready).await;
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
@@ -166,7 +166,10 @@ impl Crew<'_> {
             note(shard, planned, verdict, |change| self.guard.counts(&planned.facts.deletes, change));
         }
         let Some(permit) = &self.permits.write else {
-            self.rehearse(read, &ready, &verdicts, outcome).await;
+            tokio::select! {
+                () = self.rehearse(read, &ready, &verdicts, outcome) => {}
+                () = self.request.stop.asked() => {}
+            }
             return BTreeMap::new();
         };
         let write = crate::contract::Write { permit, read: &self.permits.read, run: &self.request.run };
@@ -184,6 +187,9 @@ impl Crew<'_> {
             if let Some(shard) = outcome.shards.get_mut(&key) {
                 shard.applied += done.applied;
                 shard.faults.append(&mut done.faults);
+                for (change, result) in std::mem::take(&mut done.results) {
+                    set_result(&mut shard.changes, &change, result);
+                }
             }
             all.insert(key, done);
         }
@@ -194,7 +200,15 @@ impl Crew<'_> {
     async fn redacted_plan(&self, read: &Read, shard: &mut Live<'_>) -> Result<Planned, Fault> {
         let (secrets, declared, key) = (shard.secrets.clone(), shard.declared, shard.key.clone());
         let read = &Read { secrets: secrets.clone(), ..read.clone() };
-        let planned = guarded(self.request.limits.phase * 3, "planning", self.plan(read, shard)).await;
+        let planning = async {
+            tokio::select! {
+                biased;
+                planned = self.plan(read, shard) => planned,
+                // Nothing is changed by planning: a shutdown does not wait for it.
+                () = self.request.stop.asked() => Err(Fault::interrupted("interrupted")),
+            }
+        };
+        let planned = guarded(self.request.limits.phase * 3, "planning", planning).await;
         let redactor = ShardRedactor::new(secrets.redactor(|| self.room.public_texts(declared, &key)));
         match planned {
             Ok(planned) => Ok(Planned { redactor, ..planned }),
@@ -322,7 +336,7 @@ fn note(
                 shard.removed += usize::from(counts(change));
                 // Planned again after it was stale, it is still one change.
                 let change = planned.reported(change);
-                if !shard.changes.contains(&change) {
+                if !shard.changes.iter().any(|known| known.is_same(&change)) {
                     shard.changes.push(change);
                 }
                 continue;

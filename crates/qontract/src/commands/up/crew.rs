@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use qontract_access::Mode;
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::looping::{Carrier, Crowd, Finish, Limits, Loop, Pace, Stop, Stopper};
+use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop, Stopper};
 use qontract_runtime::record::Shard;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{ChangeKind, Ended, Options, Record, listing};
+use qontract_runtime::{ChangeKind, Ended, Fault, Options, Record, listing};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::integrations::{self, ALL};
+use crate::integrations::{self, ALL, SandboxUnsupported};
 use crate::keep::audit::Heard;
 use crate::keep::feed::{Feed, Folder};
 use crate::keep::turn::{Kept, Manner, Runner};
@@ -39,6 +39,9 @@ const GROUNDWORK: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether it is there.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long loops may take to end at a shutdown.
+const SHUTDOWN: Duration = Duration::from_secs(40);
 
 /// What the loops have in common.
 pub struct Crew {
@@ -132,12 +135,17 @@ impl Crew {
         }
         let Ok(room) = integrations::room(name, &self.config, &self.targets) else { return false };
         let Err(fault) = room.ready() else { return false };
+        let hint = fault.hint.map_or(String::new(), |hint| format!("; {hint}"));
+        self.leave_out(name, &format!("{}{hint}", fault.text));
+        true
+    }
+
+    /// Logs once that an integration is left out.
+    fn leave_out(&self, name: &str, why: &str) {
         if self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
-            let hint = fault.hint.map_or(String::new(), |hint| format!("; {hint}"));
-            let line = Line::new(Level::Info, format!("skipped: {}{hint}", fault.text));
+            let line = Line::new(Level::Info, format!("skipped: {why}"));
             self.log.write(&line.with("integration", name));
         }
-        true
     }
 
     fn voice(&self, name: &str) -> Arc<Voice> {
@@ -174,15 +182,18 @@ impl Crew {
     /// another integration makes.
     ///
     /// Returns the records of dry runs, by integration: what they would change.
-    pub async fn once(&self) -> anyhow::Result<(Exit, Vec<Record>)> {
+    pub async fn once(&self, stop: &Stop) -> anyhow::Result<(Exit, Vec<Record>)> {
         let (ground, mut left): (Vec<String>, _) =
             self.names()?.into_iter().partition(|name| is_groundwork(name));
         let mut worst = Ended::Ok;
         let planned = Arc::<Planned>::default();
-        let mut ends = self.pass(&ground, &planned).await?;
+        let mut ends = self.pass(&ground, &planned, stop).await?;
         for pass in 1..=PASSES {
             let mut again = Vec::new();
-            ends.extend(self.pass(&left, &planned).await?);
+            ends.extend(self.pass(&left, &planned, stop).await?);
+            if let Some(by) = stop.interruption() {
+                return Ok((Exit::Run(by.exit_code()), Vec::new()));
+            }
             for (name, ended) in std::mem::take(&mut ends) {
                 if ended == Ended::Transient && pass < PASSES {
                     again.push(name);
@@ -205,9 +216,14 @@ impl Crew {
     }
 
     /// Runs some integrations once, side by side; how each ended.
-    async fn pass(&self, names: &[String], planned: &Arc<Planned>) -> anyhow::Result<Vec<(String, Ended)>> {
+    async fn pass(
+        &self,
+        names: &[String],
+        planned: &Arc<Planned>,
+        stop: &Stop,
+    ) -> anyhow::Result<Vec<(String, Ended)>> {
         let (mut running, mut ends) = (Vec::new(), Vec::new());
-        for name in names {
+        for name in names.iter().filter(|_| !stop.is_asked()) {
             let voice = self.voice(name);
             let kept: Arc<dyn Kept> = match self.mode {
                 Mode::Real => Arc::clone(&voice) as _,
@@ -217,15 +233,19 @@ impl Crew {
             };
             let runner = match self.runner(name, kept) {
                 Ok(runner) => Arc::new(runner),
+                Err(error) if error.is::<SandboxUnsupported>() => {
+                    self.leave_out(name, &error.to_string());
+                    continue;
+                }
                 Err(error) => {
                     self.cannot_start(name, &error);
                     ends.push((name.clone(), Ended::Failed));
                     continue;
                 }
             };
-            let (looping, news) = (self.looping(true), self.feed.news());
+            let (looping, news, stop) = (self.looping(true), self.feed.news(), stop.clone());
             let task = tokio::spawn(async move {
-                let finish = looping.keep(runner, news, Stop::never(), (chance, &*voice)).await;
+                let finish = looping.keep(runner, news, stop, (chance, &*voice)).await;
                 (finish, voice.status())
             });
             running.push((name.clone(), task));
@@ -250,7 +270,7 @@ impl Crew {
         let mut news = self.feed.news();
         let fatal = Arc::new(Notify::new());
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
-        let mut ending: BTreeMap<String, JoinHandle<()>> = BTreeMap::new();
+        let mut ending: BTreeMap<String, Running> = BTreeMap::new();
         loop {
             news.mark_unchanged();
             // What cannot be listed leaves everything as it is.
@@ -260,18 +280,22 @@ impl Crew {
                 running.keys().cloned().collect()
             });
             for name in running.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
-                if let Some(Running { stopper, task }) = running.remove(&name) {
-                    stopper.ask();
+                if let Some(one) = running.remove(&name) {
+                    one.stopper.ask();
                     voices.remove(&name);
-                    ending.insert(name, task);
+                    ending.insert(name, one);
                 }
             }
             let mut missing = BTreeSet::new();
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     // One that cannot be started does not keep the others from it.
-                    match self.start(place.key(), &voices, &fatal, ending.remove(place.key())) {
+                    let around = Around { voices: &voices, fatal: &fatal, stop: &stop };
+                    match self.start(place.key(), around, ending.remove(place.key())) {
                         Ok(started) => drop(place.insert(started)),
+                        Err(error) if error.is::<SandboxUnsupported>() => {
+                            self.leave_out(place.key(), &error.to_string());
+                        }
                         Err(error) => {
                             self.cannot_start(place.key(), &error);
                             missing.insert(place.into_key());
@@ -293,41 +317,56 @@ impl Crew {
                 }
             }
         }
-        for one in running.values() {
-            one.stopper.ask();
+        let by = stop.interruption().unwrap_or(Interruption::Terminate);
+        let (mut stoppers, mut tasks) = (Vec::new(), Vec::new());
+        for Running { stopper, task } in running.into_values().chain(ending.into_values()) {
+            stopper.ask_by(by);
+            stoppers.push(stopper);
+            tasks.push(task);
         }
-        // What does not end in time is left to the end of the process.
-        let tasks = running.into_values().map(|one| one.task).chain(ending.into_values());
-        let _ = tokio::time::timeout(Duration::from_secs(40), futures_util::future::join_all(tasks)).await;
+        let force = async {
+            stop.forced().await;
+            stoppers.iter().for_each(Stopper::force);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = futures_util::future::join_all(tasks) => {}
+            () = force => {}
+            // A loop that does not end in time ends with the process.
+            () = tokio::time::sleep(SHUTDOWN) => {}
+        }
         Ok(Exit::Ok)
     }
 
     fn cannot_start(&self, name: &str, error: &anyhow::Error) {
         let line = Line::new(Level::Error, format!("cannot be started: {error:#}")).with("integration", name);
-        self.log.write(&line);
+        let fault = error.chain().find_map(|cause| cause.downcast_ref::<Fault>());
+        self.log.write(&line.below(fault.map_or(String::new(), |fault| fault.details.join("\n"))));
     }
 
     /// Starts a loop; `before` is one of the same integration that is still ending.
     fn start(
         &self,
         name: &str,
-        voices: &Arc<Voices>,
-        fatal: &Arc<Notify>,
-        before: Option<JoinHandle<()>>,
+        Around { voices, fatal, stop }: Around<'_>,
+        before: Option<Running>,
     ) -> anyhow::Result<Running> {
         let voice = self.voice(name);
         let runner = Arc::new(self.runner(name, Arc::clone(&voice) as _)?);
         voices.add(name, Arc::clone(&voice));
-        let (stopper, stop) = Stop::pair();
+        let (stopper, stop) = stop.derive();
         let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
         let (name, fatal, known) = (name.to_owned(), Arc::clone(fatal), Arc::clone(voices));
         let task = tokio::spawn(async move {
             if let Some(before) = before {
                 // However it ended: two of the same never run side by side.
-                let _ = before.await;
+                let _ = before.task.await;
             }
             if !is_groundwork(&name) {
-                known.ground().await;
+                tokio::select! {
+                    () = known.ground() => {}
+                    () = stop.asked() => return,
+                }
             }
             // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
             for _ in 0..BEGINNINGS {
@@ -391,6 +430,15 @@ impl Kept for Collector {
             Err(_) => self.voice.ran(integration, run),
         }
     }
+}
+
+/// What the loops of `up` share.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    voices: &'a Arc<Voices>,
+    fatal: &'a Arc<Notify>,
+    /// The shutdown of the process.
+    stop: &'a Stop,
 }
 
 /// A loop.

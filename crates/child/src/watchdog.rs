@@ -1,0 +1,154 @@
+//! A process that outlives ours by a moment: it ends the process groups that we leave behind when we are killed.
+//!
+//! We hold the writing end of a pipe to it, which the kernel closes when we die, in whichever way. Before that, a line is written for each group
+//! that is started (`+ID`) and for each that has ended (`-ID`). See `docs/adr/0030-stopping.md`.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, test_kill_process_group};
+
+use crate::registry::{GRACE, end};
+
+/// The only argument of the watchdog process.
+pub const WATCHDOG_ARGUMENT: &str = "__watch-children";
+
+/// Our side of the watchdog.
+#[derive(Debug)]
+pub struct Watchdog {
+    is_enabled: bool,
+    process: Option<Child>,
+}
+
+impl Watchdog {
+    /// No watchdog is started: for tests, whose executable is not ours.
+    pub const fn disabled() -> Self {
+        Self { is_enabled: false, process: None }
+    }
+
+    /// Allows a watchdog to be started.
+    pub fn enable(&mut self) {
+        self.is_enabled = true;
+    }
+
+    /// Ends the watchdog process; the next child starts another one.
+    pub fn retire(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // Waiting closes its stdin first, which ends it.
+            let _ = process.wait();
+        }
+    }
+
+    /// Starts the watchdog if none is running. `groups` are those that are running.
+    ///
+    /// Without a watchdog children still end whenever we can end them ourselves, so that a failure to start it stops nothing.
+    pub fn ensure(&mut self, groups: &[Pid]) {
+        let is_running = self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)));
+        if !self.is_enabled || is_running {
+            return;
+        }
+        self.process = start().ok();
+        for group in groups {
+            self.add(*group);
+        }
+    }
+
+    /// Tells it of a group that was started.
+    pub fn add(&mut self, group: Pid) {
+        self.write(&format!("+{}\n", group.as_raw_nonzero()));
+    }
+
+    /// Tells it of a group that has ended.
+    pub fn remove(&mut self, group: Pid) {
+        self.write(&format!("-{}\n", group.as_raw_nonzero()));
+    }
+
+    fn write(&mut self, line: &str) {
+        let Some(stdin) = self.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
+        // Lines are shorter than what a pipe takes as one. One that does not read any more is killed: the next child brings a new one.
+        if stdin.write_all(line.as_bytes()).is_err()
+            && let Some(mut process) = self.process.take()
+        {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+fn start() -> io::Result<Child> {
+    // The running executable, even if its file was replaced.
+    let own = PathBuf::from("/proc/self/exe");
+    let own = if own.exists() { own } else { std::env::current_exe()? };
+    let mut command = Command::new(own);
+    // A group of its own, so that Ctrl-C does not reach it; nothing of ours is held open.
+    command.arg(WATCHDOG_ARGUMENT).env_clear().current_dir("/").process_group(0);
+    let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    if let Some(stdin) = &process.stdin {
+        fcntl_setfl(stdin, fcntl_getfl(stdin)? | OFlags::NONBLOCK)?;
+    }
+    Ok(process)
+}
+
+/// What the watchdog process does: reads until its input ends, then ends the groups that are still listed.
+pub fn watch(input: impl Read) {
+    watch_with(input, GRACE);
+}
+
+fn watch_with(input: impl Read, grace: Duration) {
+    let groups: Vec<Pid> = listed(input).into_iter().filter_map(Pid::from_raw).collect();
+    end(&groups, grace, |group| test_kill_process_group(group).is_err());
+}
+
+/// The groups that were started and have not ended when the input ends.
+fn listed(input: impl Read) -> BTreeSet<i32> {
+    let mut groups = BTreeSet::new();
+    for line in BufReader::new(input).lines().map_while(Result::ok) {
+        // 0 and 1 would be our own group and every process.
+        let id = |text: &str| text.parse::<i32>().ok().filter(|id| *id > 1);
+        if let Some(id) = line.strip_prefix('+').and_then(id) {
+            groups.insert(id);
+        } else if let Some(id) = line.strip_prefix('-').and_then(id) {
+            groups.remove(&id);
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{listed, watch_with};
+    use crate::{Group, Purpose};
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    #[test]
+    fn what_has_not_ended_is_listed() {
+        let check = |lines: &str, expect: &[i32]| {
+            assert_eq!(listed(lines.as_bytes()).into_iter().collect::<Vec<_>>(), expect, "{lines}");
+        };
+        check("", &[]);
+        check("+7\n+9\n-7\n", &[9]);
+        check("+7\n-7\n+7\n", &[7]);
+        check("-7\n+2\n", &[2]);
+        check("+1\n+0\n+-5\n+x\n7\n+99999999999\n", &[]);
+    }
+
+    #[test]
+    fn a_group_that_ignores_the_request_to_end_is_killed_at_the_end_of_the_input() {
+        let script = "trap '' TERM; sleep 600 & echo; wait";
+        let mut command = Command::new("sh");
+        let mut group =
+            Group::start_for(command.args(["-c", script]).stdout(Stdio::piped()), Purpose::Write).unwrap();
+        let mut stdout = group.take_pipes().1.unwrap();
+        stdout.read_exact(&mut [0]).unwrap();
+        let line = format!("+{}\n", group.pid().unwrap().as_raw_nonzero());
+        watch_with(line.as_bytes(), Duration::from_millis(20));
+        stdout.read_to_end(&mut Vec::new()).unwrap();
+    }
+}

@@ -1,0 +1,22 @@
+//! Logs what programs of the process form write to stderr.
+
+use std::fmt;
+use std::sync::Arc;
+
+use qontract_runtime::process::StderrLog;
+use qontract_telemetry::log::{Level, Line, Log};
+
+/// Writes each line to the log, at `DEBUG`, with the name of the integration.
+pub struct ProgramLog(pub Arc<Log>);
+
+impl fmt::Debug for ProgramLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProgramLog")
+    }
+}
+
+impl StderrLog for ProgramLog {
+    fn line(&self, integration: &str, line: &str) {
+        self.0.write(&Line::new(Level::Debug, format!("stderr: {line}")).with("integration", integration));
+    }
+}
