@@ -142,15 +142,15 @@ impl Program {
         all.map(|(_, value)| value.as_str())
     }
 
-    /// Finds the secrets that the program was given.
-    fn redactor(&self) -> Redactor {
-        Redactor::with_min_bytes(self.secrets(), MIN_GIVEN_BYTES)
+    /// Finds the secrets that the program was given. What stands in the request is public: otherwise a guess in the data
+    /// would be answered.
+    fn redactor_for(&self, request: &Value) -> Redactor {
+        Redactor::with_min_bytes(self.secrets(), MIN_GIVEN_BYTES).except([request.to_string().as_str()])
     }
 
-    /// A text without the lines that contain a secret that the program was given. What stands in the request is public:
-    /// otherwise a guess in the data would be answered.
+    /// A text without the lines that contain a secret that the program was given.
     fn redacted(&self, text: &str, request: &Value) -> String {
-        self.redactor().except([request.to_string().as_str()]).lines(text).into_owned()
+        self.redactor_for(request).lines(text).into_owned()
     }
 
     /// A phase of the program, for messages: the integration's name first, then the command.

@@ -88,7 +88,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
     // A program that does not read to the end has its reasons; its answer decides.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (talked, talk) = mpsc::channel();
-    let log = line_log(program);
+    let log = line_log(program, request);
     thread::spawn(move || talked.send(stderr.map(|stderr| tail(stderr, log.as_ref()))));
     let memory = Arc::clone(memory);
     thread::spawn(move || done.send(stdout.map(|stdout| memory.read(stdout))));
@@ -181,9 +181,9 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
 }
 
 /// Logs a line of stderr, without secrets.
-fn line_log(program: &Program) -> Option<impl Fn(&[u8]) + Send + 'static> {
+fn line_log(program: &Program, request: &Value) -> Option<impl Fn(&[u8]) + Send + 'static> {
     let log = program.stderr_log.clone()?;
-    let (integration, redactor) = (program.integration.clone(), program.redactor());
+    let (integration, redactor) = (program.integration.clone(), program.redactor_for(request));
     Some(move |line: &[u8]| {
         let text = String::from_utf8_lossy(line);
         let text = first_line(&redactor.lines(&text));
