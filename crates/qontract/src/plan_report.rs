@@ -70,8 +70,11 @@ pub fn integration(record: &Record) -> IntegrationReport {
     for (key, shard) in &record.shards {
         changes.extend(shard.changes.iter().map(|one| change(key, one)));
         changes.extend(shard.held.iter().map(|one| change(key, one)));
-        let wait =
-            |wait: &Told| ReportedWait { message: wait.text.clone(), locations: locations(&wait.places) };
+        let wait = |wait: &Told| ReportedWait {
+            shard: key.clone(),
+            message: wait.text.clone(),
+            locations: locations(&wait.places),
+        };
         waits.extend(shard.waits.iter().map(wait));
         for fault in &shard.faults {
             add_fault(&mut errors, Some(key), fault);

@@ -209,6 +209,8 @@ pub struct Location {
 /// Something that is in progress in the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedWait {
+    /// The shard that waits.
+    pub shard: String,
     /// What is waited for.
     pub message: String,
     /// Where in the data it comes from.

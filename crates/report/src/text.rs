@@ -1,5 +1,7 @@
 //! A plan as text for a terminal.
 
+use std::collections::BTreeMap;
+
 use qontract_diagnostics::{Style, Styled, counted, shown};
 use serde_json::Value;
 
@@ -105,19 +107,30 @@ fn approval(integration: &IntegrationReport, out: &mut Styled) {
     }
 }
 
+/// What there is to report of each shard, by their names; what concerns no single shard comes last.
 fn body(integration: &IntegrationReport, detail: Detail, indent: &str) -> Styled {
-    let mut out = Styled::default();
+    let mut shards: BTreeMap<&str, Styled> = BTreeMap::new();
+    let mut rest = Styled::default();
     for change in &integration.changes {
-        one_change(change, detail, indent, &mut out);
+        one_change(change, detail, indent, shards.entry(&change.shard).or_default());
     }
     for wait in &integration.waits {
+        let out = shards.entry(&wait.shard).or_default();
         out.push(Style::Plain, indent);
         out.push(Style::Warning, "waits");
         out.push(Style::Plain, &format!(": {}\n", shown(&wait.message)));
-        locations(&wait.locations, indent, &mut out);
+        locations(&wait.locations, indent, out);
     }
     for error in &integration.errors {
-        one_error(error, indent, &mut out);
+        let out = match error.shards.first() {
+            Some(shard) => shards.entry(shard).or_default(),
+            None => &mut rest,
+        };
+        one_error(error, indent, out);
+    }
+    let mut out = Styled::default();
+    for one in shards.values().chain([&rest]) {
+        out.append(one);
     }
     out
 }

@@ -81,7 +81,11 @@ fn report() -> PlanReport {
     let mut first = integration("openshift-resources", ReportStatus::Held, changes, Vec::new());
     first.approval = Some("$schema: /x\nname: approve\n".to_owned());
     first.notes = vec!["`cluster=c3` is skipped: disabled".to_owned()];
-    first.waits = vec![ReportedWait { message: "a roll-out".to_owned(), locations: Vec::new() }];
+    first.waits = vec![ReportedWait {
+        shard: "cluster=c1, namespace=n1".to_owned(),
+        message: "a roll-out".to_owned(),
+        locations: Vec::new(),
+    }];
     report.add(first);
     let error = ReportedFault {
         shards: vec!["cluster=c2".to_owned()],
@@ -160,6 +164,42 @@ fn a_real_run_marks_what_came_of_each_change() {
     let line = "+ add Thing `x` (cluster=c1, namespace=n1)\n";
     let expect = format!("{line}✓ {line}✗ {line}· {line}4 to add, 0 to change, 0 to remove; 1 step done\n");
     assert_eq!(render_one(&one, Detail::default()).plain(), expect);
+}
+
+#[test]
+fn what_concerns_a_shard_stands_together() {
+    let at = |shard: &str| ReportedChange {
+        shard: shard.to_owned(),
+        summary: format!("in {shard}"),
+        location: None,
+        ..change(ChangeAction::Add, "Thing", "x", Vec::new())
+    };
+    let error = |shards: &[&str]| ReportedFault {
+        shards: shards.iter().map(|shard| (*shard).to_owned()).collect(),
+        message: format!("wrong in {shards:?}"),
+        details: Vec::new(),
+        hint: None,
+        locations: Vec::new(),
+    };
+    let errors = vec![error(&[]), error(&["a", "b"])];
+    let mut one = integration("x", ReportStatus::Failed, vec![at("b"), at("a")], errors);
+    let wait = |shard: &str| (shard.to_owned(), format!("for {shard}"));
+    one.waits = ["b", "c"]
+        .map(wait)
+        .map(|(shard, message)| ReportedWait { shard, message, locations: Vec::new() })
+        .into();
+    let text = render_one(&one, Detail::default()).plain();
+    let lines: Vec<&str> = text.lines().collect();
+    let expect = [
+        "+ in a",
+        "error: wrong in [\"a\", \"b\"]",
+        "+ in b",
+        "waits: for b",
+        "waits: for c",
+        "error: wrong in []",
+        "2 to add, 0 to change, 0 to remove; 2 errors",
+    ];
+    assert_eq!(lines, expect);
 }
 
 #[test]
@@ -293,7 +333,8 @@ fn hostile_report() -> PlanReport {
     let mut integration = integration(HOSTILE, ReportStatus::Failed, vec![one, held], vec![error]);
     integration.causes = vec![Location::parse(HOSTILE)];
     integration.notes = vec![text()];
-    integration.waits = vec![ReportedWait { message: text(), locations: vec![Location::parse(HOSTILE)] }];
+    integration.waits =
+        vec![ReportedWait { shard: text(), message: text(), locations: vec![Location::parse(HOSTILE)] }];
     integration.approval = Some(format!("```\n{HOSTILE}"));
     report.add(integration);
     report.notes.push(text());

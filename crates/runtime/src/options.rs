@@ -13,6 +13,8 @@ pub struct UnmatchedSelector {
     pub flag: &'static str,
     /// Its value.
     pub value: String,
+    /// Whether the flag leaves shards out: then a name that has no shard does no harm.
+    pub excludes: bool,
     /// The name that is most like it, if one is.
     pub nearest: Option<String>,
 }
@@ -56,12 +58,21 @@ impl Options {
     pub fn unmatched(&self, flags: &[Flag], keys: &[&ShardKey]) -> Vec<UnmatchedSelector> {
         let mut unmatched = Vec::new();
         for flag in flags {
-            let (FlagKind::Selects(dimension) | FlagKind::Excludes(dimension)) = flag.kind else { continue };
+            let (dimension, excludes) = match flag.kind {
+                FlagKind::Selects(dimension) => (dimension, false),
+                FlagKind::Excludes(dimension) => (dimension, true),
+                FlagKind::Value => continue,
+            };
             let known: BTreeSet<&str> = keys.iter().filter_map(|key| key.get(dimension)).collect();
             for value in self.values(flag.name).iter().filter(|value| !known.contains(value.as_str())) {
                 let similar = qontract_graphql::similar_names(value, known.iter().copied());
                 let nearest = similar.first().map(|name| (*name).to_owned());
-                unmatched.push(UnmatchedSelector { flag: flag.name, value: value.clone(), nearest });
+                unmatched.push(UnmatchedSelector {
+                    flag: flag.name,
+                    value: value.clone(),
+                    excludes,
+                    nearest,
+                });
             }
         }
         unmatched
@@ -118,6 +129,12 @@ mod tests {
         let expect = "`--cluster-name clifs-stage` matches nothing that the data declares; did you mean `cliffs-stage`?";
         assert_eq!(unmatched("clifs-stage"), [expect]);
         assert_eq!(unmatched("q"), ["`--cluster-name q` matches nothing that the data declares"]);
+        let about = about.excludes("exclude-cluster", "cluster");
+        let mut options = Options::default();
+        options.add("cluster-name", "q");
+        options.add("exclude-cluster", "q");
+        let found = options.unmatched(&about.flags, &keys.each_ref());
+        assert_eq!(found.iter().map(|one| one.excludes).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

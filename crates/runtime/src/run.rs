@@ -72,7 +72,7 @@ pub struct Request {
     pub only_affected: bool,
     /// Whether an integration that the change does not affect runs, too.
     pub even_unaffected: bool,
-    /// Whether a selecting flag that matches nothing ends the run; otherwise it is a warning.
+    /// Whether a flag that selects a shard that does not exist ends the run; otherwise it is a warning.
     pub strict_selectors: bool,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,

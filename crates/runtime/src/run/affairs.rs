@@ -71,13 +71,15 @@ pub fn decide(
     if compared.head.is_none() {
         compared.head = room.declare(data, &request.options)?;
     }
-    let unmatched = unmatched(room, request, &compared);
-    if request.strict_selectors && !unmatched.is_empty() {
-        outcome.faults.extend(unmatched.iter().map(|one| Fault::operator(one.to_string())));
+    let is_error = |one: &UnmatchedSelector| request.strict_selectors && !one.excludes;
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        unmatched(room, request, &compared).into_iter().partition(is_error);
+    outcome.warnings.extend(warnings.iter().map(ToString::to_string));
+    if !errors.is_empty() {
+        outcome.faults.extend(errors.iter().map(|one| Fault::operator(one.to_string())));
         outcome.ended = Ended::Usage;
         return Ok(None);
     }
-    outcome.warnings.extend(unmatched.iter().map(ToString::to_string));
     Ok(Some(select(room, request, compared, outcome)))
 }
 

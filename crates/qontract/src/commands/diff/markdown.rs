@@ -66,10 +66,16 @@ fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
 fn one_line(line: &Line, fold: Fold) -> String {
     match line {
         Line::Field { sign, pointer, values, place } => {
+            // A sign would begin another list.
+            let word = match sign {
+                '+' => "added",
+                '-' => "removed",
+                _ => "changed",
+            };
             let values: Vec<String> = values.iter().map(|value| shortened(value, fold.value)).collect();
-            format!("{sign} {} {} in {}", code(pointer), code(&values.join(" → ")), code(place))
+            format!("{word} {} {} in {}", code(pointer), code(&values.join(" → ")), code(place))
         }
-        Line::Remark { text, place } => format!("~ {} in {}", code(text), code(place)),
+        Line::Remark { text, place } => format!("{} in {}", code(text), code(place)),
         Line::Text { text, .. } => code(text),
         Line::At { place } => code(place),
     }
