@@ -5,12 +5,12 @@ mod branches;
 use std::collections::BTreeSet;
 
 use qontract_bundle::{Bundle, Layout, Value};
+use qontract_diagnostics::suggest::{self, Patience};
 use qontract_diagnostics::{Code, Diagnostic, code};
 
 use crate::failure::{Allowed, Failure, Wrong};
 use crate::keywords;
 use crate::schema::equality;
-use crate::suggest::{self, Patience};
 use crate::words::{all_of, any_of, kind, shortened, show, show_plain, type_name};
 use branches::Nearest;
 

@@ -19,7 +19,6 @@ mod quick;
 mod rules;
 pub mod schema;
 mod spans;
-mod suggest;
 mod tree;
 mod words;
 

@@ -1,4 +1,4 @@
-//! "Did you mean": the nearest of the words that would have been right.
+//! "Did you mean": the nearest of the words that would have been right, by edit distance. The one place that looks for it.
 
 use std::cell::Cell;
 
