@@ -3,6 +3,7 @@
 mod affected;
 mod bundle;
 mod completions;
+mod config;
 mod diff;
 mod explain;
 mod get;
@@ -22,7 +23,7 @@ mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Command, PeerTool, SchemaAction};
+use crate::cli::{Command, ConfigAction, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -42,6 +43,10 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Inventory(arguments) => inventory::run(arguments, printer),
         Command::Explain(arguments) => explain::run(arguments, printer),
         Command::Runs(arguments) => runs::run(arguments, printer),
+        Command::Config(config) => match config.action {
+            ConfigAction::Check(arguments) => config::check(*arguments, printer),
+            ConfigAction::Reference => printer.text(&crate::environment::page()).map(|()| Exit::Ok),
+        },
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),

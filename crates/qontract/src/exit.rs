@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use qontract_client_server::ServerError;
 
+use crate::config::ConfigError;
+
 /// The exit codes of the command line, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -35,7 +37,7 @@ impl Exit {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
         match server {
             Some(server) if server.is_transient() => Exit::Run(75),
-            _ if error.is::<UsageError>() => Exit::Usage,
+            _ if error.is::<UsageError>() || error.is::<ConfigError>() => Exit::Usage,
             _ => Exit::Failure,
         }
     }

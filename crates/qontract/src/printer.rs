@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use anstream::AutoStream;
 use qontract_diagnostics::{Report, Sources, Styled, shown, shown_json, shown_lines};
 
+use crate::progress;
+
 /// Both streams of the process.
 #[derive(Debug)]
 pub struct Printer {
@@ -40,11 +42,13 @@ impl Printer {
 
     /// Writes findings to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn findings(&self, findings: &Styled) -> anyhow::Result<()> {
+        progress::erase();
         written(AutoStream::auto(self.out.lock()).write_all(findings.as_str().as_bytes()))
     }
 
     /// Says a line on stderr, with unsafe characters as escapes.
     pub fn note(&self, line: &str) {
+        progress::erase();
         // Nobody to talk to is no reason to fail.
         let _ = writeln!(self.err.lock(), "{}", shown_lines(line));
     }
@@ -61,10 +65,12 @@ impl Printer {
             return;
         }
         let text = Styled::report(report, sources);
+        progress::erase();
         let _ = AutoStream::auto(self.err.lock()).write_all(text.as_str().as_bytes());
     }
 
     fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        progress::erase();
         let mut out = self.out.lock();
         written(out.write_all(bytes).and_then(|()| out.flush()))
     }

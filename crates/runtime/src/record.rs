@@ -55,6 +55,9 @@ pub struct Bundle {
     pub sha: String,
     /// The commit it was made of.
     pub commit: Option<String>,
+    /// Whether files differed from the commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub modified: bool,
 }
 
 /// A sentence, with the places in the data that it is about.
@@ -209,7 +212,7 @@ impl Shard {
 }
 
 fn bundle(pinned: &Pinned) -> Bundle {
-    Bundle { sha: pinned.sha.clone(), commit: pinned.commit.clone() }
+    Bundle { sha: pinned.sha.clone(), commit: pinned.commit.clone(), modified: false }
 }
 
 fn told(fault: &Fault, line: &dyn Fn(&Place) -> String) -> Told {

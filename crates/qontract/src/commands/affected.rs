@@ -39,7 +39,7 @@ struct ShardRow {
 
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, config, repo, output, layout } = arguments;
-    let config = Config::read(config.as_deref())?;
+    let config = Config::find_and_note(config.as_deref(), printer)?;
     let opener = Opener::new(&repo, layout.into(), printer);
     let open = |word: &str, beside: Option<&Side>| {
         Side::open(&opener, word, beside)

@@ -1,5 +1,6 @@
 //! `qontract reconcile`: one run of one integration, or run after run.
 
+mod announce;
 mod text;
 
 use std::collections::BTreeSet;
@@ -14,11 +15,12 @@ use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Pace;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record};
+use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
-use crate::config::Config;
+use crate::config::{Config, Location};
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
@@ -27,6 +29,7 @@ use crate::journal;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
 use crate::printer::Printer;
+use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::start::{Begun, Start};
 use crate::targets::Targets;
@@ -45,7 +48,12 @@ pub enum CommandLine {
 
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
-    let options = options.with_environment()?;
+    let mut options = options.with_environment()?;
+    if line == CommandLine::Own {
+        let location = Location::find(options.config.as_deref());
+        location.note().iter().for_each(|note| printer.note(note));
+        options.config = location.file().map(Path::to_owned);
+    }
     if let Some(every) = options.every {
         return keep_going(&options, &integration, every);
     }
@@ -58,7 +66,13 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let runs = Arc::new(Runs::new(options.runs.clone())?);
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
     let job = Job { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
-    let (head, base) = job.sides(runtime.handle())?;
+    let progress = Progress::start("reading the data", Activities::default());
+    let sides = job.sides(runtime.handle());
+    drop(progress);
+    let (head, base) = sides?;
+    if line == CommandLine::Own {
+        announce::announce(&options, &config, (&integration.name, mode), &head, printer);
+    }
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
@@ -66,8 +80,12 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Own => !options.all_shards,
         CommandLine::Peer => options.check_only_affected_shards,
     };
-    let outcome = runtime.block_on(qontract_runtime::run(&room, &begun.request));
-    let record = record(&outcome, begun.clock(), &head, base.as_ref());
+    let activities = Activities::default();
+    let progress = Progress::start(format!("running {}", integration.name), activities.clone());
+    let outcome = runtime.block_on(activities.scope(qontract_runtime::run(&room, &begun.request)));
+    drop(progress);
+    let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
+    record.head.modified = head.is_modified();
     job.tell(&outcome, &record)?;
     Ok(Exit::Run(outcome.ended.code()))
 }
