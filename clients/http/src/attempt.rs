@@ -10,6 +10,7 @@ use reqwest::header::LOCATION;
 use reqwest::{Client, Method, StatusCode, Url};
 use tokio::time::timeout;
 
+use crate::cause::cause;
 use crate::error::{HttpError, excerpt};
 use crate::guard::{Access, origin};
 use crate::request::Prepared;
@@ -130,10 +131,11 @@ fn broken(prepared: &Prepared, error: reqwest::Error) -> HttpError {
     if source.is_builder() {
         return HttpError::Prepare { call, why: "the HTTP client does not take it".to_owned() };
     }
+    let cause = cause(&source, prepared.request.url().host_str().unwrap_or_default());
     if source.is_connect() {
-        return HttpError::Connect { call, transient: !is_untrusted(&source), source };
+        return HttpError::Connect { call, transient: !is_untrusted(&source), cause };
     }
-    HttpError::Exchange { call, source }
+    HttpError::Exchange { call, cause }
 }
 
 /// Whether the two sides could not agree on TLS: the certificate is not trusted, or there is no TLS at all.

@@ -41,7 +41,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// Why a call has no answer.
+/// Why a call has no answer. Its text is one sentence that ends with the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The stack, or TLS in it, could not be made: the machine has no trusted certificates.
@@ -59,27 +59,25 @@ pub enum HttpError {
         why: String,
     },
     /// No connection came about.
-    #[error("{call}: no connection")]
+    #[error("{call}: {}", self.reason())]
     Connect {
         /// Which call.
         call: Call,
         /// Whether another try may help: not if the certificate is no good.
         transient: bool,
-        /// The cause.
-        #[source]
-        source: reqwest::Error,
+        /// The cause, in a few words.
+        cause: String,
     },
     /// The connection broke, or what came over it is not HTTP.
-    #[error("{call}: the connection broke")]
+    #[error("{call}: {}", self.reason())]
     Exchange {
         /// Which call.
         call: Call,
-        /// The cause.
-        #[source]
-        source: reqwest::Error,
+        /// The cause, in a few words.
+        cause: String,
     },
     /// The target asked everyone to wait longer than the call may take.
-    #[error("{call}: the target wants no requests for another {} s", .rest.as_secs())]
+    #[error("{call}: {}", self.reason())]
     Wait {
         /// Which call.
         call: Call,
@@ -87,7 +85,7 @@ pub enum HttpError {
         rest: Duration,
     },
     /// One attempt took too long.
-    #[error("{call}: no answer within {} ms", .limit.as_millis())]
+    #[error("{call}: {}", self.reason())]
     Attempt {
         /// Which call.
         call: Call,
@@ -95,18 +93,17 @@ pub enum HttpError {
         limit: Duration,
     },
     /// The whole call took too long.
-    #[error("{call}: given up after {} ms", .deadline.as_millis())]
+    #[error("{call}: {}", self.reason())]
     Deadline {
         /// Which call.
         call: Call,
         /// How long it may take.
         deadline: Duration,
         /// How the attempt before the last one ended.
-        #[source]
         last: Option<Box<HttpError>>,
     },
     /// The answer is larger than allowed.
-    #[error("{call}: the answer has more than {limit} bytes")]
+    #[error("{call}: {}", self.reason())]
     Body {
         /// Which call.
         call: Call,
@@ -114,7 +111,7 @@ pub enum HttpError {
         limit: usize,
     },
     /// The target sends the caller elsewhere, and the caller does not go.
-    #[error("{call}: {status}: a redirect to `{to}` is not followed")]
+    #[error("{call}: {}", self.reason())]
     Redirect {
         /// Which call.
         call: Call,
@@ -124,7 +121,7 @@ pub enum HttpError {
         to: String,
     },
     /// The answer is a failure.
-    #[error("{call}: {status}{}{excerpt}", if .excerpt.is_empty() { "" } else { ": " })]
+    #[error("{call}: {}", self.reason())]
     Status {
         /// Which call.
         call: Call,
@@ -137,7 +134,50 @@ pub enum HttpError {
     },
 }
 
+/// Whether the beginning of a body is part of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Shown,
+    Hidden,
+}
+
 impl HttpError {
+    /// The cause without the call: `connection refused`, `timed out after 30 s`, `HTTP 503 Service Unavailable`.
+    pub fn reason(&self) -> String {
+        self.reason_with(Body::Shown)
+    }
+
+    /// The whole sentence without anything of the body of an answer, which may hold what others must not see.
+    pub fn without_body(&self) -> String {
+        match self {
+            Self::Deadline { call, .. } | Self::Status { call, .. } => {
+                format!("{call}: {}", self.reason_with(Body::Hidden))
+            }
+            other => other.to_string(),
+        }
+    }
+
+    fn reason_with(&self, body: Body) -> String {
+        match self {
+            Self::SetUp(_) | Self::Refused(_) | Self::Prepare { .. } => self.to_string(),
+            Self::Connect { cause, .. } | Self::Exchange { cause, .. } => cause.clone(),
+            Self::Wait { rest, .. } => {
+                format!("the server asked for no requests for another {}", seconds(*rest))
+            }
+            Self::Attempt { limit, .. } => format!("timed out after {}", seconds(*limit)),
+            Self::Deadline { deadline, last: None, .. } => format!("timed out after {}", seconds(*deadline)),
+            Self::Deadline { deadline, last: Some(last), .. } => {
+                format!("gave up after {} (last attempt: {})", seconds(*deadline), last.reason_with(body))
+            }
+            Self::Body { limit, .. } => format!("the answer has more than {limit} bytes"),
+            Self::Redirect { status, to, .. } => format!("HTTP {status}: redirect to `{to}` not followed"),
+            Self::Status { status, excerpt, .. } if excerpt.is_empty() || body == Body::Hidden => {
+                format!("HTTP {status}")
+            }
+            Self::Status { status, excerpt, .. } => format!("HTTP {status}: {excerpt}"),
+        }
+    }
+
     /// Whether the same call may well succeed later, with nobody having changed anything.
     pub fn is_transient(&self) -> bool {
         match self {
@@ -169,6 +209,15 @@ impl HttpError {
     }
 }
 
+/// A time in seconds, or in milliseconds if it is short.
+fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{} s", time.as_secs())
+    }
+}
+
 /// Credentials that are shorter than this are not searched for in answers.
 const MIN_CREDENTIAL_BYTES: usize = 4;
 
@@ -187,7 +236,9 @@ pub(crate) fn excerpt(body: &[u8], secrets: &[Secret]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{EXCERPT, excerpt};
+    use std::time::Duration;
+
+    use super::{Call, EXCERPT, HttpError, excerpt, seconds};
     use crate::secret::Secret;
 
     fn check(body: &str, expect: &str) {
@@ -197,6 +248,49 @@ mod tests {
     #[test]
     fn an_excerpt_is_one_line_without_control_characters() {
         check("<h1>\r\n  not\tfound\u{1b}[0m</h1>\n", "<h1> not found [0m</h1>");
+    }
+
+    #[test]
+    fn times_are_in_seconds_unless_they_are_short() {
+        assert_eq!(seconds(Duration::from_millis(999)), "999 ms");
+        assert_eq!(seconds(Duration::from_secs(1)), "1 s");
+        assert_eq!(seconds(Duration::from_millis(60_900)), "60 s");
+    }
+
+    #[test]
+    fn an_error_is_one_sentence_that_ends_with_the_cause() {
+        let call = || Call { method: reqwest::Method::GET, url: "http://h/x".to_owned() };
+        let refused =
+            HttpError::Connect { call: call(), transient: true, cause: "connection refused".to_owned() };
+        assert_eq!(refused.to_string(), "`GET http://h/x`: connection refused");
+        let deadline = HttpError::Deadline {
+            call: call(),
+            deadline: Duration::from_mins(1),
+            last: Some(Box::new(refused)),
+        };
+        assert_eq!(
+            deadline.to_string(),
+            "`GET http://h/x`: gave up after 60 s (last attempt: connection refused)"
+        );
+        let status = reqwest::StatusCode::SERVICE_UNAVAILABLE;
+        let status = HttpError::Status { call: call(), status, retry_after: None, excerpt: String::new() };
+        assert_eq!(status.to_string(), "`GET http://h/x`: HTTP 503 Service Unavailable");
+    }
+
+    #[test]
+    fn a_body_can_be_left_out() {
+        let call = || Call { method: reqwest::Method::GET, url: "http://h/x".to_owned() };
+        let status = reqwest::StatusCode::SERVICE_UNAVAILABLE;
+        let status =
+            HttpError::Status { call: call(), status, retry_after: None, excerpt: "s3cret".to_owned() };
+        assert_eq!(status.to_string(), "`GET http://h/x`: HTTP 503 Service Unavailable: s3cret");
+        assert_eq!(status.without_body(), "`GET http://h/x`: HTTP 503 Service Unavailable");
+        let deadline = Duration::from_millis(500);
+        let deadline = HttpError::Deadline { call: call(), deadline, last: Some(Box::new(status)) };
+        let expect = "`GET http://h/x`: gave up after 500 ms (last attempt: HTTP 503 Service Unavailable)";
+        assert_eq!(deadline.without_body(), expect);
+        let body = HttpError::Body { call: call(), limit: 7 };
+        assert_eq!(body.without_body(), "`GET http://h/x`: the answer has more than 7 bytes");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use qontract_access::{Mode, ReadPermit, WritePermit};
 use qontract_telemetry::activity;
-use reqwest::Certificate;
 use reqwest::redirect::Policy;
+use reqwest::{Certificate, Identity};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::attempt::attempt;
@@ -46,6 +46,12 @@ impl Http {
     pub fn new(permit: &ReadPermit, settings: Settings) -> Result<Self, HttpError> {
         let set_up = |error| HttpError::SetUp(Arc::new(error));
         let roots = roots(&settings).map_err(set_up)?;
+        let identity = settings.identity.as_ref().map(|pem| Identity::from_pem(pem.expose().as_bytes()));
+        let identity = identity.transpose().map_err(set_up)?;
+        let builder = |settings: &Settings| match identity.clone() {
+            Some(identity) => builder(settings).identity(identity),
+            None => builder(settings),
+        };
         let (client, untrusting) = match builder(&settings).tls_certs_merge(roots.clone()).build() {
             Ok(client) => (Ok(client), None),
             // Without a trusted certificate on the machine, the given ones are trusted, and plain HTTP still works.

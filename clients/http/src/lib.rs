@@ -23,6 +23,7 @@
 
 mod attempt;
 mod budget;
+mod cause;
 mod error;
 mod guard;
 mod http;
@@ -34,6 +35,7 @@ mod secret;
 mod settings;
 
 pub use budget::Budgets;
+pub use cause::cause;
 pub use error::{Call, HttpError};
 pub use guard::{Access, Guard, Refusal, SafePost};
 pub use http::Http;

@@ -1,9 +1,10 @@
 //! What a target answered.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use reqwest::StatusCode;
-use reqwest::header::HeaderMap;
+use reqwest::header::{DATE, HeaderMap};
 
 /// An answer: a success, or a status that the request takes for an answer, too.
 pub struct Response {
@@ -13,6 +14,13 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The clock of the target when it answered.
+    pub fn date(&self) -> Option<SystemTime> {
+        httpdate::parse_http_date(self.headers.get(DATE)?.to_str().ok()?).ok()
+    }
 }
 
 impl fmt::Debug for Response {

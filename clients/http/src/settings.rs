@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::budget::Budgets;
 use crate::guard::SafePost;
+use crate::secret::Secret;
 
 /// Limits on calls; a clone shares the budgets of the original.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct Settings {
     pub safe_posts: Vec<SafePost>,
     /// Certificates to trust besides those that the machine trusts; each text is PEM, of one or several.
     pub roots: Vec<Vec<u8>>,
+    /// A client certificate and its private key, as PEM in one text.
+    pub identity: Option<Secret>,
     /// Whether calls go through proxies.
     pub proxies: Proxies,
     /// What targets have been given so far. Share it, and all runs of a process share one budget per target.
@@ -57,6 +60,7 @@ impl Default for Settings {
             largest_body: 64 << 20,
             safe_posts: Vec::new(),
             roots: Vec::new(),
+            identity: None,
             proxies: Proxies::Environment,
             budgets: Budgets::default(),
         }

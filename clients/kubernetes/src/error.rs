@@ -21,13 +21,12 @@ impl fmt::Display for Contender {
 #[derive(Debug, thiserror::Error)]
 pub enum KubernetesError {
     /// The cluster cannot be reached, or does not answer in time.
-    #[error("the cluster `{cluster}` cannot be reached")]
+    #[error("cannot reach cluster `{cluster}`: {error}")]
     Unreachable {
         /// The cluster.
         cluster: String,
         /// Why.
-        #[source]
-        source: qontract_client_http::HttpError,
+        error: qontract_client_http::HttpError,
     },
     /// There is nothing to log in with.
     #[error("cannot log in to the cluster `{cluster}`: {why}")]
@@ -108,7 +107,7 @@ pub enum KubernetesError {
         why: String,
     },
     /// The cluster failed.
-    #[error("the cluster `{cluster}` answered {status}: {why}")]
+    #[error("cluster `{cluster}` answered HTTP {status}: {why}")]
     Failed {
         /// The cluster.
         cluster: String,
@@ -154,8 +153,8 @@ impl KubernetesError {
     /// Whether it may work the next time without anybody's doing.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { source, .. } => source.is_transient(),
             Self::Credentials { transient, .. } => *transient,
+            Self::Unreachable { error, .. } => error.is_transient(),
             Self::Stale { .. } | Self::Homeless { .. } | Self::Held { .. } | Self::File { .. } => true,
             Self::Failed { status, .. } => *status >= 500 || *status == 429,
             Self::Denied { .. }

@@ -4,6 +4,7 @@ mod discovery;
 mod draft;
 mod error;
 mod fields;
+pub mod kubeconfig;
 mod object;
 mod real;
 mod sandbox;
@@ -13,7 +14,10 @@ use qontract_access::{ReadPermit, WritePermit};
 
 pub use error::{Contender, KubernetesError};
 pub use object::{Address, Cluster, Fields, Kind, Object, Served, TokenRef, Version};
-pub use real::{ClusterSettings, Clusters, KnownClusters, Token, TokenError, Tokens};
+pub use real::{
+    AccessAnswer, AccessRequest, ClientCertificate, ClusterSettings, Clusters, KnownClusters, Token,
+    TokenError, Tokens,
+};
 pub use sandbox::Sandbox;
 
 /// Who we are among those who own fields of objects.

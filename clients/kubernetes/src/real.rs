@@ -1,5 +1,6 @@
 //! Real clusters. Requests are built by `kube`, and sent by our own HTTP stack, so that what holds for every call holds here.
 
+mod access;
 mod catalogue;
 mod connection;
 mod page;
@@ -22,6 +23,8 @@ use crate::error::KubernetesError;
 use crate::object::{Address, Cluster, Kind, Object, Served, Version};
 use crate::{Draft, Reader, Rehearsal, Restart, Writer};
 use connection::Connection;
+
+pub use access::{AccessAnswer, AccessRequest};
 
 /// What is used to log in to a cluster.
 #[derive(Clone, Debug)]
@@ -57,9 +60,20 @@ pub trait Tokens: Send + Sync {
     ) -> BoxFuture<'a, Result<Token, TokenError>>;
 }
 
+/// A client certificate to log in with, instead of a token.
+#[derive(Clone, Debug)]
+pub struct ClientCertificate {
+    /// The certificate and its private key, as PEM.
+    pub pem: Secret,
+    /// The server that it is for: it is not used for another one.
+    pub server: String,
+}
+
 /// What is known of a cluster beside the data.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
+    /// What is used to log in, if it is not a token.
+    pub certificate: Option<ClientCertificate>,
     /// Certificates, as PEM, to trust besides those that the machine trusts.
     pub ca: Option<Vec<u8>>,
     /// How many requests the cluster gets per second.
@@ -73,6 +87,7 @@ pub struct ClusterSettings {
 impl Default for ClusterSettings {
     fn default() -> Self {
         Self {
+            certificate: None,
             ca: None,
             per_second: NonZeroU32::new(50).expect("not zero"),
             rehearses: false,

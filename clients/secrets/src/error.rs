@@ -66,13 +66,12 @@ pub enum SecretsError {
     #[error("Vault at `{0}` is sealed")]
     Sealed(String),
     /// No answer, or none that tells anything about the secret.
-    #[error("cannot ask Vault about {what}")]
+    #[error("the request to Vault about {what} failed: {}", .error.without_body())]
     Unreachable {
         /// What was asked about.
         what: String,
         /// The cause.
-        #[source]
-        source: Arc<HttpError>,
+        error: Arc<HttpError>,
     },
     /// Vault refuses what was sent to it; what it says may repeat that.
     #[error("Vault does not take {what}: {status}")]
@@ -104,8 +103,8 @@ impl SecretsError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Sealed(_) | Self::Stale(_) => true,
-            Self::Unreachable { source, .. } => {
-                source.is_transient() || source.status().is_some_and(|status| status.is_server_error())
+            Self::Unreachable { error, .. } => {
+                error.is_transient() || error.status().is_some_and(|status| status.is_server_error())
             }
             Self::Login { status, .. } | Self::Refused { status, .. } => status.is_server_error(),
             Self::Path { .. }
@@ -123,7 +122,7 @@ impl SecretsError {
     pub(crate) fn of_read(error: HttpError, what: impl Into<String>, server: &Url) -> Self {
         match sealed(&error, server) {
             Some(sealed) => sealed,
-            None => Self::Unreachable { what: what.into(), source: Arc::new(error) },
+            None => Self::Unreachable { what: what.into(), error: Arc::new(error) },
         }
     }
 
@@ -137,7 +136,7 @@ impl SecretsError {
         match (sealed(&error, server), error.status()) {
             (Some(sealed), _) => sealed,
             (None, Some(status)) => refused(status),
-            (None, None) => Self::Unreachable { what: what.into(), source: Arc::new(without_body(error)) },
+            (None, None) => Self::Unreachable { what: what.into(), error: Arc::new(without_body(error)) },
         }
     }
 }

@@ -186,6 +186,30 @@ impl Repo {
         Ok(listing)
     }
 
+    /// Whether the files of two data repos differ, in any part of the layout.
+    pub fn differs(&self, other: &Repo) -> Result<bool, RepoError> {
+        let Layout { data, resources, schemas, graphql } = &self.layout;
+        for part in [data, resources, schemas] {
+            let (own, others) = (self.list(part, Names::All), other.list(part, Names::All));
+            let (own, others) = match (own, others) {
+                (Err(RepoError::Missing { .. }), Err(RepoError::Missing { .. })) => continue,
+                (Err(RepoError::Missing { .. }), Ok(_)) | (Ok(_), Err(RepoError::Missing { .. })) => {
+                    return Ok(true);
+                }
+                (own, others) => (own?.files, others?.files),
+            };
+            if own.len() != others.len()
+                || own.par_iter().zip(&others).any(|(own, other)| !own.is_same(other))
+            {
+                return Ok(true);
+            }
+        }
+        match (self.file(graphql)?, other.file(graphql)?) {
+            (Ok(own), Ok(other)) => Ok(!own.is_same(&other)),
+            (own, other) => Ok(own.is_ok() != other.is_ok()),
+        }
+    }
+
     /// Whether `name` is a link, or below one.
     pub(crate) fn leads_elsewhere(&self, name: &str) -> bool {
         let Some(root) = self.folder() else { return false };
@@ -230,6 +254,16 @@ impl File {
             Content::OnDisk(place) => place.sight(),
             Content::InMemory(_) | Content::TooLarge(_) => None,
         }
+    }
+
+    /// Whether two files have the same path and the same bytes; one that cannot be read is not the same as any other.
+    fn is_same(&self, other: &Self) -> bool {
+        self.path == other.path
+            && match (self.read(), other.read()) {
+                (Ok(Bytes::Whole(own)), Ok(Bytes::Whole(other))) => own == other,
+                (Ok(Bytes::TooLarge(own)), Ok(Bytes::TooLarge(other))) => own == other,
+                _ => false,
+            }
     }
 
     /// Its bytes.

@@ -86,6 +86,14 @@ impl io::Write for Out {
     }
 }
 
+/// The error without the path of the temporary file, which means nothing to the user: the caller names the file.
+fn without_path(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((cause, _)) => io::Error::new(error.kind(), cause),
+        None => error,
+    }
+}
+
 impl Draft {
     /// A draft of the bundle at `path`.
     pub fn beside(path: &Path) -> io::Result<Self> {
@@ -101,7 +109,8 @@ impl Draft {
                 Some(folder) if !folder.as_os_str().is_empty() => folder,
                 _ => Path::new("."),
             };
-            let file = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder)?;
+            let file = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder);
+            let file = file.map_err(without_path)?;
             Out::Beside(io::BufWriter::with_capacity(1 << 20, file))
         };
         Ok(Self { path, out, readers, whole: false })

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::environment::{ReadBy, help};
+
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
@@ -79,6 +81,8 @@ pub enum Command {
     Runs(Runs),
     /// Write the datafile that approves the removals that a run held
     Approve(Approve),
+    /// Work with the configuration
+    Config(Config),
     /// Work with the journal: what all processes remember together, such as recent removals
     Journal(Journal),
     /// Be one of the established tools, with its arguments
@@ -284,7 +288,7 @@ pub struct Integrations {
     /// What to show; all of them by default.
     #[command(subcommand)]
     pub action: Option<IntegrationsAction>,
-    /// The configuration, for integrations of the process form; by default `$QONTRACT_CONFIG`
+    /// Configuration file, for integrations of the process form; by default `$QONTRACT_CONFIG`, else a default place
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
@@ -368,6 +372,49 @@ pub struct Explain {
     pub runs: Option<PathBuf>,
 }
 
+/// Arguments of `config`.
+#[derive(Args, Debug)]
+pub struct Config {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ConfigAction,
+}
+
+/// What to do with the configuration.
+#[derive(Subcommand, Debug)]
+pub enum ConfigAction {
+    /// Check the configuration, the tools, the data, and access to every target system
+    ///
+    /// Reads only. For each cluster: is it reachable, is the token accepted, and does it allow what the integrations that the data defines need.
+    /// Exit code: 0 nothing failed, 1 something failed, 2 usage error.
+    Check(Box<ConfigCheck>),
+    /// Print every configuration key and environment variable, in Markdown
+    Reference,
+}
+
+/// Arguments of `config check`.
+#[derive(Args, Debug)]
+pub struct ConfigCheck {
+    /// Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` (not in data repos and Git work trees), else `$XDG_CONFIG_HOME/qontract/config.toml`
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
+    #[arg(long, value_name = "DATA")]
+    pub data: Option<String>,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Check only this cluster; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Vec<String>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: FindingsFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
 /// Arguments of `journal`.
 #[derive(Args, Debug)]
 pub struct Journal {
@@ -408,9 +455,11 @@ pub enum PeerTool {
     Bundler(PeerBundler),
     /// qontract-reconcile: run an integration
     Reconcile(Box<Reconcile>),
-    /// run-integration: run an integration again and again, as the environment says
+    /// run-integration: run an integration in a loop, configured by environment variables
+    #[command(after_help = help(ReadBy::RunIntegration))]
     RunIntegration,
-    /// qontract-server: answer GraphQL over HTTP, as the environment says
+    /// qontract-server: serve GraphQL over HTTP, configured by environment variables
+    #[command(after_help = help(ReadBy::Server))]
     Server(PeerServer),
     /// qontract-validator: write a record of every check of a bundle to stdout
     Validator(PeerValidator),

@@ -4,6 +4,7 @@ mod affected;
 mod approve;
 mod bundle;
 mod completions;
+mod config;
 mod diff;
 mod explain;
 mod get;
@@ -24,7 +25,7 @@ mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Command, PeerTool, SchemaAction};
+use crate::cli::{Command, ConfigAction, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -46,6 +47,10 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Explain(arguments) => explain::run(arguments, printer),
         Command::Runs(arguments) => runs::run(arguments, printer),
         Command::Approve(arguments) => approve::run(arguments, printer),
+        Command::Config(config) => match config.action {
+            ConfigAction::Check(arguments) => config::check(*arguments, printer),
+            ConfigAction::Reference => printer.text(&crate::environment::page()).map(|()| Exit::Ok),
+        },
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),

@@ -1,5 +1,8 @@
 //! The operator's configuration: `config.toml`, with the names that the established runtime reads, and our own.
 
+pub mod keys;
+mod read;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,9 @@ use serde::Deserialize;
 
 use crate::cli::variable;
 use crate::exit::UsageError;
+use crate::printer::Printer;
+
+pub use read::{ConfigError, Location};
 
 /// The configuration. Tables that are not named here belong to others.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -94,7 +100,7 @@ impl VaultTable {
 #[serde(deny_unknown_fields)]
 pub struct KubernetesTable {
     /// As of a cluster, for those that do not say otherwise.
-    ca: Option<PathBuf>,
+    pub ca: Option<PathBuf>,
     requests_per_second: Option<NonZeroU32>,
     validate_in_dry_run: Option<bool>,
     /// Clusters by their names in the data.
@@ -106,7 +112,7 @@ impl KubernetesTable {
     /// What holds for clusters that do not say otherwise.
     pub fn usual(&self) -> ClusterTable {
         let Self { ca, requests_per_second, validate_in_dry_run, clusters: _ } = self.clone();
-        ClusterTable { server: None, ca, requests_per_second, validate_in_dry_run }
+        ClusterTable { ca, requests_per_second, validate_in_dry_run, ..ClusterTable::default() }
     }
 }
 
@@ -122,6 +128,10 @@ pub struct ClusterTable {
     pub requests_per_second: Option<NonZeroU32>,
     /// Whether dry runs ask it if it would take what is planned.
     pub validate_in_dry_run: Option<bool>,
+    /// A kubeconfig that has its server, CA and credentials, instead of the token that the data names.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; by default its current one.
+    pub context: Option<String>,
 }
 
 /// The program that checks rules of Prometheus.
@@ -145,9 +155,9 @@ pub struct TemplatesTable {
     /// The secret that GitHub is shown.
     github_token: Option<SecretTable>,
     /// Buckets that `s3` and `s3_ls` may read, as `account/bucket`.
-    allow_s3: Vec<String>,
+    pub allow_s3: Vec<String>,
     /// Another server than the vendor's.
-    s3_endpoint: Option<String>,
+    pub s3_endpoint: Option<String>,
     /// How long a look-up may take.
     deadline_seconds: u64,
     /// How many bytes it may bring.
@@ -201,6 +211,7 @@ struct SecretTable {
 
 /// The server that has the data.
 #[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Graphql {
     /// Its address: `http://host:port/graphql`.
     pub server: String,
@@ -216,6 +227,7 @@ impl std::fmt::Debug for Graphql {
 
 /// A folder in place of every target system.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SandboxFolder {
     /// The folder.
     pub directory: PathBuf,
@@ -334,16 +346,39 @@ impl Config {
         self.store.0.clone()
     }
 
-    /// Reads the file that is named, here or by `QONTRACT_CONFIG`.
+    /// Reads the file that is named, here or by `QONTRACT_CONFIG`; without one, the configuration is empty.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
-        let named = variable("QONTRACT_CONFIG").map(PathBuf::from);
-        let Some(file) = file.or(named.as_deref()) else { return Ok(Self::default()) };
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
-        toml::from_str(&text).map_err(|error| {
-            let before = text.get(..error.span().map_or(0, |span| span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
-            anyhow!("`{}` is not a configuration: line {line}: {}", file.display(), error.message())
-        })
+        Ok(Self::at(&Location::named(file))?)
+    }
+
+    /// Reads the file that is named, or the one in a default place; without one, the configuration is empty.
+    pub fn find(file: Option<&Path>) -> anyhow::Result<Self> {
+        Ok(Self::at(&Location::find(file))?)
+    }
+
+    /// As [`Self::find`]; a file that is not read is reported.
+    pub fn find_and_note(file: Option<&Path>, printer: &Printer) -> anyhow::Result<Self> {
+        let location = Location::find(file);
+        location.note().iter().for_each(|note| printer.note(note));
+        Ok(Self::at(&location)?)
+    }
+
+    /// Reads the file at a location.
+    pub fn at(location: &Location) -> Result<Self, ConfigError> {
+        let Some(file) = location.file() else { return Ok(Self::default()) };
+        read::read(file)
+    }
+
+    /// Makes paths relative to the folder of the configuration file.
+    fn resolve(&mut self, folder: &Path) {
+        let clusters = self.kubernetes.iter_mut().flat_map(|table| {
+            let own =
+                table.clusters.values_mut().flat_map(|cluster| [&mut cluster.ca, &mut cluster.kubeconfig]);
+            std::iter::once(&mut table.ca).chain(own)
+        });
+        let paths = clusters.chain([&mut self.promtool.path]).flatten();
+        for path in paths.chain(self.sandbox.iter_mut().map(|sandbox| &mut sandbox.directory)) {
+            *path = folder.join(&*path);
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 mod remote;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::diff::fields;
+use qontract_bundle::repo::Revision;
 use qontract_bundle::{Bundle, Document, Layout, Repo};
 use qontract_diagnostics::Report;
 use qontract_graphql::Engine;
@@ -26,6 +27,8 @@ pub struct Side {
     pub source: Arc<dyn Source>,
     input: Option<Input>,
     layout: Layout,
+    /// Whether the files of the folder differ from those of the commit that is checked out; compared when it is first asked for.
+    modified: OnceLock<bool>,
 }
 
 impl Side {
@@ -41,7 +44,12 @@ impl Side {
 
     /// What was opened, to be asked through this engine.
     pub fn asked(input: Input, engine: Arc<Engine>, layout: &Layout) -> Self {
-        Self { source: Arc::new(Loaded::new(engine)), input: Some(input), layout: layout.clone() }
+        Self {
+            source: Arc::new(Loaded::new(engine)),
+            input: Some(input),
+            layout: layout.clone(),
+            modified: OnceLock::new(),
+        }
     }
 
     /// A bundle that was made of a data repo; `last` is one that was made of it before.
@@ -71,7 +79,26 @@ impl Side {
 
     /// A bundle that is asked elsewhere, and has no lines here.
     pub fn elsewhere(source: Arc<dyn Source>) -> Self {
-        Self { source, input: None, layout: Layout::default() }
+        Self { source, input: None, layout: Layout::default(), modified: OnceLock::new() }
+    }
+
+    /// Whether it is a folder whose files differ from the commit that is checked out: the commit alone does not tell what it holds.
+    pub fn is_modified(&self) -> bool {
+        *self.modified.get_or_init(|| {
+            let Some(repo) = self.input.as_ref().and_then(|input| input.repo.as_ref()) else { return false };
+            let Some((folder, _)) = repo.folder().zip(self.source.commit()) else { return false };
+            let committed =
+                Revision::open(folder, "HEAD").map(|head| Repo::revision(head, self.layout.clone()));
+            // What cannot be compared is not known to be what was committed.
+            committed.map_or(true, |committed| repo.differs(&committed).unwrap_or(true))
+        })
+    }
+
+    /// The commit, and whether files were modified since: `f85c9b3f0a12 (modified)`.
+    pub fn commit(&self) -> Option<String> {
+        let commit = self.source.commit()?;
+        let mark = if self.is_modified() { " (modified)" } else { "" };
+        Some(format!("{}{mark}", commit.get(..12).unwrap_or(commit)))
     }
 
     /// Whether it has the file of a place; a bundle elsewhere is taken to have it.

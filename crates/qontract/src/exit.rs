@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use qontract_client_server::ServerError;
 
+use crate::config::ConfigError;
 use crate::integrations::SandboxUnsupported;
 
 /// The exit codes of the command line, the same for every command.
@@ -42,18 +43,18 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// An error of a file that the caller names, such as a configuration that cannot be read.
-pub fn usage(error: &anyhow::Error) -> anyhow::Error {
-    UsageError(format!("{error:#}")).into()
-}
-
 impl Exit {
     /// The code of an error that ended a command.
     pub fn of(error: &anyhow::Error) -> Self {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
         match server {
             Some(server) if server.is_transient() => Exit::Run(75),
-            _ if error.is::<UsageError>() || error.is::<SandboxUnsupported>() => Exit::Usage,
+            _ if error.is::<UsageError>()
+                || error.is::<ConfigError>()
+                || error.is::<SandboxUnsupported>() =>
+            {
+                Exit::Usage
+            }
             _ => Exit::Failure,
         }
     }

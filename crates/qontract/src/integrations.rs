@@ -138,7 +138,9 @@ fn configured(words: &[&str]) -> anyhow::Result<Config> {
     let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
     let given = words.iter().find_map(|word| word.strip_prefix("--config="));
     let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
-    Config::read(file.as_deref())
+    // `up` reaches real targets, and the established tools read a configuration, only if it is named.
+    let is_named = matches!(words.get(1), Some(&("up" | "peer")));
+    if is_named { Config::read(file.as_deref()) } else { Config::find(file.as_deref()) }
 }
 
 /// Why a command line names an integration that is not known.

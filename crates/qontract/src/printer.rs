@@ -10,6 +10,8 @@ use anstream::AutoStream;
 use qontract_diagnostics::{Report, Sources, Styled, shown, shown_json, shown_lines};
 use qontract_runtime::Fault;
 
+use crate::progress;
+
 /// Both streams of the process.
 #[derive(Debug)]
 pub struct Printer {
@@ -55,11 +57,13 @@ impl Printer {
 
     /// Writes styled text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
     pub fn styled(&self, text: &Styled) -> anyhow::Result<()> {
+        progress::erase();
         written(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
     }
 
     /// Writes text to stdout, for commands that go on until the reader closes the pipe. Unsafe characters are escapes.
     pub fn follow(&self, text: &str) -> anyhow::Result<Reader> {
+        progress::erase();
         let mut out = self.out.lock();
         match out.write_all(shown_lines(text).as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
@@ -69,6 +73,7 @@ impl Printer {
 
     /// Says a line on stderr, with unsafe characters as escapes.
     pub fn note(&self, line: &str) {
+        progress::erase();
         // Nobody to talk to is no reason to fail.
         let _ = writeln!(self.err.lock(), "{}", shown_lines(line));
     }
@@ -90,10 +95,12 @@ impl Printer {
             return;
         }
         let text = Styled::report(report, sources);
+        progress::erase();
         let _ = AutoStream::auto(self.err.lock()).write_all(text.as_str().as_bytes());
     }
 
     fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        progress::erase();
         let mut out = self.out.lock();
         written(out.write_all(bytes).and_then(|()| out.flush()))
     }

@@ -1,5 +1,6 @@
 //! The target systems: real ones, or the sandbox.
 
+mod kubeconfig;
 mod nowhere;
 
 use std::collections::BTreeMap;
@@ -23,9 +24,10 @@ use qontract_resources::Outside;
 use qontract_runtime::process::{Program, StderrLog};
 use qontract_telemetry::log::Log;
 
-use crate::config::{ClusterTable, Config, KubernetesTable};
+use crate::config::{ClusterTable, Config, ConfigError, KubernetesTable, VaultTable};
 use crate::exit::UsageError;
 use crate::program_log::ProgramLog;
+use kubeconfig::KubeconfigToken;
 use nowhere::Nowhere;
 
 /// The target systems of this process, what its templates look up, and the tools on its machine.
@@ -135,28 +137,59 @@ const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// Real clusters, as the configuration says.
 fn real(table: &KubernetesTable, (mode, secrets): (Mode, Arc<dyn Reader>)) -> anyhow::Result<Clusters> {
-    let usual = table.usual();
-    let mut named = BTreeMap::new();
-    for (name, cluster) in &table.clusters {
-        named.insert(name.clone(), cluster_settings(cluster, &usual)?);
-    }
-    let otherwise = cluster_settings(&ClusterTable::default(), &usual)?;
-    let servers =
-        table.clusters.iter().filter_map(|(name, table)| Some((name.clone(), table.server.clone()?)));
-    let tokens = Arc::new(StoredTokens { secrets, servers: servers.collect() });
     let permit = ReadPermit::for_targets(mode);
-    let known = KnownClusters { named, otherwise };
+    let RealClusters { known, tokens } = RealClusters::new(table, secrets)?;
     Ok(Clusters::new(&permit, Settings::default(), tokens, known))
 }
 
-fn cluster_settings(own: &ClusterTable, usual: &ClusterTable) -> anyhow::Result<ClusterSettings> {
-    let mut settings = ClusterSettings::default();
-    if let Some(file) = own.ca.as_ref().or(usual.ca.as_ref()) {
-        let pem = std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
-        if !pem.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
-            bail!("there is no certificate in `{}`", file.display());
+/// What the configuration says of real clusters.
+pub struct RealClusters {
+    /// Their settings.
+    pub known: KnownClusters,
+    /// Their tokens.
+    pub tokens: Arc<dyn Tokens>,
+}
+
+impl RealClusters {
+    /// Reads the files that the configuration names.
+    pub fn new(table: &KubernetesTable, secrets: Arc<dyn Reader>) -> Result<Self, ConfigError> {
+        let usual = table.usual();
+        let (mut named, mut servers, mut logins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for (name, cluster) in &table.clusters {
+            let key = format!("kubernetes.clusters.{name}");
+            let mut settings = cluster_settings(cluster, &usual, &key)?;
+            servers.extend(cluster.server.clone().map(|server| (name.clone(), server)));
+            if let Some(login) = kubeconfig::login(cluster, &key)? {
+                servers.insert(name.clone(), login.server);
+                if cluster.ca.is_none() {
+                    settings.ca = login.ca.or(settings.ca);
+                }
+                settings.certificate = login.certificate;
+                logins.extend(login.token.map(|token| (name.clone(), token)));
+            }
+            named.insert(name.clone(), settings);
         }
-        settings.ca = Some(pem);
+        let otherwise = cluster_settings(&ClusterTable::default(), &usual, "kubernetes")?;
+        let tokens = Arc::new(StoredTokens { secrets, servers, logins });
+        Ok(Self { known: KnownClusters { named, otherwise }, tokens })
+    }
+}
+
+/// The settings of a cluster; `key` is its place in the configuration.
+fn cluster_settings(
+    own: &ClusterTable,
+    usual: &ClusterTable,
+    key: &str,
+) -> Result<ClusterSettings, ConfigError> {
+    let mut settings = ClusterSettings::default();
+    let usual_key = "kubernetes".to_owned();
+    let ca = own
+        .ca
+        .as_ref()
+        .map(|file| (file, key.to_owned()))
+        .or(usual.ca.as_ref().map(|file| (file, usual_key)));
+    if let Some((file, key)) = ca {
+        settings.ca = Some(certificates(file, &format!("{key}.ca"))?);
     }
     if let Some(rate) = own.requests_per_second.or(usual.requests_per_second) {
         settings.per_second = rate;
@@ -165,12 +198,29 @@ fn cluster_settings(own: &ClusterTable, usual: &ClusterTable) -> anyhow::Result<
     Ok(settings)
 }
 
+/// The certificates in the file that a key of the configuration names.
+fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
+    let wrong = |why: String| ConfigError(format!("`{key}`: {why}"));
+    let pem =
+        std::fs::read(file).map_err(|error| wrong(format!("cannot read `{}`: {error}", file.display())))?;
+    if !pem.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
+        return Err(wrong(format!("`{}` has no PEM certificate", file.display())));
+    }
+    Ok(pem)
+}
+
 /// Where secrets are kept: in Vault, or in the tables of the configuration.
-fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
+pub fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
     let Some(table) = &config.vault else { return Ok(Arc::new(Tables::new(config.tables()))) };
-    let server = Url::parse(&table.server).context("`vault.server` is no address")?;
-    let http = Http::new(&ReadPermit::for_targets(mode), Settings::default())?;
+    let (http, server) = http_of_vault(table, mode)?;
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
+}
+
+/// The stack that Vault is asked with, and its address.
+pub fn http_of_vault(table: &VaultTable, mode: Mode) -> anyhow::Result<(Http, Url)> {
+    let server = Url::parse(&table.server)
+        .map_err(|error| ConfigError(format!("`vault.server` is not a URL: {error}")))?;
+    Ok((Http::new(&ReadPermit::for_targets(mode), Settings::default())?, server))
 }
 
 /// What templates look up. The stack for it is made only if there is something outside to ask.
@@ -229,6 +279,8 @@ struct StoredTokens {
     secrets: Arc<dyn Reader>,
     /// Servers that the operator names, by cluster.
     servers: BTreeMap<String, String>,
+    /// Tokens of kubeconfigs, by cluster.
+    logins: BTreeMap<String, KubeconfigToken>,
 }
 
 impl Tokens for StoredTokens {
@@ -238,6 +290,9 @@ impl Tokens for StoredTokens {
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<Token, TokenError>> {
         async move {
+            if let Some(token) = self.logins.get(&cluster.name) {
+                return Ok(Token { secret: token.read()?, server: self.servers.get(&cluster.name).cloned() });
+            }
             let TokenRef { path, field, version } =
                 cluster.token.as_ref().ok_or("the data names no `automationToken`")?;
             let version = version.map(|version| version.unsigned_abs().into());

@@ -188,6 +188,10 @@ const ROWS: &str = "
     + runs show RUN --runs runs -o json
     + approve last --runs removals
     + approve HOSTILE --runs runs
+    - config check --config config.toml --data repo
+    + config check --config HOSTILE
+    + config check --config HOSTILE -o json
+    - config reference
     + peer bundler repo/schemas repo/graphql-schemas/schema.yml repo/data repo/resources c 1
     + peer bundler broken/schemas broken/graphql-schemas/schema.yml broken/data broken/resources c 1
     + peer reconcile --config config.toml --dry-run service-dependencies --data repo --runs runs

@@ -120,7 +120,7 @@ fn a_cluster_that_cannot_be_reached_is_told_and_the_others_go_on() {
     );
     let (code, plan) = stage.reconcile(&[]);
     assert_eq!(code, 75, "{plan}");
-    assert!(plan.contains("error: cannot read `cluster=c2`: the cluster `c2` cannot be reached"), "{plan}");
+    assert!(plan.contains("error: cannot read `cluster=c2`: cannot reach cluster `c2`"), "{plan}");
     assert!(stage.namespace(&name).is_some());
     let (code, plan) = stage.reconcile(&["--cluster-name", "c1"]);
     assert_eq!((code, plan.as_str()), (0, ""));

@@ -182,10 +182,7 @@ fn not_named(setting: &str) -> String {
 
 /// A call that has no answer: neither what came back nor a query is told. Another try may help, or the operator.
 fn failed(error: &HttpError) -> Fault {
-    let text = match error {
-        HttpError::Status { call, status, .. } => format!("{call}: {status}"),
-        other => other.to_string(),
-    };
+    let text = error.without_body();
     let may_pass = error.is_transient() || error.status().is_some_and(|status| status.is_server_error());
     if may_pass { Fault::remote(text) } else { Fault::operator(text) }
 }

@@ -69,6 +69,9 @@ pub struct Bundle {
     pub sha: String,
     /// The commit it was made of.
     pub commit: Option<String>,
+    /// Whether files differed from the commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub modified: bool,
 }
 
 /// A sentence, with the places in the data that it is about.
@@ -243,7 +246,7 @@ fn once_each(lines: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn bundle(pinned: &Pinned) -> Bundle {
-    Bundle { sha: pinned.sha.clone(), commit: pinned.commit.clone() }
+    Bundle { sha: pinned.sha.clone(), commit: pinned.commit.clone(), modified: false }
 }
 
 fn told(fault: &Fault, line: &dyn Fn(&Place) -> String) -> Told {

@@ -7,7 +7,7 @@ use std::error::Error;
 
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use qontract_client_http::Refusal;
+use qontract_client_http::{Refusal, cause};
 
 use super::limit::{MAX_ANSWER_BYTES, MAX_ERROR_BYTES, is_too_large};
 use crate::error::BlobsError;
@@ -61,7 +61,12 @@ impl Failure {
         let (what, transient) = match error {
             SdkError::TimeoutError(_) => ("it took too long", true),
             SdkError::DispatchFailure(failure) if failure.is_timeout() => ("it took too long", true),
-            SdkError::DispatchFailure(failure) if failure.is_io() => ("no connection", true),
+            SdkError::DispatchFailure(failure) if failure.is_io() => {
+                let source = failure.as_connector_error().and_then(|error| error.source());
+                let what =
+                    source.map_or_else(|| "no connection".to_owned(), |error| cause(error, "of the store"));
+                return Self::Silence { what, transient: true };
+            }
             SdkError::DispatchFailure(_) => ("it could not be sent, or there are no credentials", false),
             SdkError::ConstructionFailure(_) => ("the request cannot be made", false),
             _ => ("the answer is not one of S3", false),

@@ -5,12 +5,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use kube::core::request::Error as BuildError;
 use qontract_access::{ReadPermit, WritePermit};
-use qontract_client_http::{Http, Request, SafeRehearsal, Secret, Settings, StatusCode, Url};
+use qontract_client_http::{Http, Request, SafePost, SafeRehearsal, Secret, Settings, StatusCode, Url};
 use tokio::sync::Mutex;
 
+use super::access::REVIEWS;
 use super::catalogue::Catalogue;
 use super::status::Subject;
 use super::{ClusterSettings, Clusters, TokenError};
@@ -53,6 +55,8 @@ pub(super) enum Half<'a> {
 pub(super) struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
+    /// The server's clock.
+    pub date: Option<SystemTime>,
 }
 
 impl Answer {
@@ -66,7 +70,7 @@ impl Connection {
     /// A connection to this cluster; nothing is sent yet.
     #[expect(
         clippy::disallowed_methods,
-        reason = "`dryRun=All` is how API servers of Kubernetes are asked without effect"
+        reason = "`dryRun=All` and access reviews are how API servers of Kubernetes are asked without effect"
     )]
     pub fn new(
         permit: &ReadPermit,
@@ -76,9 +80,12 @@ impl Connection {
     ) -> Result<Self, KubernetesError> {
         let base = server(cluster)?;
         let roots = http.roots.iter().cloned().chain(settings.ca.clone()).collect();
-        let limits = Settings { roots, per_second: Some(settings.per_second), ..http.clone() };
-        let unreachable = |source| KubernetesError::Unreachable { cluster: cluster.name.clone(), source };
-        let mut http = Http::new(permit, limits).map_err(unreachable)?;
+        let identity = settings.certificate.as_ref().map(|certificate| certificate.pem.clone());
+        let limits = Settings { roots, identity, per_second: Some(settings.per_second), ..http.clone() };
+        let unreachable = |error| KubernetesError::Unreachable { cluster: cluster.name.clone(), error };
+        let reviews = format!("{}{REVIEWS}", base.path().trim_end_matches('/'));
+        let http = Http::new(permit, limits).map_err(unreachable)?;
+        let mut http = http.with_safe_post(SafePost::new(&base, &reviews));
         if settings.rehearses {
             http = http.with_safe_rehearsal(SafeRehearsal::new(&base));
         }
@@ -107,7 +114,10 @@ impl Clusters {
         let token = self.token(&connection, cluster).await?;
         let (parts, body) = request.into_parts();
         // Every write carries a precondition, or fails if it is there already.
-        let mut sent = Request::new(parts.method, url).idempotent().secret_header("authorization", &token);
+        let mut sent = Request::new(parts.method, url).idempotent();
+        if let Some(token) = &token {
+            sent = sent.secret_header("authorization", token);
+        }
         if !parts.headers.contains_key("accept") {
             sent = sent.header("accept", "application/json");
         }
@@ -127,7 +137,7 @@ impl Clusters {
         if answered.status == StatusCode::UNAUTHORIZED {
             *connection.token.lock().await = None;
         }
-        Ok(Answer { status: answered.status.as_u16(), body: answered.body })
+        Ok(Answer { status: answered.status.as_u16(), date: answered.date(), body: answered.body })
     }
 
     /// What a refusal means. If the kind is not served any more, all that is known of the cluster is forgotten.
@@ -146,21 +156,30 @@ impl Clusters {
         error
     }
 
-    /// The value of the header to log in with; asked for once, and again when it was not accepted.
+    /// The value of the header to log in with; asked for once, and again when it was not accepted. A client certificate needs none.
     async fn token(
         &self,
         connection: &Connection,
         cluster: &Cluster,
-    ) -> Result<Arc<Secret>, KubernetesError> {
-        let mut known = connection.token.lock().await;
-        if let Some(token) = &*known {
-            return Ok(Arc::clone(token));
-        }
+    ) -> Result<Option<Arc<Secret>>, KubernetesError> {
         let failed = |TokenError { why, transient }: TokenError| KubernetesError::Credentials {
             cluster: cluster.name.clone(),
             why,
             transient,
         };
+        if let Some(certificate) = &connection.settings.certificate {
+            if !is_same(&certificate.server, &connection.base) {
+                let (own, other) = (&certificate.server, &cluster.server);
+                return Err(failed(
+                    format!("its client certificate is for `{own}`, not for `{other}`").into(),
+                ));
+            }
+            return Ok(None);
+        }
+        let mut known = connection.token.lock().await;
+        if let Some(token) = &*known {
+            return Ok(Some(Arc::clone(token)));
+        }
         let token = self.shared.tokens.token(&self.permit, cluster).await.map_err(failed)?;
         if let Some(other) = token.server.as_deref().filter(|server| !is_same(server, &connection.base)) {
             let why = format!("its token is for `{other}`, not for `{}`", cluster.server);
@@ -168,7 +187,7 @@ impl Clusters {
         }
         let header = Arc::new(Secret::new(format!("Bearer {}", token.secret.expose())));
         *known = Some(Arc::clone(&header));
-        Ok(header)
+        Ok(Some(header))
     }
 }
 

@@ -96,7 +96,7 @@ impl Subject {
             HttpError::Body { .. } => {
                 KubernetesError::Malformed { object: self.object.clone(), why: error.to_string() }
             }
-            source => KubernetesError::Unreachable { cluster, source },
+            error => KubernetesError::Unreachable { cluster, error },
         }
     }
 

@@ -64,6 +64,7 @@ impl Api {
             per_second: NonZeroU32::new(1000).unwrap(),
             rehearses: true,
             gone_within: Duration::from_secs(2),
+            ..ClusterSettings::default()
         }
     }
 

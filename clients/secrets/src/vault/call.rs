@@ -45,6 +45,13 @@ impl Vault {
         self.send(way, session.sign(request)).await.map_err(failed)
     }
 
+    /// Logs in, and asks whether the token is accepted.
+    pub async fn check_login(&self, permit: &ReadPermit) -> Result<(), SecretsError> {
+        let way = Way::Read(permit);
+        let session = self.shared.sessions.current(self, way).await?;
+        if self.is_live(way, &session).await? { Ok(()) } else { Err(self.refused(StatusCode::FORBIDDEN)) }
+    }
+
     /// Whether the token of a session is still known.
     async fn is_live(&self, way: Way<'_>, session: &Session) -> Result<bool, SecretsError> {
         let request = Request::get(self.at(&["auth", "token", "lookup-self"])).also(StatusCode::FORBIDDEN);

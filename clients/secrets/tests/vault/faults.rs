@@ -60,7 +60,7 @@ async fn slow_is_given_up() {
     let held = server.hold();
     let error = Desk { vault, permits }.failure("secret/a").await;
     drop(held);
-    assert!(told(&error).contains("no answer within 50 ms") && error.is_transient(), "{}", told(&error));
+    assert!(told(&error).contains("timed out after 50 ms") && error.is_transient(), "{}", told(&error));
 }
 
 #[tokio::test]

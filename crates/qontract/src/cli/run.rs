@@ -28,7 +28,7 @@ pub struct Reconcile {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct RunOptions {
-    /// The configuration; by default `$QONTRACT_CONFIG`
+    /// Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` or `$XDG_CONFIG_HOME/qontract/config.toml`
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
     /// Show what would change, and change nothing
@@ -175,7 +175,7 @@ pub struct Up {
     /// Folder of the data repo
     #[arg(default_value = "examples/app-interface")]
     pub repo: PathBuf,
-    /// The configuration; by default `$QONTRACT_CONFIG`
+    /// Configuration file; by default `$QONTRACT_CONFIG`
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The folder in place of every target system; by default one below the user's state folder, unless `--config` names real ones

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::cli::{Affected, ReportFormat};
 use crate::config::Config;
 use crate::data::{ComparedSides, Side};
-use crate::exit::{Exit, UsageError, usage};
+use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations;
 use crate::printer::Printer;
@@ -41,7 +41,7 @@ struct ShardRow {
 
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, verbose, config, repo, output, layout } = arguments;
-    let config = Config::read(config.as_deref()).map_err(|error| usage(&error))?;
+    let config = Config::find_and_note(config.as_deref(), printer)?;
     let opener = Opener::new(&repo, layout.into(), printer);
     let (base, head) = opener.sides(base, head)?;
     let open = |word: &str, beside: Option<&Side>| {

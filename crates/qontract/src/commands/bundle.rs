@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use qontract_bundle::store::Draft;
 use qontract_bundle::{Aids, Layout, Pool, Repo, Stamp};
 use qontract_diagnostics::{Report, Severity, counted};
+use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 
 use crate::check;
@@ -14,6 +15,7 @@ use crate::cli::Bundle;
 use crate::exit::Exit;
 use crate::input;
 use crate::printer::{Printer, written};
+use crate::progress::Progress;
 use crate::remembered::Remembered;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
@@ -60,6 +62,7 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
         None => None,
     };
     let aids = Aids { draft: draft.as_mut(), ..remembered.aids() };
+    let progress = Progress::start("bundling", Activities::default());
     let mut outcome = input::make(repo, stamp, &pool, aids)?;
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
@@ -72,6 +75,7 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     } else {
         Report::new(outcome.findings)
     };
+    drop(progress);
     printer.report(&report, repo);
     if report.has_errors() {
         return Ok(Exit::Failure);

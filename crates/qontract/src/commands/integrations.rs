@@ -16,7 +16,7 @@ use crate::printer::Printer;
 use crate::targets::Targets;
 
 pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
-    let config = Config::read(arguments.config.as_deref())?;
+    let config = Config::find_and_note(arguments.config.as_deref(), printer)?;
     match arguments.action {
         None => list(&config, printer),
         Some(IntegrationsAction::Schemas(arguments)) => schemas(arguments, &config, printer),

@@ -16,7 +16,7 @@ use crate::commands::reconcile::{Aloud, record};
 use crate::commands::up::default_sandbox;
 use crate::config::Config;
 use crate::data::Side;
-use crate::exit::{Exit, UsageError, usage};
+use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations::{self, ALL};
 use crate::journal;
@@ -32,7 +32,7 @@ const MAX_CONCURRENT: usize = 4;
 /// Plans what the change affects, and prints the report.
 pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
-    let config = Config::read(config_file.as_deref()).map_err(|error| usage(&error))?;
+    let config = Config::find_and_note(config_file.as_deref(), printer)?;
     let opener = Opener::new(&arguments.repo, Layout::default(), printer);
     let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
     let mut head = open(&opener, &head_word, None)?;

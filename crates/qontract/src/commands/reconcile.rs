@@ -1,5 +1,6 @@
 //! `qontract reconcile`: one run of one integration, or run after run.
 
+mod announce;
 mod text;
 
 use std::collections::BTreeSet;
@@ -19,9 +20,9 @@ use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Chosen, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
-use crate::config::Config;
+use crate::config::{Config, Location};
 use crate::data::{ComparedSides, Connection, Side};
-use crate::exit::{Exit, UsageError, usage};
+use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations;
 use crate::journal;
@@ -30,6 +31,7 @@ use crate::keep::one::{Keeping, keep};
 use crate::keep::signals;
 use crate::plan_report;
 use crate::printer::Printer;
+use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::start::{Begun, Start};
 use crate::targets::Targets;
@@ -47,13 +49,19 @@ pub enum CommandLine {
 
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
-    let options = options.with_environment()?;
+    let mut options = options.with_environment()?;
+    if line == CommandLine::Own {
+        let location = Location::find(options.config.as_deref());
+        location.note().iter().for_each(|note| printer.note(note));
+        options.config = location.file().map(Path::to_owned);
+    }
     if let Some(every) = options.every {
         return keep_going(&options, &integration, every);
     }
     let config = Config::read(options.config.as_deref()).map_err(|error| match line {
-        CommandLine::Own => usage(&error),
-        CommandLine::Peer => error,
+        CommandLine::Own => error,
+        // The established runtime has one exit code for all errors.
+        CommandLine::Peer => anyhow::anyhow!("{error:#}"),
     })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let log = Arc::new(Log::new(options.talk.level().into()).to(options.talk.form(), std::io::stderr()));
@@ -64,7 +72,13 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let runs = Arc::new(Runs::new(options.runs.clone())?);
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
     let job = Job { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
-    let (head, base) = job.sides(runtime.handle())?;
+    let progress = Progress::start("reading the data", Activities::default());
+    let sides = job.sides(runtime.handle());
+    drop(progress);
+    let (head, base) = sides?;
+    if line == CommandLine::Own {
+        announce::announce(&options, &config, (&integration.name, mode), &head, printer);
+    }
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
@@ -77,14 +91,17 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let (stopper, stop) = Stop::pair();
     begun.request.stop = stop;
     let activities = Activities::default();
+    let progress = Progress::start(format!("running {}", integration.name), activities.clone());
     let outcome = runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
         anyhow::Ok(activities.scope(qontract_runtime::run(&room, &begun.request)).await)
     })?;
+    drop(progress);
     if options.talk.level() <= LogLevel::Debug {
         printer.note(text::activities(&activities.finished()).trim_end());
     }
-    let record = record(&outcome, begun.clock(), &head, base.as_ref());
+    let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
+    record.head.modified = head.is_modified();
     job.tell(&outcome, &record)?;
     if stopper.interruption().is_some() {
         // Threads that are blocked are not waited for.

@@ -15,6 +15,7 @@ use qontract_telemetry::log::{Form, Level, Line, Log};
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::{self, Cli, Command, PeerTool};
+use crate::config::ConfigError;
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
 use crate::keep::one::{Keeping, keep};
@@ -53,7 +54,12 @@ pub fn run() -> anyhow::Result<Exit> {
             Ok(exit) => return Ok(exit),
             Err(error) => error,
         };
-        log.write(&Line::new(Level::Error, format!("cannot begin: {error:#}")));
+        let hint = if error.is::<ConfigError>() && !settings.is_config_named {
+            " (neither `CONFIG` nor `QONTRACT_CONFIG` names the configuration)"
+        } else {
+            ""
+        };
+        log.write(&Line::new(Level::Error, format!("cannot begin: {error:#}{hint}")));
         // What was asked wrongly stays wrong; anything else may come right: a server, a mount.
         if settings.once || error.is::<UsageError>() {
             return Ok(Exit::of(&error));
@@ -83,6 +89,8 @@ const UNUSED: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FIL
 #[derive(Debug)]
 struct Settings {
     words: Vec<String>,
+    /// Whether a variable names the configuration.
+    is_config_named: bool,
     every: Duration,
     retry: Duration,
     once: bool,
@@ -101,7 +109,9 @@ impl Settings {
         let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(String::as_str);
         let name =
             get("INTEGRATION_NAME").ok_or_else(|| UsageError("`INTEGRATION_NAME` is not set".to_owned()))?;
-        let config = get("CONFIG").unwrap_or("/config/config.toml");
+        let config = get("CONFIG").or(get("QONTRACT_CONFIG"));
+        let is_config_named = config.is_some();
+        let config = config.unwrap_or("/config/config.toml");
         let mut words: Vec<String> =
             ["qontract", "peer", "reconcile", "--config", config].map(str::to_owned).into();
         let dry_run = if name == "integrations-manager" { "MANAGER_DRY_RUN" } else { "DRY_RUN" };
@@ -140,6 +150,7 @@ impl Settings {
         let push = if boolean("PUSHGATEWAY_ENABLED")? { Some(push(&get)?) } else { None };
         Ok(Self {
             words,
+            is_config_named,
             every: seconds("SLEEP_DURATION_SECS", 600)?,
             retry: seconds("SLEEP_ON_ERROR", 10)?,
             once: boolean("RUN_ONCE")?,
@@ -214,6 +225,13 @@ mod tests {
         assert_eq!(told.words[8], "a b");
         assert_eq!((told.every, told.retry), (Duration::from_mins(10), Duration::from_secs(10)));
         assert_eq!((told.once, told.port), (false, 9090));
+        let config = |variables: &[(&str, &str)]| {
+            let told = settings(&[&[("INTEGRATION_NAME", "a")], variables].concat()).unwrap();
+            (told.words[4].clone(), told.is_config_named)
+        };
+        assert_eq!(config(&[("CONFIG", "a"), ("QONTRACT_CONFIG", "b")]), ("a".to_owned(), true));
+        assert_eq!(config(&[("QONTRACT_CONFIG", "b")]), ("b".to_owned(), true));
+        assert_eq!(config(&[]), ("/config/config.toml".to_owned(), false));
     }
 
     #[test]

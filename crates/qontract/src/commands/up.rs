@@ -18,7 +18,7 @@ use qontract_telemetry::log::{Form, Level, Line, Log};
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Up, variable};
 use crate::config::Config;
-use crate::exit::{Exit, UsageError, usage};
+use crate::exit::{Exit, UsageError};
 use crate::journal;
 use crate::keep::feed::{Feed as _, Folder, Look};
 use crate::keep::health::Health;
@@ -37,7 +37,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         allocator::begin_anew(GiveBack::AtOnce);
     }
     let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
-    let config = Config::read(arguments.config.as_deref()).map_err(|error| usage(&error))?;
+    let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
     let sandbox = sandbox(&arguments, &config)?;
     let at = SandboxAt { folder: sandbox.as_deref(), repo: Some(&arguments.repo) };

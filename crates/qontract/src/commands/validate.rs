@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, record};
+use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
 use serde_json::json;
@@ -14,12 +15,16 @@ use crate::cli::{FindingsFormat, Validate};
 use crate::exit::{Exit, UsageError};
 use crate::input;
 use crate::printer::Printer;
+use crate::progress::Progress;
 use crate::remembered::Remembered;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
     let formats = if formats { Formats::Enforced } else { Formats::Ignored };
-    let (findings, sources) = find(&what, &repo, Layout::from(layout), formats)?;
+    let progress = Progress::start(format!("validating {what}"), Activities::default());
+    let found = find(&what, &repo, Layout::from(layout), formats);
+    drop(progress);
+    let (findings, sources) = found?;
     let has_lines = PathBuf::from(&what).is_dir() || !PathBuf::from(&what).is_file();
     let findings = findings.into_iter().filter(|finding| !only_errors || finding.is_error());
     let report = Report::new(findings.collect());

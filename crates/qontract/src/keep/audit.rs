@@ -60,6 +60,9 @@ impl Trail {
         if let Some(commit) = source.commit() {
             line = line.with("commit", commit.get(..12).unwrap_or(commit));
         }
+        if self.head.is_modified() {
+            line = line.with("modified", "true");
+        }
         line.with("run", written.run)
             .detail("bundle", source.sha())
             .detail("shard", written.shard.to_string())

@@ -75,6 +75,7 @@ impl Health {
             .with_context(|| format!("cannot listen on {address}"))?;
         let bound = listener.local_addr()?;
         let router = Router::new()
+            .route("/", get(index))
             .route("/healthz", get(alive))
             .route("/readyz", get(ready))
             .route("/metrics", get(metrics))
@@ -84,6 +85,15 @@ impl Health {
         tokio::spawn(serve_limited(listener, hosts, TowerToHyperService::new(router)));
         Ok(bound)
     }
+}
+
+/// What is served here.
+async fn index() -> &'static str {
+    concat!(
+        "qontract ",
+        env!("CARGO_PKG_VERSION"),
+        "\n\n/healthz  200 while every loop makes progress\n/readyz   200 once every integration has run\n/metrics  OpenMetrics\n"
+    )
 }
 
 async fn alive(State(health): State<Health>) -> (StatusCode, String) {

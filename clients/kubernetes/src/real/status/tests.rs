@@ -119,12 +119,12 @@ fn nothing_is_told_of_secrets_but_fields() {
         "the cluster `c1` does not take Secret `a` in `ns`: Invalid: `data`, `type`: field is immutable";
     check("Secret", 422, &invalid(&causes), expect);
     check("Secret", 422, &invalid(&json!([])), "the cluster `c1` does not take Secret `a` in `ns`: Invalid");
-    check("ExternalSecret", 500, &invalid(&json!([])), "the cluster `c1` answered 500: Invalid");
+    check("ExternalSecret", 500, &invalid(&json!([])), "cluster `c1` answered HTTP 500: Invalid");
 }
 
 #[test]
 fn an_answer_that_says_nothing_is_told_as_such() {
-    check("ConfigMap", 500, &json!("broken"), "the cluster `c1` answered 500: it does not say why");
+    check("ConfigMap", 500, &json!("broken"), "cluster `c1` answered HTTP 500: it does not say why");
 }
 
 #[test]

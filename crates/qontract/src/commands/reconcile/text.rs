@@ -2,7 +2,7 @@
 
 use qontract_diagnostics::{counted, shown};
 use qontract_report::text::Detail;
-use qontract_runtime::record::{Shard, Told};
+use qontract_runtime::record::{Bundle, Shard, Told};
 use qontract_runtime::{Ended, Record};
 use qontract_telemetry::activity::FinishedLog;
 
@@ -96,11 +96,13 @@ pub fn explain(record: &Record) -> String {
     let ended = ended.as_str();
     let mut text =
         format!("run {run}: {integration}, {mode}, ended `{ended}` (exit {exit}) after {milliseconds} ms\n");
-    let commit =
-        |commit: &Option<String>| commit.as_ref().map(|id| format!(" (commit {id})")).unwrap_or_default();
-    text.push_str(&format!("head: {}{}\n", head.sha, commit(&head.commit)));
+    let commit = |bundle: &Bundle| {
+        let mark = if bundle.modified { ", modified" } else { "" };
+        bundle.commit.as_ref().map(|id| format!(" (commit {id}{mark})")).unwrap_or_default()
+    };
+    text.push_str(&format!("head: {}{}\n", head.sha, commit(head)));
     if let Some(base) = base {
-        text.push_str(&format!("base: {}{}\n", base.sha, commit(&base.commit)));
+        text.push_str(&format!("base: {}{}\n", base.sha, commit(base)));
     }
     for (flag, values) in &record.options {
         for value in values {

@@ -1,0 +1,187 @@
+//! Why there is no connection or no whole answer, in a few plain words. Pure.
+//!
+//! Libraries wrap the cause in several layers, some with `Debug` forms; what an operator needs is the innermost one: a name, a port, a certificate.
+
+use std::error::Error;
+use std::io;
+
+use rustls::CertificateError;
+
+/// The cause at the bottom of a chain of errors, such as `connection refused`; `host` is the host of the address.
+///
+/// ```
+/// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+/// assert_eq!(qontract_client_http::cause(&refused, "h"), "connection refused");
+/// ```
+pub fn cause(error: &(dyn Error + 'static), host: &str) -> String {
+    let chain: Vec<&(dyn Error + 'static)> =
+        std::iter::successors(Some(error), |error| (*error).source()).collect();
+    let is_lookup = |error: &&(dyn Error + 'static)| {
+        let text = error.to_string();
+        text == "dns error" || text.starts_with("failed to lookup address")
+    };
+    if chain.iter().any(is_lookup) {
+        return format!("host name `{host}` not found");
+    }
+    let known = chain.iter().rev().find_map(|error| {
+        let tls = error.downcast_ref::<rustls::Error>().map(|error| tls(error, host));
+        tls.or_else(|| error.downcast_ref::<io::Error>().and_then(|error| of_io(error, host)))
+    });
+    // The innermost message is the most specific one.
+    known.unwrap_or_else(|| chain.last().map(ToString::to_string).unwrap_or_default())
+}
+
+/// The cause of an error of the operating system, or of TLS inside one.
+fn of_io(error: &io::Error, host: &str) -> Option<String> {
+    if let Some(inner) = error.get_ref() {
+        if let Some(error) = inner.downcast_ref::<rustls::Error>() {
+            return Some(tls(error, host));
+        }
+        if let Some(cause) = inner.downcast_ref::<io::Error>().and_then(|error| of_io(error, host)) {
+            return Some(cause);
+        }
+    }
+    let text = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "connection reset by the server",
+        io::ErrorKind::ConnectionAborted => "connection aborted",
+        io::ErrorKind::UnexpectedEof => "connection closed before the end of the answer",
+        io::ErrorKind::TimedOut => "connection timed out",
+        io::ErrorKind::HostUnreachable => "no route to the host",
+        io::ErrorKind::NetworkUnreachable => "network unreachable",
+        io::ErrorKind::AddrNotAvailable => "address not available",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// The cause of an error of TLS.
+fn tls(error: &rustls::Error, host: &str) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(error) => certificate(error, host),
+        rustls::Error::InvalidMessage(_) => "the server does not use TLS".to_owned(),
+        rustls::Error::AlertReceived(alert) => {
+            let name = alert.as_str().unwrap_or("unknown");
+            format!("the server refused the TLS connection ({name})")
+        }
+        other => format!("TLS: {other}"),
+    }
+}
+
+fn certificate(error: &CertificateError, host: &str) -> String {
+    match error {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "certificate signed by unknown authority".to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "certificate expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "certificate not valid yet: check the clock".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            format!("certificate not valid for `{host}`")
+        }
+        CertificateError::Revoked => "certificate revoked".to_owned(),
+        // A certificate that signs others, or itself, instead of one that another signed.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "self-signed certificate".to_owned()
+        }
+        CertificateError::Other(other) => format!("invalid certificate: {other}"),
+        other => format!("invalid certificate: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A message around another error, as libraries have it.
+    #[derive(Debug)]
+    struct Wrapper(&'static str, Option<Box<dyn Error + Send + Sync>>);
+
+    impl fmt::Display for Wrapper {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Wrapper {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|error| error as _)
+        }
+    }
+
+    #[track_caller]
+    fn check(error: impl Error + Send + Sync + 'static, expect: &str) {
+        let wrapped = Wrapper(
+            "error sending request",
+            Some(Box::new(Wrapper("client error (Connect)", Some(Box::new(error))))),
+        );
+        assert_eq!(cause(&wrapped, "api.example.com"), expect);
+    }
+
+    #[test]
+    fn errors_of_the_operating_system_are_named() {
+        for (kind, expect) in [
+            (io::ErrorKind::ConnectionRefused, "connection refused"),
+            (io::ErrorKind::ConnectionReset, "connection reset by the server"),
+            (io::ErrorKind::BrokenPipe, "connection reset by the server"),
+            (io::ErrorKind::ConnectionAborted, "connection aborted"),
+            (io::ErrorKind::UnexpectedEof, "connection closed before the end of the answer"),
+            (io::ErrorKind::TimedOut, "connection timed out"),
+            (io::ErrorKind::HostUnreachable, "no route to the host"),
+            (io::ErrorKind::NetworkUnreachable, "network unreachable"),
+            (io::ErrorKind::AddrNotAvailable, "address not available"),
+        ] {
+            check(io::Error::from(kind), expect);
+        }
+        check(io::Error::other("tin can"), "tin can");
+    }
+
+    #[test]
+    fn a_host_name_that_is_not_found_is_named() {
+        let lookup = io::Error::other("failed to lookup address information: Name or service not known");
+        check(Wrapper("dns error", Some(Box::new(lookup))), "host name `api.example.com` not found");
+    }
+
+    #[test]
+    fn certificates_are_refused_for_a_reason() {
+        #[derive(Debug)]
+        struct CaUsedAsEndEntity;
+        impl fmt::Display for CaUsedAsEndEntity {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a CA")
+            }
+        }
+        impl Error for CaUsedAsEndEntity {}
+        let other = rustls::OtherError(Arc::new(CaUsedAsEndEntity));
+        for (error, expect) in [
+            (CertificateError::UnknownIssuer, "certificate signed by unknown authority"),
+            (CertificateError::BadSignature, "certificate signed by unknown authority"),
+            (CertificateError::Expired, "certificate expired"),
+            (CertificateError::NotValidYet, "certificate not valid yet: check the clock"),
+            (CertificateError::NotValidForName, "certificate not valid for `api.example.com`"),
+            (CertificateError::Revoked, "certificate revoked"),
+            (CertificateError::Other(other), "self-signed certificate"),
+        ] {
+            let tls = rustls::Error::InvalidCertificate(error);
+            check(io::Error::new(io::ErrorKind::InvalidData, tls.clone()), expect);
+            check(io::Error::other(io::Error::new(io::ErrorKind::InvalidData, tls)), expect);
+        }
+    }
+
+    #[test]
+    fn other_errors_of_tls_are_told() {
+        let plain = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+        check(io::Error::new(io::ErrorKind::InvalidData, plain), "the server does not use TLS");
+        let alert = rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRequired);
+        check(
+            io::Error::new(io::ErrorKind::InvalidData, alert),
+            "the server refused the TLS connection (CertificateRequired)",
+        );
+    }
+}

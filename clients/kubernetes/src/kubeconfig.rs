@@ -1,0 +1,289 @@
+//! Kubeconfig files: server, CA and credentials of one context. Pure: files that it names are read by the caller.
+//!
+//! Tokens, token files and client certificates are supported. What would run a program, or change what a connection trusts or whom it acts as, is refused.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use qontract_client_http::Secret;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Why a kubeconfig cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KubeconfigError {
+    /// It is not YAML, or not a kubeconfig.
+    #[error("not a kubeconfig: {0}")]
+    Syntax(String),
+    /// It has no such context, cluster or user.
+    #[error("no {what} `{name}` in it{}", listed(.known))]
+    Missing {
+        /// What is missing.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Those that are there.
+        known: Vec<String>,
+    },
+    /// No context is named, and none is the current one.
+    #[error("it has no current context: set `context`{}", listed(.0))]
+    NoContext(Vec<String>),
+    /// A setting that is not supported.
+    #[error("{what} `{name}` has `{setting}`, which is not supported: {instead}")]
+    Unsupported {
+        /// A cluster or a user.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The setting.
+        setting: &'static str,
+        /// What to do.
+        instead: &'static str,
+    },
+    /// A setting that is missing or malformed.
+    #[error("{what} `{name}`: {why}")]
+    Invalid {
+        /// A cluster or a user.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(" (it has {})", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+}
+
+/// PEM in the kubeconfig itself, or in a file that is relative to it.
+#[derive(Clone, Debug)]
+pub enum Pem {
+    /// The text.
+    Inline(Secret),
+    /// The file.
+    File(PathBuf),
+}
+
+/// What is used to log in.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// A token.
+    Token(Secret),
+    /// A file with a token, which may be replaced while we run.
+    TokenFile(PathBuf),
+    /// A client certificate and its private key.
+    Certificate {
+        /// The certificate.
+        certificate: Pem,
+        /// Its private key.
+        key: Pem,
+    },
+}
+
+/// How one cluster is reached.
+#[derive(Clone, Debug)]
+pub struct ContextLogin {
+    /// Its server.
+    pub server: String,
+    /// The CA of its server.
+    pub ca: Option<Pem>,
+    /// What is used to log in.
+    pub credentials: Credentials,
+}
+
+#[derive(Deserialize)]
+struct Kubeconfig {
+    #[serde(rename = "current-context", default)]
+    current: String,
+    #[serde(default)]
+    clusters: Vec<Named>,
+    #[serde(default)]
+    users: Vec<Named>,
+    #[serde(default)]
+    contexts: Vec<Named>,
+}
+
+/// An entry of a list: its name, and a map below the key `cluster`, `user` or `context`.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    #[serde(alias = "cluster", alias = "user", alias = "context", default)]
+    value: Value,
+}
+
+/// One entry, found by its name.
+struct Entry<'a> {
+    what: &'static str,
+    name: &'a str,
+    value: &'a Value,
+}
+
+impl<'a> Entry<'a> {
+    fn find(what: &'static str, name: &'a str, all: &'a [Named]) -> Result<Self, KubeconfigError> {
+        let found = all.iter().find(|one| one.name == name);
+        let known = || all.iter().map(|one| one.name.clone()).collect();
+        let missing = || KubeconfigError::Missing { what, name: name.to_owned(), known: known() };
+        found.map(|one| Self { what, name, value: &one.value }).ok_or_else(missing)
+    }
+
+    /// A text; an empty one is none.
+    fn text(&self, setting: &str) -> Option<&'a str> {
+        self.value.get(setting).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// PEM, in the setting with `-data` or in the file that the other one names.
+    fn pem(&self, setting: &str) -> Result<Option<Pem>, KubeconfigError> {
+        let Some(data) = self.text(&format!("{setting}-data")) else {
+            return Ok(self.text(setting).map(|file| Pem::File(file.into())));
+        };
+        let text = BASE64_STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = text.ok_or_else(|| self.invalid("its `-data` is not Base64 of PEM"))?;
+        Ok(Some(Pem::Inline(Secret::new(text))))
+    }
+
+    fn invalid(&self, why: &'static str) -> KubeconfigError {
+        KubeconfigError::Invalid { what: self.what, name: self.name.to_owned(), why }
+    }
+
+    /// Fails if it has one of these settings.
+    fn refuse(&self, settings: &[&'static str], instead: &'static str) -> Result<(), KubeconfigError> {
+        let is_set = |setting: &&&'static str| {
+            self.value.get(**setting).is_some_and(|value| !value.is_null() && value != "")
+        };
+        let Some(setting) = settings.iter().find(is_set) else { return Ok(()) };
+        Err(KubeconfigError::Unsupported { what: self.what, name: self.name.to_owned(), setting, instead })
+    }
+}
+
+/// How the cluster of a context is reached; without a name, of the current context.
+pub fn login(bytes: &[u8], context: Option<&str>) -> Result<ContextLogin, KubeconfigError> {
+    let value = qontract_yaml::json::read(bytes).map_err(KubeconfigError::Syntax)?;
+    // What the file holds may be secret, and is not quoted.
+    let syntax = |_| {
+        KubeconfigError::Syntax("`clusters`, `users` and `contexts` are lists of named entries".to_owned())
+    };
+    let kubeconfig: Kubeconfig = serde_json::from_value(value).map_err(syntax)?;
+    let Kubeconfig { current, clusters, users, contexts } = &kubeconfig;
+    let name = context.unwrap_or(current);
+    if name.is_empty() {
+        return Err(KubeconfigError::NoContext(contexts.iter().map(|one| one.name.clone()).collect()));
+    }
+    let context = Entry::find("context", name, contexts)?;
+    let part =
+        |setting| context.text(setting).ok_or_else(|| context.invalid("it names no cluster or no user"));
+    let cluster = Entry::find("cluster", part("cluster")?, clusters)?;
+    let user = Entry::find("user", part("user")?, users)?;
+    cluster.refuse(&["proxy-url"], "set `HTTPS_PROXY`")?;
+    cluster.refuse(&["tls-server-name"], "use an address that the certificate is for")?;
+    let instead = "use a token, a token file or a client certificate";
+    user.refuse(&["exec", "auth-provider", "username", "password"], instead)?;
+    user.refuse(&["as", "as-uid", "as-groups", "as-user-extra"], "use the credentials of that user")?;
+    let server = cluster.text("server").ok_or_else(|| cluster.invalid("it has no `server`"))?.to_owned();
+    let ca = cluster.pem("certificate-authority")?;
+    let certificate = user.pem("client-certificate")?;
+    let credentials = match (user.text("token"), user.text("tokenFile"), certificate) {
+        (_, Some(file), _) => Credentials::TokenFile(file.into()),
+        (Some(token), None, _) => Credentials::Token(Secret::new(token)),
+        (None, None, Some(certificate)) => {
+            let key = user.pem("client-key")?.ok_or_else(|| user.invalid("it has no `client-key`"))?;
+            Credentials::Certificate { certificate, key }
+        }
+        (None, None, None) => return Err(user.invalid("it has neither a token nor a client certificate")),
+    };
+    Ok(ContextLogin { server, ca, credentials })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kubeconfig with one context `c`, of which the cluster and the user have these settings.
+    fn file(cluster: &str, user: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: k, cluster: {{{cluster}}}}}]\n\
+             users: [{{name: u, user: {{{user}}}}}]\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n"
+        )
+    }
+
+    #[track_caller]
+    fn refused(text: &str, context: Option<&str>, expect: &str) {
+        assert_eq!(login(text.as_bytes(), context).unwrap_err().to_string(), expect);
+    }
+
+    const SERVER: &str = "server: 'https://h:6443'";
+
+    #[test]
+    fn a_token_a_token_file_or_a_certificate_is_taken() {
+        let text = file("server: 'https://h:6443', certificate-authority-data: YWJj", "token: t0ken");
+        let read = login(text.as_bytes(), None).unwrap();
+        assert_eq!(read.server, "https://h:6443");
+        assert!(matches!(&read.ca, Some(Pem::Inline(pem)) if pem.expose() == "abc"));
+        assert!(matches!(&read.credentials, Credentials::Token(token) if token.expose() == "t0ken"));
+        let text = file("server: 'https://h:6443', certificate-authority: ca.pem", "token: a, tokenFile: t");
+        let read = login(text.as_bytes(), Some("c")).unwrap();
+        assert!(matches!(&read.ca, Some(Pem::File(path)) if path == &PathBuf::from("ca.pem")));
+        assert!(matches!(&read.credentials, Credentials::TokenFile(path) if path == &PathBuf::from("t")));
+        let text = file(SERVER, "client-certificate-data: YWJj, client-key: k.pem");
+        let Credentials::Certificate { certificate: Pem::Inline(pem), key: Pem::File(key) } =
+            login(text.as_bytes(), None).unwrap().credentials
+        else {
+            panic!("a certificate")
+        };
+        assert_eq!((pem.expose(), key), ("abc", PathBuf::from("k.pem")));
+    }
+
+    #[test]
+    fn what_is_not_supported_is_refused_with_what_to_do() {
+        let instead = "use a token, a token file or a client certificate";
+        for setting in ["exec", "auth-provider", "username", "password"] {
+            let text = file(SERVER, &format!("token: t, {setting}: x"));
+            refused(&text, None, &format!("user `u` has `{setting}`, which is not supported: {instead}"));
+        }
+        refused(
+            &file(SERVER, "token: t, as: root"),
+            None,
+            "user `u` has `as`, which is not supported: use the credentials of that user",
+        );
+        let proxy = file("server: 'https://h', proxy-url: 'http://p'", "token: t");
+        refused(&proxy, None, "cluster `k` has `proxy-url`, which is not supported: set `HTTPS_PROXY`");
+        let named = file("server: 'https://h', tls-server-name: x", "token: t");
+        refused(
+            &named,
+            None,
+            "cluster `k` has `tls-server-name`, which is not supported: use an address that the certificate is for",
+        );
+        // Empty settings are none.
+        assert!(login(file(SERVER, "token: t, password: '', exec: null").as_bytes(), None).is_ok());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        refused(&file(SERVER, "token: t"), Some("d"), "no context `d` in it (it has `c`)");
+        refused("clusters: []\n", None, "it has no current context: set `context`");
+        refused("contexts: [{name: c}]\n", None, "it has no current context: set `context` (it has `c`)");
+        refused("contexts: [{name: c, context: {cluster: k}}]\n", Some("c"), "no cluster `k` in it");
+        refused(
+            "contexts: [{name: c, context: {}}]\n",
+            Some("c"),
+            "context `c`: it names no cluster or no user",
+        );
+        refused(&file("a: b", "token: t"), None, "cluster `k`: it has no `server`");
+        refused(&file(SERVER, "a: b"), None, "user `u`: it has neither a token nor a client certificate");
+        refused(&file(SERVER, "client-certificate: c.pem"), None, "user `u`: it has no `client-key`");
+        refused(
+            &file(SERVER, "client-certificate-data: '%'"),
+            None,
+            "user `u`: its `-data` is not Base64 of PEM",
+        );
+        refused(
+            "clusters: s3cret\n",
+            None,
+            "not a kubeconfig: `clusters`, `users` and `contexts` are lists of named entries",
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! The checks and what came of them, as text and as JSON.
+
+use qontract_diagnostics::shown;
+use serde::Serialize;
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// All is well.
+    Ok,
+    /// It works, but perhaps not as meant.
+    Warning,
+    /// It does not work.
+    Failed,
+}
+
+impl Status {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was checked.
+    pub check: String,
+    /// What came of it.
+    pub status: Status,
+    /// What was found.
+    pub detail: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// All checks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    checks: Vec<Check>,
+}
+
+impl Report {
+    /// A check that went well.
+    pub fn ok(&mut self, check: &str, detail: String) {
+        self.checks.push(Check { check: check.to_owned(), status: Status::Ok, detail, hint: None });
+    }
+
+    /// A check that found something that may be wrong.
+    pub fn warning(&mut self, check: &str, detail: String, hint: &str) {
+        self.push(check, Status::Warning, detail, hint);
+    }
+
+    /// A check that failed.
+    pub fn failed(&mut self, check: &str, detail: String, hint: &str) {
+        self.push(check, Status::Failed, detail, hint);
+    }
+
+    fn push(&mut self, check: &str, status: Status, detail: String, hint: &str) {
+        self.checks.push(Check { check: check.to_owned(), status, detail, hint: Some(hint.to_owned()) });
+    }
+
+    /// Adds the checks of another report.
+    pub fn extend(&mut self, other: Self) {
+        self.checks.extend(other.checks);
+    }
+
+    /// Whether a check failed.
+    pub fn has_failed(&self) -> bool {
+        self.checks.iter().any(|check| check.status == Status::Failed)
+    }
+
+    /// A table for people, with a summary.
+    pub fn text(&self) -> String {
+        let width =
+            self.checks.iter().map(|check| shown(&check.check).chars().count()).max().unwrap_or_default();
+        let mut text = String::new();
+        for Check { check, status, detail, hint } in &self.checks {
+            let (status, check) = (status.as_str(), shown(check));
+            text.push_str(&format!("{status:<8} {check:<width$}  {}\n", shown(detail)));
+            if let Some(hint) = hint {
+                text.push_str(&format!("{:8} {:width$}  hint: {}\n", "", "", shown(hint)));
+            }
+        }
+        let count = |status| self.checks.iter().filter(|check| check.status == status).count();
+        let (ok, warnings, failed) = (count(Status::Ok), count(Status::Warning), count(Status::Failed));
+        text.push_str(&format!("{ok} ok, {warnings} warnings, {failed} failed\n"));
+        text
+    }
+
+    /// The checks as a JSON object.
+    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut json = serde_json::to_vec_pretty(self)?;
+        json.push(b'\n');
+        Ok(json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_a_table_with_hints_and_a_summary() {
+        let mut report = Report::default();
+        report.ok("git", "commit abc".to_owned());
+        assert!(!report.has_failed());
+        report.warning("promtool", "not found".to_owned(), "install it");
+        assert!(!report.has_failed());
+        report.failed("cluster c1", "connection refused".to_owned(), "check it");
+        assert!(report.has_failed());
+        let expect = "\
+            ok       git         commit abc\n\
+            warning  promtool    not found\n                     hint: install it\n\
+            failed   cluster c1  connection refused\n                     hint: check it\n\
+            1 ok, 1 warnings, 1 failed\n";
+        assert_eq!(report.text(), expect);
+        let json: serde_json::Value = serde_json::from_slice(&report.json().unwrap()).unwrap();
+        assert_eq!(json["checks"][2]["status"], "failed");
+        assert_eq!(json["checks"][0].get("hint"), None);
+    }
+}

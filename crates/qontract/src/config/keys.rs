@@ -1,0 +1,233 @@
+//! Every key of the configuration, in one table: what is not here is refused, and the reference page is made of it.
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyType {
+    /// A text.
+    Text,
+    /// A text that is never printed.
+    Secret,
+    /// The path of a file or folder, relative to the configuration file.
+    Path,
+    /// A whole number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A list of texts.
+    Texts,
+}
+
+impl KeyType {
+    /// The type in words: "… must be a whole number".
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Secret => "a text (secret)",
+            Self::Path => "a path",
+            Self::Number => "a whole number",
+            Self::Boolean => "`true` or `false`",
+            Self::Texts => "a list of texts",
+        }
+    }
+}
+
+/// A key of the configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Its path; `*` stands for a name that the operator chooses.
+    pub path: &'static str,
+    /// What it holds.
+    pub holds: KeyType,
+    /// What holds without it; empty if the key is required or there is nothing without it.
+    pub default: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn key(path: &'static str, holds: KeyType, default: &'static str, meaning: &'static str) -> Key {
+    Key { path, holds, default, meaning }
+}
+
+/// Every key of the configuration.
+pub const KEYS: &[Key] = &[
+    key("graphql.server", KeyType::Text, "", "GraphQL endpoint of the data server, unless `--data` is given"),
+    key("graphql.token", KeyType::Secret, "none", "value of the `Authorization` header for the data server"),
+    key(
+        "vault.server",
+        KeyType::Text,
+        "",
+        "address of Vault; without `[vault]`, secrets are tables of this file",
+    ),
+    key("vault.token", KeyType::Secret, "none", "log in with this token"),
+    key("vault.role_id", KeyType::Text, "none", "log in with AppRole, together with `secret_id`"),
+    key("vault.secret_id", KeyType::Secret, "none", "see `role_id`"),
+    key("vault.kube_auth_role", KeyType::Text, "none", "log in as a pod, with this role"),
+    key("vault.kube_auth_mount", KeyType::Text, "`kubernetes`", "mount of the Kubernetes login in Vault"),
+    key(
+        "kubernetes.ca",
+        KeyType::Path,
+        "none",
+        "PEM file of the CA that signed the certificates of the API servers, in addition to the system's",
+    ),
+    key(
+        "kubernetes.requests_per_second",
+        KeyType::Number,
+        "50",
+        "request budget of each cluster, shared by the whole process",
+    ),
+    key(
+        "kubernetes.validate_in_dry_run",
+        KeyType::Boolean,
+        "false",
+        "dry runs send planned objects with `dryRun=All`",
+    ),
+    key(
+        "kubernetes.clusters.*.server",
+        KeyType::Text,
+        "the data's",
+        "the only server that gets the token of this cluster",
+    ),
+    key("kubernetes.clusters.*.ca", KeyType::Path, "`kubernetes.ca`", "as `kubernetes.ca`, for one cluster"),
+    key(
+        "kubernetes.clusters.*.requests_per_second",
+        KeyType::Number,
+        "`kubernetes.requests_per_second`",
+        "request budget of this cluster",
+    ),
+    key(
+        "kubernetes.clusters.*.validate_in_dry_run",
+        KeyType::Boolean,
+        "`kubernetes.validate_in_dry_run`",
+        "as `kubernetes.validate_in_dry_run`, for one cluster",
+    ),
+    key(
+        "kubernetes.clusters.*.kubeconfig",
+        KeyType::Path,
+        "none",
+        "kubeconfig with server, CA and credentials of this cluster, instead of the data's token",
+    ),
+    key(
+        "kubernetes.clusters.*.context",
+        KeyType::Text,
+        "the kubeconfig's current context",
+        "context of the kubeconfig",
+    ),
+    key("sandbox.directory", KeyType::Path, "none", "folder in place of every target system"),
+    key(
+        "promtool.path",
+        KeyType::Path,
+        "`promtool` on the `PATH`",
+        "path of promtool, for `prometheus-rules-tester`",
+    ),
+    key(
+        "templates.allow_urls",
+        KeyType::Texts,
+        "none",
+        "addresses that `url` may read; one that ends with a slash allows all below it",
+    ),
+    key(
+        "templates.allow_github",
+        KeyType::Texts,
+        "none",
+        "repositories that `github` may read: `owner/name` or `owner/*`",
+    ),
+    key("templates.github_api", KeyType::Text, "`https://api.github.com`", "address of the GitHub API"),
+    key("templates.github_token.path", KeyType::Text, "none", "path of the secret with the GitHub token"),
+    key("templates.github_token.field", KeyType::Text, "none", "field of that secret"),
+    key(
+        "templates.allow_s3",
+        KeyType::Texts,
+        "none",
+        "buckets that `s3` and `s3_ls` may read: `account/bucket`",
+    ),
+    key("templates.s3_endpoint", KeyType::Text, "the vendor's", "address of another S3 server"),
+    key("templates.deadline_seconds", KeyType::Number, "20", "time limit of one lookup, with all attempts"),
+    key("templates.largest_bytes", KeyType::Number, "4194304", "size limit of one lookup"),
+    key(
+        "integrations.*.command",
+        KeyType::Texts,
+        "",
+        "program of a process-form integration and its arguments, from the working directory",
+    ),
+    key(
+        "integrations.*.environment",
+        KeyType::Texts,
+        "none",
+        "environment variables that are passed to the program",
+    ),
+    key(
+        "integrations.*.write_environment",
+        KeyType::Texts,
+        "none",
+        "environment variables that are passed to the program only when it applies a step",
+    ),
+    key("integrations.*.deadline_seconds", KeyType::Number, "60", "time limit of one answer of the program"),
+    key("guards.shard_removals", KeyType::Number, "10", "removals of a shard without approval"),
+    key("guards.shard_percent", KeyType::Number, "10", "the same as a percentage; the larger one counts"),
+    key("guards.caller_removals", KeyType::Number, "20", "removals of a caller without approval"),
+    key("guards.caller_percent", KeyType::Number, "10", "the same as a percentage; the larger one counts"),
+    key(
+        "guards.integration_removals",
+        KeyType::Number,
+        "30",
+        "removals of an integration without approval; formerly `run_removals`",
+    ),
+    key(
+        "guards.integration_percent",
+        KeyType::Number,
+        "10",
+        "the same as a percentage; formerly `run_percent`",
+    ),
+    key("guards.run_removals", KeyType::Number, "none", "former name of `integration_removals`"),
+    key("guards.run_percent", KeyType::Number, "none", "former name of `integration_percent`"),
+    key("guards.window_hours", KeyType::Number, "24", "how long a removal counts"),
+];
+
+/// The key with this path, in which `*` stands for any name.
+pub fn find(path: &[&str]) -> Option<&'static Key> {
+    KEYS.iter().find(|key| {
+        let pattern: Vec<&str> = key.path.split('.').collect();
+        pattern.len() == path.len()
+            && pattern.iter().zip(path).all(|(one, given)| one == given || *one == "*")
+    })
+}
+
+/// The names that may follow a path: `*` if any may.
+pub fn children(path: &[&str]) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for key in KEYS {
+        let mut pattern = key.path.split('.');
+        let matches = path.iter().all(|given| pattern.next().is_some_and(|one| one == *given || one == "*"));
+        if let Some(next) = pattern.next().filter(|next| matches && !names.contains(next)) {
+            names.push(next);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_name() {
+        assert_eq!(
+            find(&["kubernetes", "clusters", "a.b", "ca"]).map(|key| key.path),
+            Some("kubernetes.clusters.*.ca")
+        );
+        assert!(find(&["kubernetes", "clusters", "a"]).is_none());
+        assert!(find(&["kubernetes", "cluster", "a", "ca"]).is_none());
+    }
+
+    #[test]
+    fn the_names_that_may_follow_are_known() {
+        assert_eq!(children(&["promtool"]), ["path"]);
+        assert_eq!(children(&["kubernetes", "clusters"]), ["*"]);
+        assert_eq!(children(&["templates", "github_token"]), ["path", "field"]);
+        assert_eq!(children(&["promtool", "path"]), [""; 0]);
+        assert_eq!(
+            children(&[]),
+            ["graphql", "vault", "kubernetes", "sandbox", "promtool", "templates", "integrations", "guards"]
+        );
+    }
+}
