@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
 pub use error::{Contender, KubernetesError};
+pub use fields::{Ownership, Preview};
 pub use object::{Address, Cluster, Fields, Kind, Object, Served, TokenRef, Version};
 pub use real::{ClusterSettings, Clusters, KnownClusters, Token, Tokens};
 pub use sandbox::Sandbox;
