@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::field_diff::DiffEntry;
+use crate::guard::FieldLoss;
 use crate::key::Scope;
 use crate::place::Place;
 
@@ -89,6 +90,12 @@ pub struct Change {
     /// has them in place of `diff`; a check never shows them.
     #[serde(skip)]
     pub diff_by_name: Vec<DiffEntry>,
+    /// The fields of a thing that is created. A run that is asked for bodies shows them in place of `diff`.
+    #[serde(skip)]
+    pub body: Vec<DiffEntry>,
+    /// What the thing loses although it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<FieldLoss>,
     /// Where in the data it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
@@ -97,7 +104,8 @@ pub struct Change {
 impl Change {
     /// A change of `thing`, in words.
     pub fn new(kind: ChangeKind, thing: Thing, what: impl Into<String>) -> Self {
-        Self { kind, thing, what: what.into(), diff: Vec::new(), diff_by_name: Vec::new(), place: None }
+        let [diff, diff_by_name, body] = [const { Vec::new() }; 3];
+        Self { kind, thing, what: what.into(), diff, diff_by_name, body, loss: None, place: None }
     }
 
     /// The change with a place in the data.
@@ -198,6 +206,14 @@ impl<A> Plan<A> {
     pub fn step_in(&mut self, stage: u32, change: Change, action: A) {
         let name = change.thing.to_string();
         self.groups.push(Group { name, stage, steps: vec![Step::new(change, action)] });
+    }
+
+    /// Drops what things lose where the numbers depend on a secret.
+    pub(crate) fn drop_secret_losses(&mut self) {
+        let steps = self.groups.iter_mut().flat_map(|group| &mut group.steps);
+        for change in steps.flat_map(|step| &mut step.changes) {
+            change.loss = change.loss.filter(|loss| !loss.depends_on_secret);
+        }
     }
 
     /// All changes, in order.

@@ -73,6 +73,8 @@ pub struct Request {
     pub validate_schemas: bool,
     /// Whether addresses that head changes are used all the same.
     pub trust_head: bool,
+    /// Whether changes that create something show all of its fields.
+    pub show_bodies: bool,
     /// How much may be removed.
     pub budgets: Budgets,
     /// Where removals are reserved.
@@ -102,6 +104,7 @@ impl Request {
             only_affected: true,
             validate_schemas: true,
             trust_head: false,
+            show_bodies: false,
             budgets: Budgets::default(),
             ledger: Arc::new(MemoryLedger::default()),
             now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),

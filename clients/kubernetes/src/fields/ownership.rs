@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::apply::merged;
 use super::{Entry, hand_over};
+use crate::MANAGER;
 use crate::draft::fold;
 use crate::object::Fields;
 
@@ -66,6 +67,18 @@ impl Ownership {
     }
 }
 
+impl Ownership {
+    /// What removing the object `live` and creating it again as `declared` makes of it: what others own goes, too, and what nobody owns comes
+    /// back by default.
+    pub fn replacement(&self, live: &Value, declared: &Value) -> Preview {
+        let mut managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
+        for entry in managed.as_array_mut().into_iter().flatten() {
+            (entry["manager"], entry["operation"]) = (json!(MANAGER), json!("Apply"));
+        }
+        Self::new(&managed).preview(live, MANAGER, Fields::Settled, declared)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -106,6 +119,17 @@ mod tests {
         let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}});
         check(&managed, (&live, Fields::ToBeMoved), &declared, [&json!({"a": "1"}), &Value::Null]);
         check(&managed, (&live, Fields::Settled), &declared, [&live["data"], &live["data"]]);
+    }
+
+    #[test]
+    fn a_replacement_has_nothing_of_what_others_own() {
+        let managed = [
+            entry("qontract", "Apply", &json!({"f:data": {"f:a": {}}})),
+            entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}})),
+        ];
+        let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2", "default": "3"}});
+        let preview = Ownership::new(&json!(managed)).replacement(&live, &json!({"data": {"a": "4"}}));
+        assert_eq!(preview.after["data"], json!({"a": "4", "default": "3"}));
     }
 
     #[test]

@@ -174,8 +174,13 @@ impl Clusters {
     ) -> Result<(), KubernetesError> {
         if target.known.is_kept {
             match self.apply_new(half, target, manager, body).await {
-                // A server may take by `POST` what it cannot apply: fields that its schema does not have, keys that are there twice.
-                Err(KubernetesError::Invalid { .. } | KubernetesError::Failed { .. }) => {}
+                // A server may take by `POST` what it cannot apply: fields that its schema does not have, keys that are there twice. And an account
+                // may be allowed to create and not to patch.
+                Err(
+                    KubernetesError::Invalid { .. }
+                    | KubernetesError::Failed { .. }
+                    | KubernetesError::Denied { .. },
+                ) => {}
                 other => return other,
             }
         }

@@ -221,7 +221,7 @@ pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) 
         .shards
         .values()
         .flat_map(|shard| &shard.held)
-        .filter(|held| held.approvable && held.change.kind.removes())
+        .filter(|held| held.approvable && guard.removes(&held.change))
         .map(|held| &held.change.thing)
         .collect();
     if !held.is_empty() {
