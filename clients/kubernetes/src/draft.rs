@@ -84,7 +84,8 @@ fn settle(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<(), ()
     }
 }
 
-fn fold(body: &mut Map<String, Value>) -> Result<(), &'static str> {
+/// Folds the texts of a Secret into its data.
+pub(crate) fn fold(body: &mut Map<String, Value>) -> Result<(), &'static str> {
     let Some(texts) = body.remove("stringData").filter(|texts| !texts.is_null()) else { return Ok(()) };
     let texts: BTreeMap<String, String> =
         serde_json::from_value(texts).map_err(|_| "`stringData` is not a map of texts")?;

@@ -1,21 +1,25 @@
 //! Who owns which fields of an object: sets of fields, and managers, as Kubernetes writes them. Pure.
 
+mod apply;
+mod entry;
 mod handover;
 mod legacy;
+mod lists;
+mod ownership;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use apply::apply;
+pub(crate) use entry::Entry;
 pub(crate) use handover::{hand_over, to_be_moved};
 pub(crate) use legacy::is_overruled;
+pub(crate) use lists::ListTypes;
+pub use ownership::{Ownership, Preview};
 
 /// The annotation in which tools keep what they applied on the client's side.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// Lists whose items are told apart by their names, as the API server has it; all other lists are one value.
-const BY_NAME: [&str; 6] =
-    ["containers", "initContainers", "ephemeralContainers", "env", "volumes", "imagePullSecrets"];
 
 /// What the server decides, or what says which object it is: nobody owns it.
 const OF_METADATA: [&str; 9] = [
@@ -80,8 +84,13 @@ impl FieldSet {
         root
     }
 
-    /// The fields that an object declares.
+    /// The fields that an object declares, when nothing is known of its lists.
     pub fn of(body: &Value) -> Self {
+        Self::declared(body, &ListTypes::default())
+    }
+
+    /// The fields that an object declares.
+    pub fn declared(body: &Value, lists: &ListTypes) -> Self {
         let mut set = Self::default();
         for (key, value) in body.as_object().into_iter().flatten() {
             match (key.as_str(), value) {
@@ -90,36 +99,42 @@ impl FieldSet {
                     for (key, value) in
                         metadata.iter().filter(|(key, _)| !OF_METADATA.contains(&key.as_str()))
                     {
-                        set.add(value, &mut vec!["f:metadata".to_owned(), format!("f:{key}")]);
+                        let path = &mut vec!["f:metadata".to_owned(), format!("f:{key}")];
+                        set.add(value, path, lists);
                     }
                 }
-                (key, value) => set.add(value, &mut vec![format!("f:{key}")]),
+                (key, value) => set.add(value, &mut vec![format!("f:{key}")], lists),
             }
         }
         set
     }
 
-    fn add(&mut self, value: &Value, path: &mut Path) {
+    fn add(&mut self, value: &Value, path: &mut Path, lists: &ListTypes) {
         match value {
             Value::Object(map) if !map.is_empty() => {
                 for (key, value) in map {
                     path.push(format!("f:{key}"));
-                    self.add(value, path);
+                    self.add(value, path, lists);
                     path.pop();
                 }
+                return;
             }
-            Value::Array(items) if is_by_name(path, items) => {
-                for item in items {
-                    path.push(key_of(item));
-                    self.0.insert(path.clone());
-                    self.add(item, path);
-                    path.pop();
+            Value::Array(items) => {
+                if let Some(parts) = lists.parts(path, items) {
+                    for (part, item) in parts.into_iter().zip(items) {
+                        path.push(part);
+                        self.0.insert(path.clone());
+                        if item.is_object() {
+                            self.add(item, path, lists);
+                        }
+                        path.pop();
+                    }
+                    return;
                 }
             }
-            _ => {
-                self.0.insert(path.clone());
-            }
+            _ => {}
         }
+        self.0.insert(path.clone());
     }
 
     /// All of both.
@@ -131,19 +146,6 @@ impl FieldSet {
     pub fn reaches(&self, path: &[String]) -> bool {
         self.0.range(path.to_vec()..).next().is_some_and(|next| next.starts_with(path))
     }
-}
-
-/// Whether the items of the list at this path are told apart by their names.
-pub(crate) fn is_by_name(path: &[String], items: &[Value]) -> bool {
-    let known =
-        path.last().is_some_and(|last| BY_NAME.iter().any(|name| last.strip_prefix("f:") == Some(name)));
-    let names: BTreeSet<_> = items.iter().filter_map(|item| item["name"].as_str()).collect();
-    known && !items.is_empty() && names.len() == items.len()
-}
-
-/// The part of a path that leads to an item of a list.
-pub(crate) fn key_of(item: &Value) -> String {
-    format!("k:{}", json!({ "name": item["name"] }))
 }
 
 /// The path of the annotation in which tools keep what they applied.

@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
 pub use error::{Contender, KubernetesError};
+pub use fields::{Ownership, Preview};
 pub use object::{Address, Cluster, Fields, Kind, Object, Served, TokenRef, Version};
 pub use real::{
     AccessAnswer, AccessRequest, ClientCertificate, ClusterSettings, Clusters, KnownClusters, Token,

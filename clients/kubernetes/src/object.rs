@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::KubernetesError;
+use crate::fields::Ownership;
 
 /// A cluster, and how it is reached. The token is named, not held.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -143,15 +144,17 @@ pub enum Fields {
     Written,
 }
 
-/// An object as it was read. Who manages which of its fields is not in the body: it is as large as the rest.
+/// An object as it was read. Who manages which of its fields is not in the body, but beside it as text: it is as large as the rest.
 #[derive(Clone, PartialEq)]
 pub struct Object {
     /// Where it is.
     pub address: Address,
     /// The version that was read.
     pub version: Version,
-    /// Who owns its fields.
+    /// Who owns its fields, as far as it matters to the next write.
     pub fields: Fields,
+    /// Who owns which of its fields.
+    pub ownership: Ownership,
     /// All of it but `metadata.managedFields`.
     pub body: Value,
 }

@@ -1,6 +1,5 @@
 //! A folder in place of all clusters; what it can do is listed in the README.
 
-mod apply;
 mod catalogue;
 mod folder;
 mod immutable;
@@ -86,6 +85,7 @@ fn look(
         address: address.clone(),
         version: version(&bytes),
         fields: record.fields(),
+        ownership: record.ownership(),
         body: shown(known, address, &record.body, age),
     };
     Ok(Some((object, record)))

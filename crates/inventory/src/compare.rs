@@ -3,7 +3,7 @@
 //! **Invariant:** everything that is declared holds in an equal object (`tests/properties.rs`). What only the live object has
 //! is tolerated: defaults, and what others add.
 
-mod items;
+pub(crate) mod items;
 mod walk;
 
 use serde_json::Value;

@@ -11,11 +11,14 @@ mod compare;
 mod decide;
 mod difference;
 mod immutable;
+mod limit;
 mod mark;
 mod names;
 mod normal;
 mod object;
+mod object_diff;
 mod order;
+mod path;
 mod python;
 mod quantity;
 mod recycle;
@@ -26,10 +29,14 @@ mod standing;
 pub use canonical::{Canonical, NotAnObject, canonical};
 pub use compare::{Comparison, compare};
 pub use decide::{Former, Verdict, Wanted, decide};
-pub use difference::{Difference, Disclosure, Side, lines};
-pub use mark::{BadVersion, CALLER, INTEGRATION, Mark, Owner, SENSITIVE, SHA256SUM, UPDATE, VERSION, stamp};
+pub use difference::{Difference, Disclosure, Side};
+pub use mark::{
+    BadVersion, CALLER, INTEGRATION, Mark, Owner, RECYCLE_PENDING, SENSITIVE, SHA256SUM, UPDATE, VERSION,
+    stamp,
+};
 pub use names::marks_of;
 pub use object::{Desired, InvalidObject, Live};
+pub use object_diff::{KeyLoss, ObjectDiff, ObjectWrite, body, diff};
 pub use order::{Stage, Turn};
 pub use recycle::{uses, wants_recycle};
 pub use restart::{keep_restarts, to_write};

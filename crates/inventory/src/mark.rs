@@ -21,6 +21,9 @@ pub const CALLER: &str = "qontract.caller_name";
 /// Set if the object was made of a secret: its values are not shown, whatever it is made of next.
 pub const SENSITIVE: &str = "qontract.sensitive";
 
+/// Why the workloads that use the object are still to be restarted.
+pub const RECYCLE_PENDING: &str = "qontract.recycle_pending";
+
 /// All of them.
 pub(crate) const MARKS: [&str; 5] = [INTEGRATION, VERSION, SHA256SUM, UPDATE, CALLER];
 

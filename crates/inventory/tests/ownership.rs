@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use qontract_inventory::{
-    Callers, Desired, Disclosure, Former, Live, Owner, Verdict, Wanted, decide, lines, to_write,
+    Callers, Desired, Disclosure, Former, Live, Owner, Verdict, Wanted, decide, to_write,
 };
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn told(verdict: Verdict) -> String {
             (format!("replace for {}", fields.join(" ")), differences)
         }
     };
-    format!("{word}: {}", lines(&differences).join("; "))
+    format!("{word}: {}", differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 fn decided(owner: &Owner, callers: &Callers, say: Say, desired: Value, live: Option<Value>) -> String {

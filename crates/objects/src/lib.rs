@@ -11,6 +11,7 @@ mod act;
 mod bindings;
 mod collection;
 mod contact;
+mod diff;
 mod estate;
 mod fault;
 mod grounds;

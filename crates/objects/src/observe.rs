@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
-use qontract_client_kubernetes::{Address, Cluster, Fields, Kind, KubernetesError, Object, Version};
+use qontract_client_kubernetes::{
+    Address, Cluster, Fields, Kind, KubernetesError, Object, Ownership, Version,
+};
 use qontract_inventory::{Live, Mark};
 use qontract_runtime::{Fault, Observed, Read, Want, Wanted, World};
 use qontract_telemetry::activity;
@@ -28,16 +30,18 @@ pub struct Seen {
     pub address: Address,
     /// The version that was read.
     pub version: Version,
-    /// Who owns its fields.
+    /// Who owns its fields, as far as it matters to the next write.
     pub fields: Fields,
+    /// Who owns which of its fields.
+    pub ownership: Ownership,
     /// All of it.
     pub live: Live,
 }
 
 impl Seen {
     fn new(estate: &Arc<Estate>, object: Object) -> Self {
-        let Object { address, version, fields, body } = object;
-        Self { estate: Arc::clone(estate), address, version, fields, live: Live::new(body) }
+        let Object { address, version, fields, ownership, body } = object;
+        Self { estate: Arc::clone(estate), address, version, fields, ownership, live: Live::new(body) }
     }
 }
 

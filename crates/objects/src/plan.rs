@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Fields, Kind, Onto};
-use qontract_inventory::{Difference, Former, Stage, Turn, Verdict, Wanted as Wish, decide, lines};
-use qontract_runtime::{Change, ChangeKind, Fault, Observed, Plan, Scope, Wait, Want, Wanted, World};
+use qontract_inventory::{Difference, Former, SHA256SUM, Stage, Turn, Verdict, Wanted as Wish, body, decide};
+use qontract_runtime::{
+    Change, ChangeKind, DiffEntry, Fault, Observed, Plan, Scope, Wait, Want, Wanted, World,
+};
 
 use crate::Steward;
 use crate::act::{Action, Put};
+use crate::diff;
 use crate::estate::Item;
 use crate::observe::Seen;
 use crate::recycle;
@@ -95,9 +98,7 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
         }
         verdict => write(kind, verdict),
     };
-    let Some(Described { how, what, diff }) = write else { return };
-    let by_name =
-        item.sensitivity.disclosure_in_record().and_then(|disclosure| self::write(kind, decide(disclosure)));
+    let Some(ObjectChange { how, what, notes, decided }) = write else { return };
     let onto = match (how, seen) {
         (_, None) => Onto::Nothing,
         (ChangeKind::Replace, Some(seen)) => Onto::Replaced(seen.version.clone()),
@@ -121,39 +122,59 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
         pending: recycle::note(item, seen),
         awaits_kind: false,
     };
-    let mut change = Change::new(how, want.thing.clone(), what).with_diff(diff).at(want.place.clone());
-    change.diff_by_name = by_name.into_iter().flat_map(|described| described.diff).map(Into::into).collect();
+    let mut change = Change::new(how, want.thing.clone(), what).at(want.place.clone());
+    match seen {
+        None => change.body = diff::entries(&body(&item.desired, item.sensitivity.disclosure())),
+        Some(seen) => {
+            let written = diff::Change::new(item, seen, &put.onto);
+            let all =
+                |disclosure| notes.iter().cloned().chain(written.entries(&decided, disclosure)).collect();
+            change.diff = all(item.sensitivity.disclosure());
+            change.diff_by_name = item.sensitivity.disclosure_in_record().map(all).unwrap_or_default();
+            change.loss = written.loss().filter(|_| how == ChangeKind::Change);
+        }
+    }
     let stage = Stage::of(kind, item.desired.group());
     plan.step_in(number(Turn::Write(stage)), change, Action::Put(Box::new(put)));
 }
 
-/// A write in words.
-struct Described {
+/// A write that a verdict asks for.
+struct ObjectChange {
     how: ChangeKind,
     what: String,
-    diff: Vec<String>,
+    /// What is said before the fields that differ.
+    notes: Vec<DiffEntry>,
+    /// Why the object is written, but for marks that are told already.
+    decided: Vec<Difference>,
 }
 
 /// The write that a verdict asks for, if it does.
-fn write(kind: &str, verdict: Verdict) -> Option<Described> {
-    let (how, verb, diff) = match verdict {
-        Verdict::Create => (ChangeKind::Add, "create", Vec::new()),
-        Verdict::Change { differences } => (ChangeKind::Change, "change", lines(&differences)),
-        Verdict::Adopt { differences } => (ChangeKind::Change, "adopt", besides_marks(&differences)),
+fn write(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
+    let (how, verb, notes, differences) = match verdict {
+        Verdict::Create => (ChangeKind::Add, "create", Vec::new(), Vec::new()),
+        Verdict::Change { differences } => (ChangeKind::Change, "change", marks(&differences), differences),
+        Verdict::Adopt { differences } => (ChangeKind::Change, "adopt", Vec::new(), differences),
         Verdict::TakeOver { from, differences } => {
-            (ChangeKind::Change, "take over", taken(&from, &differences))
+            let from = match from {
+                Former::Caller(caller) => format!("from the caller `{caller}`, which is no more"),
+                Former::Integration(name) => format!("from the integration `{name}`, as the data says"),
+            };
+            (ChangeKind::Change, "take over", vec![from.into()], differences)
         }
         Verdict::Replace { fields, differences } => {
             let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
-            let mut diff = vec![format!("{} cannot change in place", fields.join(", "))];
-            diff.extend(lines(&differences));
-            (ChangeKind::Replace, "replace", diff)
+            let mut notes = vec![DiffEntry::Note(format!("{} cannot change in place", fields.join(", ")))];
+            notes.extend(marks(&differences));
+            (ChangeKind::Replace, "replace", notes, differences)
         }
         Verdict::Keep | Verdict::Leave(_) | Verdict::Remove | Verdict::Wait(_) | Verdict::Refuse(_) => {
             return None;
         }
     };
-    Some(Described { how, what: format!("{verb} {kind}"), diff })
+    let is_mark = |difference: &Difference| is_mark(&difference.path) && difference.path != SHA256SUM;
+    let decided: Vec<Difference> =
+        differences.into_iter().filter(|difference| !is_mark(difference)).collect();
+    Some(ObjectChange { how, what: format!("{verb} {kind}"), notes, decided })
 }
 
 /// Something is to be gone, in as many words.
@@ -208,20 +229,14 @@ fn remove(plan: &mut Plan<Action>, change: Change, seen: &Seen) {
     plan.step_in(number(turn), change, action);
 }
 
-/// From whom something is taken over, and what differs besides.
-fn taken(from: &Former, differences: &[Difference]) -> Vec<String> {
-    let mut diff = vec![match from {
-        Former::Caller(caller) => format!("from the caller `{caller}`, which is no more"),
-        Former::Integration(name) => format!("from the integration `{name}`, as the data says"),
-    }];
-    diff.extend(besides_marks(differences));
-    diff
+/// Marks that differ, but for the hash, which differs whenever the declaration does.
+fn marks(differences: &[Difference]) -> Vec<DiffEntry> {
+    let marks = differences.iter().filter(|it| is_mark(&it.path) && it.path != SHA256SUM).cloned();
+    diff::entries(&marks.collect::<Vec<_>>())
 }
 
-/// What differs, but for our marks: that they change is told already.
-fn besides_marks(differences: &[Difference]) -> Vec<String> {
-    let others = differences.iter().filter(|it| !it.path.starts_with("qontract.")).cloned();
-    lines(&others.collect::<Vec<_>>())
+fn is_mark(path: &str) -> bool {
+    path.starts_with("qontract.")
 }
 
 /// The stage of a plan in which it is this turn: removals come after everything, and after restarts.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use qontract_bundle::Sha256;
 use qontract_client_kubernetes::{Kind, Onto, RECYCLED, Restart};
-use qontract_inventory::{canonical, uses, wants_recycle};
+use qontract_inventory::{RECYCLE_PENDING, canonical, uses, wants_recycle};
 use qontract_runtime::{Change, ChangeKind, Observed, Plan, Scope, Wait, Want, Wanted, World};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ use crate::estate::{Estate, Item};
 use crate::observe::Seen;
 
 /// The note that users are still to be restarted; its value tells one change from the next.
-pub const PENDING: &str = "qontract.recycle_pending";
+pub const PENDING: &str = RECYCLE_PENDING;
 
 /// How the value of the note begins if the object was created: only what is older than it is restarted.
 const CREATED: &str = "created-";

@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use qontract_client_http::Url;
 use qontract_client_secrets::{Login, Secret, SecretRef};
 use qontract_resources::{Allowed, Limits};
-use qontract_runtime::guard::{Budget, Budgets};
+use qontract_runtime::guard::{Budget, Budgets, KeyLimits};
 use qontract_runtime::process::Program;
 use serde::Deserialize;
 
@@ -288,6 +288,21 @@ pub struct Guards {
     integration_percent: Option<usize>,
     /// How long a removal counts.
     window_hours: Option<NonZeroU32>,
+    /// When a change counts as a removal.
+    #[serde(default)]
+    keys: GuardKeys,
+}
+
+/// How many keys an object may lose until the change counts as a removal.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GuardKeys {
+    /// So many keys.
+    count: Option<usize>,
+    /// So many of a hundred keys.
+    percent: Option<usize>,
+    /// Whether a list that loses all of its items counts.
+    lists: Option<bool>,
 }
 
 impl Guards {
@@ -305,6 +320,11 @@ impl Guards {
             window: self
                 .window_hours
                 .map_or(usual.window, |hours| SignedDuration::from_hours(i64::from(hours.get()))),
+            keys: KeyLimits {
+                count: self.keys.count.unwrap_or(usual.keys.count),
+                percent: self.keys.percent.unwrap_or(usual.keys.percent),
+                lists: self.keys.lists.unwrap_or(usual.keys.lists),
+            },
         }
     }
 }

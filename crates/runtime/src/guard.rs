@@ -5,6 +5,7 @@
 
 mod approval;
 mod budget;
+mod keys;
 mod ledger;
 mod mismatch;
 mod settle;
@@ -18,6 +19,7 @@ use crate::plan::{Change, ChangeKind, Thing};
 
 pub use approval::{Approval, ApprovalFile, Approvals, DEFAULT_APPROVAL_DAYS, Date, ThingRef, Validity};
 pub use budget::{Budget, Budgets};
+pub use keys::{FieldLoss, KeyLimits};
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
     Stored,
@@ -131,9 +133,14 @@ impl RemovalGuard {
         verdicts
     }
 
+    /// Whether a change is a removal, or counts as one because of what the thing loses.
+    pub fn removes(&self, change: &Change) -> bool {
+        self.budgets.keys.removes(change)
+    }
+
     /// Whether a change counts against the budgets.
     pub fn counts(&self, deletes: &BTreeSet<Thing>, change: &Change) -> bool {
-        change.kind.removes()
+        self.removes(change)
             && !deletes.contains(&change.thing)
             && !self.approvals.allow(&self.integration, &change.thing)
     }
@@ -144,22 +151,25 @@ impl RemovalGuard {
         changes: &[Change],
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Option<Refusal> {
-        changes.iter().filter(|change| change.kind.removes()).find_map(|change| {
+        let unapproved = |why: &str| Refusal::Unapproved(keys::explained(changes, self.budgets.keys, why));
+        changes.iter().filter(|change| self.removes(change)).find_map(|change| {
             let scope = &change.thing.scope;
-            if let Some(why) = whole.blocked.get(scope) {
+            // A thing that stays is declared, whatever else of its scope is known.
+            let is_whole = change.kind.removes();
+            if let Some(why) = whole.blocked.get(scope).filter(|_| is_whole) {
                 return Some(Refusal::Blocked(why.clone()));
             }
-            if !whole.counts.contains_key(scope) {
+            if is_whole && !whole.counts.contains_key(scope) {
                 return Some(Refusal::Blocked(format!("`{scope}` was not read")));
             }
             if !self.counts(&whole.deletes, change) {
                 return None;
             }
-            if is_protected(change) {
+            if is_whole && is_protected(change) {
                 return Some(Refusal::Unapproved(needs_approval(change)));
             }
             match ledger {
-                Err(why) => Some(Refusal::Unapproved(why.to_string())),
+                Err(why) => Some(unapproved(&why.to_string())),
                 Ok(ledger) => ledger.held(&ThingRef::from(&change.thing)).map(|held| {
                     let since = held.since.strftime("%Y-%m-%d %H:%M");
                     Refusal::Unapproved(format!("held since {since} until it is approved: {}", held.why))
@@ -190,8 +200,11 @@ impl RemovalGuard {
             let why = format!("it would empty `{scope}`, which needs an approval");
             for (number, nth) in std::mem::take(&mut here.steps) {
                 let (step, held) = (proposals[number].steps[nth], &mut verdicts[number][nth]);
-                let is_here =
-                    |change: &Change| change.thing.scope == *scope && self.counts(&whole.deletes, change);
+                let is_here = |change: &Change| {
+                    change.thing.scope == *scope
+                        && change.kind.removes()
+                        && self.counts(&whole.deletes, change)
+                };
                 if held.is_some() || !step.iter().any(is_here) {
                     continue;
                 }
@@ -229,7 +242,7 @@ impl RemovalGuard {
         for (one, verdict) in proposals.iter().zip(verdicts) {
             for (step, held) in one.steps.iter().zip(verdict) {
                 if held.is_none() && step.iter().any(|change| counts(one, change)) {
-                    *held = Some(Refusal::Unapproved(why.clone()));
+                    *held = Some(Refusal::Unapproved(keys::explained(step, self.budgets.keys, &why)));
                 }
             }
         }

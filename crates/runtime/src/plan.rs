@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::field_diff::DiffEntry;
+use crate::guard::FieldLoss;
 use crate::key::Scope;
 use crate::place::Place;
 
@@ -113,6 +114,12 @@ pub struct Change {
     /// has them in place of `diff`; a check never shows them.
     #[serde(skip)]
     pub diff_by_name: Vec<DiffEntry>,
+    /// The fields of a thing that is created. A run that is asked for bodies shows them in place of `diff`.
+    #[serde(skip)]
+    pub body: Vec<DiffEntry>,
+    /// What the thing loses although it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<FieldLoss>,
     /// Where in the data it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
@@ -130,6 +137,8 @@ impl Change {
             what: what.into(),
             diff: Vec::new(),
             diff_by_name: Vec::new(),
+            body: Vec::new(),
+            loss: None,
             place: None,
             result: StepResult::Planned,
         }
@@ -137,9 +146,10 @@ impl Change {
 
     /// Whether both are the same change, whatever came of them.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let Self { kind, thing, what, diff, diff_by_name, place, result: _ } = self;
+        let Self { kind, thing, what, diff, diff_by_name, body, loss, place, result: _ } = self;
         other.does_same(*kind, thing, what)
             && (diff, diff_by_name, place) == (&other.diff, &other.diff_by_name, &other.place)
+            && (body, loss) == (&other.body, &other.loss)
     }
 
     /// Whether both do the same to the same thing, however it is shown.
@@ -254,6 +264,14 @@ impl<A> Plan<A> {
     pub fn step_in(&mut self, stage: u32, change: Change, action: A) {
         let name = change.thing.to_string();
         self.groups.push(Group { name, stage, steps: vec![Step::new(change, action)] });
+    }
+
+    /// Drops what things lose where the numbers depend on a secret.
+    pub(crate) fn drop_secret_losses(&mut self) {
+        let steps = self.groups.iter_mut().flat_map(|group| &mut group.steps);
+        for change in steps.flat_map(|step| &mut step.changes) {
+            change.loss = change.loss.filter(|loss| !loss.depends_on_secret);
+        }
     }
 
     /// All changes, in order.

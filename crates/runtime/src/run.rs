@@ -78,6 +78,8 @@ pub struct Request {
     pub validate_schemas: bool,
     /// Whether addresses that head changes are used all the same.
     pub trust_head: bool,
+    /// Whether changes that create something show all of its fields.
+    pub show_bodies: bool,
     /// How much may be removed.
     pub budgets: Budgets,
     /// Where removals are reserved.
@@ -109,6 +111,7 @@ impl Request {
             strict_selectors: false,
             validate_schemas: true,
             trust_head: false,
+            show_bodies: false,
             budgets: Budgets::default(),
             ledger: Arc::new(MemoryLedger::default()),
             now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),

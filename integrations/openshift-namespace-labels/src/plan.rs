@@ -5,7 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::{Cluster, Draft, Fields, Object, Onto};
-use qontract_runtime::{Change, ChangeKind, Fault, Observed, Plan, Wait, Want, Wanted, World};
+use qontract_runtime::guard::FieldLoss;
+use qontract_runtime::{
+    Change, ChangeKind, Fault, FieldChange, FieldDiff, Observed, Plan, Wait, Want, Wanted, World,
+};
 use serde_json::{Value, json};
 
 /// The annotation that tells which labels are ours.
@@ -48,7 +51,7 @@ pub fn plan(wanted: &[Want<Item>], world: &World<Object>) -> Plan<Step> {
             Some(object) => label(&mut plan, want, item, object),
             None if item.labels.is_empty() => {}
             None => {
-                let diff = item.labels.iter().map(|(key, value)| line(key, None, Some(value))).collect();
+                let diff = item.labels.iter().map(|(key, value)| field(key, None, Some(value))).collect();
                 plan.step(change(want, "label Namespace", diff), Step::Await(name.clone()));
             }
         }
@@ -56,7 +59,7 @@ pub fn plan(wanted: &[Want<Item>], world: &World<Object>) -> Plan<Step> {
     plan
 }
 
-fn change(want: &Want<Item>, what: &str, diff: Vec<String>) -> Change {
+fn change(want: &Want<Item>, what: &str, diff: Vec<FieldDiff>) -> Change {
     Change::new(ChangeKind::Change, want.thing.clone(), what).with_diff(diff).at(want.place.clone())
 }
 
@@ -76,19 +79,25 @@ fn label(plan: &mut Plan<Step>, want: &Want<Item>, item: &Item, object: &Object)
                 continue;
             }
             Some(same) if same == value => {}
-            before => diff.push(line(key, before, Some(value))),
+            before => diff.push(field(key, before, Some(value))),
         }
         labels.insert(key.as_str(), value.as_str());
     }
     let dropped = recorded.iter().filter(|key| !item.labels.contains_key(**key));
-    diff.extend(dropped.filter_map(|key| Some(line(key, Some(live[key].as_str()?), None))));
+    let dropped: Vec<FieldDiff> =
+        dropped.filter_map(|key| Some(field(key, Some(live[key].as_str()?), None))).collect();
+    let lost = dropped.len();
+    diff.splice(0..0, dropped);
     let record: BTreeSet<&str> = labels.keys().copied().collect();
     if diff.is_empty() && record == recorded {
         return;
     }
     let what = if diff.is_empty() { "note the labels of Namespace" } else { "label Namespace" };
     let draft = Box::new(draft(object, &labels, &record));
-    plan.step(change(want, what, diff), Step::Put(item.cluster.clone(), draft));
+    let mut change = change(want, what, diff);
+    let loss = FieldLoss { lost, of: recorded.len(), ..FieldLoss::default() };
+    change.loss = (lost > 0).then_some(loss);
+    plan.step(change, Step::Put(item.cluster.clone(), draft));
 }
 
 /// The namespace as it is written: what we wrote before and do not write now goes, what others own stays.
@@ -113,8 +122,12 @@ fn recorded(body: &Value) -> BTreeSet<&str> {
     note.split(',').filter(|key| !key.is_empty()).collect()
 }
 
-fn line(key: &str, before: Option<&str>, after: Option<&str>) -> String {
-    let side =
-        |value: Option<&str>| value.map_or_else(|| "absent".to_owned(), |value| format!("\"{value}\""));
-    format!("metadata.labels.{key}: {} → {}", side(before), side(after))
+fn field(key: &str, before: Option<&str>, after: Option<&str>) -> FieldDiff {
+    let change = match (before, after) {
+        (None, _) => FieldChange::Added,
+        (Some(_), None) => FieldChange::Removed,
+        (Some(_), Some(_)) => FieldChange::Changed,
+    };
+    let path = format!("metadata.labels.{key}");
+    FieldDiff { change, path, before: before.map(Value::from), after: after.map(Value::from) }
 }

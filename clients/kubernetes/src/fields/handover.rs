@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::FieldSet;
 use super::legacy::{has_applied, has_written, is_ours};
+use super::{FieldSet, LAST_APPLIED, ListTypes, last_applied};
 use crate::object::Fields;
 
 /// What of the entries of `managedFields` is to be ours.
@@ -24,8 +24,14 @@ pub(crate) fn to_be_moved(managed: &Value) -> Fields {
 /// The entries after `manager` took over what others wrote before, as far as `fields` goes; `None` if there is nothing to
 /// take over.
 ///
-/// Sets of another version than ours cannot be united with ours, and are dropped: nobody owns these fields then.
-pub(crate) fn hand_over(managed: &Value, manager: &str, api_version: &str, fields: Fields) -> Option<Value> {
+/// Sets of another version than ours cannot be united with ours, and are dropped: nobody owns these fields then. The same holds for what a tool
+/// owns and did not apply, as the annotation of the object `live` says: the server filled it in by default.
+pub(crate) fn hand_over(
+    (live, managed): (&Value, &Value),
+    manager: &str,
+    api_version: &str,
+    fields: Fields,
+) -> Option<Value> {
     let entries = managed.as_array()?;
     let gives = |entry: &Value| gives(entry, |name| name == manager, fields);
     if !entries.iter().any(gives) {
@@ -36,9 +42,14 @@ pub(crate) fn hand_over(managed: &Value, manager: &str, api_version: &str, field
     let own = entries.iter().find(|entry| is_own(entry));
     let version = own.and_then(|own| own["apiVersion"].as_str()).unwrap_or(api_version);
     let mut set = own.map(|own| FieldSet::read(&own["fieldsV1"])).unwrap_or_default();
+    let applied = applied(live, entries);
     for entry in entries.iter().filter(|entry| gives(entry) && entry["apiVersion"] == version) {
         let mut given = FieldSet::read(&entry["fieldsV1"]);
         given.0.retain(|path| path.first().is_none_or(|first| first != "f:status"));
+        let name = entry["manager"].as_str().unwrap_or_default();
+        if let Some(applied) = applied.as_ref().filter(|_| has_applied(name, &entry["fieldsV1"])) {
+            given.0.retain(|path| applied.reaches(path));
+        }
         set = set.union(&given);
     }
     let mut taken = own.and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
@@ -49,6 +60,16 @@ pub(crate) fn hand_over(managed: &Value, manager: &str, api_version: &str, field
     taken.insert("fieldsV1".to_owned(), set.print());
     let others = entries.iter().filter(|entry| !is_own(entry) && !gives(entry)).cloned();
     Some(others.chain([json!(taken)]).collect())
+}
+
+/// What a tool applied on the client's side, as the annotation that it left says.
+fn applied(live: &Value, entries: &[Value]) -> Option<FieldSet> {
+    let said = live["metadata"]["annotations"][LAST_APPLIED].as_str()?;
+    let body: Value = serde_json::from_str(said).ok().filter(Value::is_object)?;
+    let sets: Vec<FieldSet> = entries.iter().map(|entry| FieldSet::read(&entry["fieldsV1"])).collect();
+    let mut applied = FieldSet::declared(&body, &ListTypes::of(sets.iter()));
+    applied.0.insert(last_applied());
+    Some(applied)
 }
 
 /// Whether the fields of this entry go to the manager with one of our names.
@@ -71,7 +92,7 @@ fn is_whole(entry: &Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{hand_over, to_be_moved};
+    use super::{LAST_APPLIED, hand_over, to_be_moved};
     use crate::object::Fields;
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -82,7 +103,10 @@ mod tests {
     fn check(before: &[Value], expect: Option<&[Value]>) {
         let before = json!(before);
         let fields = to_be_moved(&before);
-        assert_eq!(hand_over(&before, "qontract", "v1", fields), expect.map(|after| json!(after)));
+        assert_eq!(
+            hand_over((&json!({}), &before), "qontract", "v1", fields),
+            expect.map(|after| json!(after))
+        );
         assert_eq!(fields != Fields::Settled, expect.is_some());
     }
 
@@ -92,7 +116,7 @@ mod tests {
         let created = entry("kubectl-create", "Update", &old);
         let before = json!([created]);
         assert_eq!(to_be_moved(&before), Fields::Written);
-        assert_eq!(hand_over(&before, "qontract", "v1", Fields::ToBeMoved), None);
+        assert_eq!(hand_over((&json!({}), &before), "qontract", "v1", Fields::ToBeMoved), None);
         check(std::slice::from_ref(&created), Some(&[entry("qontract", "Apply", &old)]));
         check(&[created, entry("qontract", "Apply", &fields)], None);
     }
@@ -102,6 +126,25 @@ mod tests {
         let fields = json!({"f:data": {"f:a": {}}});
         let old = entry("kubectl-client-side-apply", "Update", &fields);
         check(&[old], Some(&[entry("qontract", "Apply", &fields)]));
+    }
+
+    #[test]
+    fn what_a_tool_did_not_apply_is_not_moved() {
+        let said = json!({"kind": "X", "spec": {"ports": [{"port": 80}], "type": "A"}}).to_string();
+        let live = json!({"metadata": {"annotations": {LAST_APPLIED: said}}});
+        let annotation = json!({"f:annotations": {".": {}, format!("f:{LAST_APPLIED}"): {}}});
+        let port = |fields: Value| json!({"k:{\"port\":80,\"protocol\":\"TCP\"}": fields});
+        let filled = json!({"f:metadata": annotation, "f:spec": {"f:type": {}, "f:affinity": {},
+            "f:ports": port(json!({".": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {}}))}});
+        let applied = json!({"f:metadata": annotation, "f:spec": {"f:type": {}, "f:ports": port(json!({".": {}, "f:port": {}}))}});
+        let before = json!([
+            entry("kubectl-client-side-apply", "Update", &filled),
+            entry("kubectl-create", "Update", &json!({"f:x": {}}))
+        ]);
+        let after = hand_over((&live, &before), "qontract", "v1", Fields::Written).unwrap();
+        let mut expect = applied;
+        expect["f:x"] = json!({});
+        assert_eq!(after, json!([entry("qontract", "Apply", &expect)]));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! A page of a list. Who manages which fields is dropped item by item: it is as large as the rest.
+//! A page of a list. Who manages which fields is kept as text, item by item: it is as large as the rest.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::fields::to_be_moved;
+use crate::fields::{Ownership, to_be_moved};
 use crate::object::Fields;
 
 /// Maximum number of pages of a list.
@@ -47,17 +47,18 @@ pub(super) struct Metadata {
     pub next: String,
 }
 
-/// An object without who manages which of its fields.
+/// An object, and beside it who manages which of its fields.
 pub(super) struct Item {
     pub body: Value,
     pub fields: Fields,
+    pub ownership: Ownership,
 }
 
 impl From<Value> for Item {
     fn from(mut body: Value) -> Self {
         let metadata = body.get_mut("metadata").and_then(Value::as_object_mut);
         let managed = metadata.and_then(|metadata| metadata.remove("managedFields")).unwrap_or_default();
-        Self { body, fields: to_be_moved(&managed) }
+        Self { body, fields: to_be_moved(&managed), ownership: Ownership::new(&managed) }
     }
 }
 

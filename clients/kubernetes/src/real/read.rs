@@ -152,7 +152,7 @@ fn is_name(name: &str) -> bool {
 
 /// An object as it was listed. Items of lists do not say what they are.
 fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<Object, KubernetesError> {
-    let Item { mut body, fields } = item;
+    let Item { mut body, fields, ownership } = item;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let name = text(&body["metadata"]["name"]).ok_or_else(|| subject.malformed("it has no name"))?;
     if !is_name(&name) {
@@ -166,7 +166,7 @@ fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<O
         body["apiVersion"] = known.served.api_version.clone().into();
     }
     let address = Address { kind: kind.clone(), namespace: text(&body["metadata"]["namespace"]), name };
-    Ok(Object { address, version, fields, body })
+    Ok(Object { address, version, fields, ownership, body })
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// A revision that no object has: the first write to a new server has a later one.
+const NO_REVISION: &str = "1";
+
 /// One object that is being written.
 struct Target<'a> {
     cluster: &'a Cluster,
@@ -160,7 +163,48 @@ impl Clusters {
         }
     }
 
+    /// Creates the object by server-side apply, so that what the server fills in by default is owned by nobody; by `POST` where the server
+    /// cannot apply it.
     async fn create(
+        &self,
+        half: Half<'_>,
+        target: &Target<'_>,
+        manager: &str,
+        body: &Value,
+    ) -> Result<(), KubernetesError> {
+        if target.known.is_kept {
+            match self.apply_new(half, target, manager, body).await {
+                // A server may take by `POST` what it cannot apply: fields that its schema does not have, keys that are there twice. And an account
+                // may be allowed to create and not to patch.
+                Err(
+                    KubernetesError::Invalid { .. }
+                    | KubernetesError::Failed { .. }
+                    | KubernetesError::Denied { .. },
+                ) => {}
+                other => return other,
+            }
+        }
+        self.post(half, target, manager, body).await
+    }
+
+    /// Applies an object that must not be there: no object has the first revision of a server, so that one that is there is a conflict.
+    async fn apply_new(
+        &self,
+        half: Half<'_>,
+        target: &Target<'_>,
+        manager: &str,
+        body: &Value,
+    ) -> Result<(), KubernetesError> {
+        let mut body = body.clone();
+        body["metadata"]["resourceVersion"] = NO_REVISION.into();
+        // With force, what others own is no conflict, and the revision decides.
+        let dry_run = matches!(half, Half::Read);
+        let params = PatchParams { dry_run, force: true, ..PatchParams::apply(manager) };
+        let request = Request::new(&target.path).patch(&target.address.name, &params, &Patch::Apply(&body));
+        self.sent(half, target, request).await.map(drop)
+    }
+
+    async fn post(
         &self,
         half: Half<'_>,
         target: &Target<'_>,
@@ -214,7 +258,8 @@ impl Clusters {
             return Err(target.stale());
         };
         let (_, revision) = target.parts(version)?;
-        let managed = hand_over(&live["metadata"]["managedFields"], manager, &target.api_version, fields);
+        let managed = &live["metadata"]["managedFields"];
+        let managed = hand_over((&live, managed), manager, &target.api_version, fields);
         let Some(managed) = managed else { return Ok(version.clone()) };
         let patch =
             Patch::Merge(json!({"metadata": {"resourceVersion": revision, "managedFields": managed}}));

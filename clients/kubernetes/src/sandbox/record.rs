@@ -5,20 +5,11 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::{FieldSet, LAST_APPLIED, hand_over, last_applied, to_be_moved};
+use crate::fields::{Entry, FieldSet, LAST_APPLIED, Ownership, hand_over, last_applied, to_be_moved};
 use crate::object::Fields;
 
 /// What a line begins with that says who owns what.
 const MARK: &str = "# managed: ";
-
-/// Fields that belong to a manager.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
-    pub manager: String,
-    /// Whether it applied them on the server's side.
-    pub is_applied: bool,
-    pub fields: FieldSet,
-}
 
 /// An object and who owns its fields.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,9 +55,14 @@ impl Record {
         to_be_moved(&self.managed())
     }
 
+    /// Who owns which fields.
+    pub fn ownership(&self) -> Ownership {
+        Ownership::new(&self.managed())
+    }
+
     /// Moves them, as far as `fields` goes.
     pub fn hand_over(&mut self, manager: &str, fields: Fields) {
-        if let Some(managed) = hand_over(&self.managed(), manager, "", fields) {
+        if let Some(managed) = hand_over((&self.body, &self.managed()), manager, "", fields) {
             self.entries = managed.as_array().into_iter().flatten().filter_map(Entry::read).collect();
         }
     }
@@ -79,24 +75,6 @@ impl Record {
             entry
         };
         self.entries.iter().map(entry).collect()
-    }
-}
-
-impl Entry {
-    fn read(entry: &Value) -> Option<Self> {
-        if !entry["subresource"].as_str().unwrap_or_default().is_empty() {
-            return None;
-        }
-        Some(Self {
-            manager: entry["manager"].as_str()?.to_owned(),
-            is_applied: entry["operation"] == "Apply",
-            fields: FieldSet::read(&entry["fieldsV1"]),
-        })
-    }
-
-    fn print(&self) -> Value {
-        let operation = if self.is_applied { "Apply" } else { "Update" };
-        json!({"manager": self.manager, "operation": operation, "fieldsV1": self.fields.print()})
     }
 }
 

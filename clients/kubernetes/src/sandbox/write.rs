@@ -6,14 +6,13 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::apply::apply;
 use super::catalogue::{Known, find, folder_of_custom};
 use super::folder::Folder;
-use super::record::{Entry, Record};
+use super::record::Record;
 use super::{Sandbox, immutable, look};
 use crate::draft::{complete, namespace};
 use crate::error::KubernetesError;
-use crate::fields::FieldSet;
+use crate::fields::{Entry, FieldSet, apply};
 use crate::object::{Address, Cluster, Fields, Kind, Object, Version};
 use crate::{Draft, Onto, RECYCLED, RESTARTER, Rehearsal, Restart};
 

@@ -49,7 +49,11 @@ contract! {
         what_was_applied_on_the_client_s_side_is_taken_over,
         what_was_changed_by_hand_is_put_right,
         nobody_is_overruled_if_somebody_else_stands_against_it,
-        texts_of_secrets_go_when_they_are_not_declared;
+        texts_of_secrets_go_when_they_are_not_declared,
+        a_preview_is_what_a_write_makes_of_keys,
+        a_preview_is_what_a_write_makes_of_lists,
+        what_the_server_fills_in_is_owned_by_nobody,
+        what_the_server_filled_in_for_another_tool_stays;
     kinds:
         a_kind_or_version_that_is_not_served_is_told,
         kinds_come_with_their_definitions,

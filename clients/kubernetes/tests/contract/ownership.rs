@@ -1,7 +1,7 @@
 //! Who owns which fields, and what becomes of them.
 
-use qontract_client_kubernetes::{Fields, KubernetesError, Onto};
-use serde_json::json;
+use qontract_client_kubernetes::{Address, Fields, KubernetesError, MANAGER, Onto};
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -88,4 +88,141 @@ pub async fn texts_of_secrets_go_when_they_are_not_declared(world: &World) {
     world.apply(&address, json!({"stringData": {"a": "1"}})).await.unwrap();
     world.apply(&address, json!({"stringData": {"a": "3"}})).await.unwrap();
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "Mw=="}));
+}
+
+/// Writes `declared` over what is there, and compares what became of it with what the preview said.
+async fn check_preview(world: &World, address: &Address, declared: Value) -> Value {
+    loop {
+        let live = world.get(address).await;
+        let mut whole = declared.clone();
+        for field in ["apiVersion", "kind"] {
+            whole[field] = live.body[field].clone();
+        }
+        let preview = live.ownership.preview(&live.body, MANAGER, live.fields, &whole);
+        match world.put(address, declared.clone(), Onto::Version(live.version, live.fields)).await {
+            // The controllers of a real cluster write to it as well.
+            Err(KubernetesError::Stale { .. }) => continue,
+            other => other.unwrap(),
+        }
+        let after = world.get(address).await.body;
+        let empty_as_absent = |value: &Value| match value {
+            Value::Object(map) if map.is_empty() => Value::Null,
+            other => other.clone(),
+        };
+        for field in ["data", "spec", "subjects", "rules"] {
+            assert_eq!(
+                empty_as_absent(&after[field]),
+                empty_as_absent(&preview.after[field]),
+                "{field} of {address}"
+            );
+        }
+        for field in ["labels", "annotations"] {
+            let side = |object: &Value| {
+                let mut value = object["metadata"][field].clone();
+                // A controller writes it to workloads of a real cluster.
+                value.as_object_mut().map(|map| map.remove("deployment.kubernetes.io/revision"));
+                empty_as_absent(&value)
+            };
+            assert_eq!(side(&after), side(&preview.after), "metadata.{field} of {address}");
+        }
+        return after;
+    }
+}
+
+pub async fn a_preview_is_what_a_write_makes_of_keys(world: &World) {
+    let address = world.config_map("a");
+    let body = json!({"data": {"a": "1", "b": "2", "c": "3"}, "metadata": {"labels": {"x": "y", "z": "1"}}});
+    world.put(&address, body, Onto::Nothing).await.unwrap();
+    world.apply_as("helm", &address, json!({"data": {"h": "3"}})).await;
+    let after = check_preview(
+        world,
+        &address,
+        json!({"data": {"a": "0", "d": "4"}, "metadata": {"labels": {"z": "1"}}}),
+    )
+    .await;
+    assert_eq!(after["data"], json!({"a": "0", "d": "4", "h": "3"}));
+    let after = check_preview(world, &address, json!({"metadata": {"annotations": {"only": "this"}}})).await;
+    assert_eq!(after["data"], json!({"h": "3"}));
+
+    let address = world.config_map("applied-by-kubectl");
+    world.kubectl_apply("applied-by-kubectl", &json!({"data": {"a": "1", "b": "2"}}));
+    let after = check_preview(world, &address, json!({"data": {"a": "0"}})).await;
+    assert_eq!(after["data"], json!({"a": "0"}));
+
+    let address = world.address("Secret", "a");
+    world.put(&address, json!({"stringData": {"a": "1", "b": "2"}}), Onto::Nothing).await.unwrap();
+    let after = check_preview(world, &address, json!({"stringData": {"b": "3"}})).await;
+    assert_eq!(after["data"], json!({"b": "Mw=="}));
+
+    let address = world.address("ResourceQuota", "a");
+    let hard = |hard: Value| json!({"spec": {"hard": hard}});
+    world.put(&address, hard(json!({"limits.memory": "8Gi", "pods": "5"})), Onto::Nothing).await.unwrap();
+    let after = check_preview(world, &address, hard(json!({"pods": "5"}))).await;
+    assert_eq!(after["spec"]["hard"], json!({"pods": "5"}));
+}
+
+pub async fn a_preview_is_what_a_write_makes_of_lists(world: &World) {
+    let address = world.address("Deployment", "a");
+    let deployment = |containers: Value| {
+        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
+            "metadata": {"labels": {"app": "a"}}, "spec": {"containers": containers}}}})
+    };
+    let first = json!([
+        {"name": "web", "image": "example.com/i:1", "args": ["a", "b"], "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+            "ports": [{"containerPort": 80}, {"containerPort": 81, "name": "more"}]},
+        {"name": "side", "image": "example.com/i:2"}]);
+    world.put(&address, deployment(first), Onto::Nothing).await.unwrap();
+    let second = json!([{"name": "web", "image": "example.com/i:3", "args": ["b"], "env": [{"name": "B", "value": "2"}],
+        "ports": [{"containerPort": 80}]}]);
+    let after = check_preview(world, &address, deployment(second)).await;
+    let containers = &after["spec"]["template"]["spec"]["containers"];
+    assert_eq!(containers.as_array().map(Vec::len), Some(1));
+    assert_eq!(containers[0]["env"], json!([{"name": "B", "value": "2"}]));
+    assert_eq!(containers[0]["ports"].as_array().map(Vec::len), Some(1));
+    assert_eq!(containers[0]["args"], json!(["b"]));
+    let third = json!([{"name": "web", "image": "example.com/i:3"}]);
+    let after = check_preview(world, &address, deployment(third)).await;
+    let web = &after["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!((&web["args"], &web["env"], &web["ports"]), (&Value::Null, &Value::Null, &Value::Null));
+
+    let address = world.address("Role", "a");
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]}]);
+    world.put(&address, json!({"rules": rules}), Onto::Nothing).await.unwrap();
+    let after = check_preview(world, &address, json!({"rules": [rules[1]]})).await;
+    assert_eq!(after["rules"], json!([rules[1]]));
+}
+
+pub async fn what_the_server_fills_in_is_owned_by_nobody(world: &World) {
+    let address = world.address("Deployment", "a");
+    let deployment = |container: Value| {
+        json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
+            "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}}}})
+    };
+    let tty = json!({"name": "web", "image": "example.com/i:1", "tty": true});
+    world.put(&address, deployment(tty), Onto::Nothing).await.unwrap();
+    let live = world.get(&address).await;
+    assert_eq!(live.fields, Fields::Settled, "what we created needs no handing over");
+    let after =
+        check_preview(world, &address, deployment(json!({"name": "web", "image": "example.com/i:1"}))).await;
+    assert_eq!(after["spec"]["template"]["spec"]["containers"][0].get("tty"), None);
+}
+
+pub async fn what_the_server_filled_in_for_another_tool_stays(world: &World) {
+    let address = world.address("Deployment", "by-kubectl");
+    let body = json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
+        "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "web", "image": "example.com/i:1", "tty": true}]}}}});
+    world.kubectl_apply_kind("apps/v1", "Deployment", "by-kubectl", &body);
+    let mut declared = body.clone();
+    declared["spec"]["template"]["spec"]["containers"] = json!([{"name": "web", "image": "example.com/i:2"}]);
+    let before = world.get(&address).await;
+    let after = check_preview(world, &address, declared).await;
+    let container = |object: &Value| {
+        let mut container = object["spec"]["template"]["spec"]["containers"][0].clone();
+        container.as_object_mut().unwrap().remove("tty");
+        container["image"] = Value::Null;
+        container
+    };
+    assert_eq!(container(&after), container(&before.body), "only what was declared goes");
+    assert_eq!(after["spec"]["template"]["spec"]["containers"][0].get("tty"), None);
 }

@@ -200,9 +200,14 @@ impl World {
 
     /// Applies on the client's side, as kubectl does.
     pub fn kubectl_apply(&self, name: &str, body: &Value) {
+        self.kubectl_apply_kind("v1", "ConfigMap", name, body);
+    }
+
+    /// Applies an object of a kind on the client's side, as kubectl does.
+    pub fn kubectl_apply_kind(&self, api_version: &str, kind: &str, name: &str, body: &Value) {
         let mut body = body.clone();
-        body["apiVersion"] = "v1".into();
-        body["kind"] = "ConfigMap".into();
+        body["apiVersion"] = api_version.into();
+        body["kind"] = kind.into();
         body["metadata"] = json!({"name": name, "namespace": self.namespace});
         let Some(scratch) = &self.scratch else {
             Api::shared().kubectl(&["apply", "-f", "-"], &body);
@@ -210,7 +215,7 @@ impl World {
         };
         let said = json!({"kubectl.kubernetes.io/last-applied-configuration": body.to_string()});
         body["metadata"]["annotations"] = said;
-        scratch.write(&format!("clusters/c1/{}/ConfigMap/{name}.yaml", self.namespace), body.to_string());
+        scratch.write(&format!("clusters/c1/{}/{kind}/{name}.yaml", self.namespace), body.to_string());
     }
 
     /// Waits until a kind is served: a real cluster takes a moment.

@@ -12,6 +12,8 @@ pub const ORDERED: [&str; 2] = ["initContainers", "steps"];
 enum Identity {
     Field(&'static str),
     Port,
+    /// A rule of Prometheus: its alert, or what it records.
+    Rule,
 }
 
 /// A declared item with its name, and the live items of that name.
@@ -41,6 +43,23 @@ pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<
     desired.iter().map(pair).collect()
 }
 
+/// The names of the items of two versions of a list, if each item has a name of its own in both.
+pub fn names(list: &str, before: &[Value], after: &[Value]) -> Option<(Vec<String>, Vec<String>)> {
+    let own = |identity: Identity, items: &[Value]| -> Option<Vec<String>> {
+        let names: Vec<String> = items.iter().map(|item| identity.of(item)).collect::<Option<_>>()?;
+        let distinct: BTreeSet<&String> = names.iter().collect();
+        (distinct.len() == names.len()).then_some(names)
+    };
+    let mut candidates = candidates(list).iter().chain(&[Identity::Rule]);
+    candidates.find_map(|identity| Some((own(*identity, before)?, own(*identity, after)?)))
+}
+
+/// What the items of a list are called: by name, or by position.
+pub fn labels(list: &str, items: &[Value]) -> Vec<String> {
+    let positions = || (0..items.len()).map(|index| index.to_string()).collect();
+    names(list, items, items).map_or_else(positions, |(names, _)| names)
+}
+
 /// The item of a list that goes by this name, or by this position.
 pub fn find<'a>(items: &'a [Value], name: &str) -> Option<&'a Value> {
     const FIELDS: [&str; 4] = ["name", "mountPath", "devicePath", "ip"];
@@ -51,16 +70,20 @@ pub fn find<'a>(items: &'a [Value], name: &str) -> Option<&'a Value> {
     items.iter().find(has).or_else(|| items.get(name.parse::<usize>().ok()?))
 }
 
-/// The first that tells all items apart.
-fn identity(list: &str, items: &[Value]) -> Option<Identity> {
-    let candidates: &[Identity] = match list {
+/// What may tell the items of a list apart.
+fn candidates(list: &str) -> &'static [Identity] {
+    match list {
         "volumeMounts" => &[Identity::Field("mountPath")],
         "volumeDevices" => &[Identity::Field("devicePath")],
         "hostAliases" => &[Identity::Field("ip")],
         "ports" => &[Identity::Field("name"), Identity::Port],
         _ => &[Identity::Field("name")],
-    };
-    candidates.iter().copied().find(|identity| {
+    }
+}
+
+/// The first that tells all items apart.
+fn identity(list: &str, items: &[Value]) -> Option<Identity> {
+    candidates(list).iter().copied().find(|identity| {
         let names: Option<BTreeSet<String>> = items.iter().map(|item| identity.of(item)).collect();
         names.is_some_and(|names| names.len() == items.len())
     })
@@ -70,6 +93,10 @@ impl Identity {
     fn of(self, item: &Value) -> Option<String> {
         match self {
             Identity::Field(name) => item.get(name)?.as_str().map(str::to_owned),
+            Identity::Rule => {
+                let name = item.get("alert").or_else(|| item.get("record"))?;
+                name.as_str().map(str::to_owned)
+            }
             Identity::Port => {
                 let port = item.get("containerPort").or_else(|| item.get("port"))?;
                 let port = port.as_str().map_or_else(|| port.to_string(), str::to_owned);

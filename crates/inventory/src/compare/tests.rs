@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Comparison, compare};
-use crate::difference::{Disclosure, lines};
+use crate::difference::{Difference, Disclosure};
 use crate::mark::Owner;
 use crate::object::{Desired, Live};
 use crate::restart::to_write;
@@ -13,6 +13,10 @@ fn object(kind: &str, more: Value) -> Value {
     let Value::Object(more) = more else { panic!("a map is merged into the object") };
     object.as_object_mut().unwrap().extend(more);
     object
+}
+
+fn lines(differences: &[Difference]) -> Vec<String> {
+    differences.iter().map(ToString::to_string).collect()
 }
 
 /// The lines that tell the differences, when `live` is what became of `declared`, hash and all.

@@ -187,6 +187,7 @@ impl Job<'_> {
         // Of two that contradict each other, the safe one counts.
         request.validate_schemas = options.validate_schemas || !options.no_validate_schemas;
         request.trust_head = options.trust_head;
+        request.show_bodies = options.show_bodies;
         request.budgets = config.guards.budgets();
         Ok(begun)
     }

@@ -2,6 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::keys::KeyLimits;
+
 /// So many things, or such a part of them, whichever is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -29,6 +31,8 @@ pub struct Budgets {
     pub integration: Budget,
     /// How long a removal counts.
     pub window: SignedDuration,
+    /// When a change counts as a removal.
+    pub keys: KeyLimits,
 }
 
 impl Budgets {
@@ -45,6 +49,7 @@ impl Default for Budgets {
             caller: Budget { count: 20, percent: 10 },
             integration: Budget { count: 30, percent: 10 },
             window: SignedDuration::from_hours(24),
+            keys: KeyLimits::default(),
         }
     }
 }

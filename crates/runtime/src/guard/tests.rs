@@ -1,5 +1,7 @@
 //! The guards, on things with short names.
 
+mod keys;
+
 use super::*;
 use crate::key::{Scope, ShardKey};
 

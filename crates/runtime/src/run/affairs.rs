@@ -259,7 +259,7 @@ pub fn guard(room: &Room, request: &Request, work: &Work) -> Result<RemovalGuard
 
 /// Writes down the datafile that would approve what the guards hold, and what is wrong with the approvals that there are.
 pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) {
-    let is_approvable = |held: &Held| held.approvable && held.change.kind.removes();
+    let is_approvable = |held: &Held| held.approvable && guard.removes(&held.change);
     let held: Vec<&Thing> = outcome
         .shards
         .values()
@@ -272,7 +272,7 @@ pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) 
     outcome.approval = text;
     let mut removed: BTreeSet<ThingRef> = held.into_iter().map(ThingRef::from).collect();
     let planned = outcome.shards.values().flat_map(|shard| &shard.changes);
-    removed.extend(planned.filter(|change| change.kind.removes()).map(|change| (&change.thing).into()));
+    removed.extend(planned.filter(|change| guard.removes(change)).map(|change| (&change.thing).into()));
     let patience = Patience::new(MAX_COMPARISONS);
     for held in outcome.shards.values_mut().flat_map(|shard| &mut shard.held) {
         let thing = ThingRef::from(&held.change.thing);

@@ -57,13 +57,15 @@ impl ShardRedactor {
         if self.0.is_empty() {
             return change;
         }
-        let Change { kind, thing, what, diff, diff_by_name, place, result } = change;
+        let Change { kind, thing, what, diff, diff_by_name, body, loss, place, result } = change;
         Change {
             kind,
             thing: self.thing(thing),
             what: self.text(what),
             diff: self.diff(diff),
             diff_by_name: self.diff(diff_by_name),
+            body: self.diff(body),
+            loss,
             place,
             result,
         }
@@ -155,6 +157,7 @@ mod tests {
         let mut change =
             Change::new(ChangeKind::Add, thing, text("create")).with_diff(["a".to_owned(), text("b")]);
         change.diff_by_name = vec![text("c").into(), "d".into()];
+        change.body = vec![text("e").into(), "f".into()];
         change.at(Some(Place::resource("/x")))
     }
 
@@ -166,6 +169,7 @@ mod tests {
         assert_eq!(redacted.thing.scope, Scope::new([("scope", REDACTED)]));
         assert_eq!(redacted.diff, ["a", REDACTED].map(DiffEntry::from));
         assert_eq!(redacted.diff_by_name, [REDACTED, "d"].map(DiffEntry::from));
+        assert_eq!(redacted.body, [REDACTED, "f"].map(DiffEntry::from));
         assert_eq!(redacted.place, change().place);
     }
 

@@ -27,7 +27,7 @@ use crate::guard::{Facts, Proposal, Refusal, RemovalGuard, Verdicts};
 use crate::key::ShardKey;
 use crate::memo::Memo;
 use crate::outcome::{Outcome, ShardOutcome, ShardState};
-use crate::plan::{Change, Held, Plan, set_result};
+use crate::plan::{Change, ChangeKind, Held, Plan, set_result};
 use crate::secrets::ShardSecrets;
 
 /// Who works on the shards of one run.
@@ -61,6 +61,7 @@ struct Planned {
     notes: Vec<String>,
     redactor: ShardRedactor,
     mode: Mode,
+    shows_bodies: bool,
 }
 
 impl Planned {
@@ -69,6 +70,9 @@ impl Planned {
         let mut change = self.redactor.change(change.clone());
         if self.mode == Mode::Real && !change.diff_by_name.is_empty() {
             change.diff = std::mem::take(&mut change.diff_by_name);
+        }
+        if self.shows_bodies && change.kind == ChangeKind::Add && change.diff.is_empty() {
+            change.diff = std::mem::take(&mut change.body);
         }
         change
     }
@@ -272,8 +276,12 @@ impl Crew<'_> {
             }
         }
         shard.wants = Some(wants);
-        let (redactor, mode) = (ShardRedactor::default(), self.request.mode);
-        Ok(Planned { plan, facts, faults, notes, redactor, mode })
+        let (redactor, mode, shows_bodies) =
+            (ShardRedactor::default(), self.request.mode, self.request.show_bodies);
+        if mode == Mode::DryRun {
+            plan.drop_secret_losses();
+        }
+        Ok(Planned { plan, facts, faults, notes, redactor, mode, shows_bodies })
     }
 
     /// Asks targets whether they would do what is planned and not held.

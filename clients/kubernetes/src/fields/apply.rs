@@ -4,33 +4,46 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::record::Entry;
+use super::lists::{is_key, position};
+use super::{Entry, FieldSet, ListTypes, is_overruled, shown};
 use crate::error::Contender;
-use crate::fields::{FieldSet, is_by_name, is_overruled, key_of, shown};
 
 /// The object and its entries after `manager` applied `declared` onto `live`; or who else owns fields that it would change.
-pub(super) fn apply(
+pub(crate) fn apply(
     live: &Value,
     entries: &[Entry],
     manager: &str,
     declared: &Value,
 ) -> Result<(Value, Vec<Entry>), Vec<Contender>> {
-    let wanted = FieldSet::of(declared);
-    let (own, mut others): (Vec<_>, Vec<_>) =
-        entries.iter().cloned().partition(|entry| entry.manager == manager && entry.is_applied);
+    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let wanted = FieldSet::declared(declared, &lists);
+    let is_own = |entry: &Entry| entry.manager == manager && entry.is_applied;
+    let (own, mut others): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_own);
     contend(live, &mut others, declared, &wanted)?;
-    let mut object = live.clone();
-    merge(&mut object, declared, &mut Vec::new());
-    let before = own.into_iter().fold(FieldSet::default(), |before, own| before.union(&own.fields));
-    let kept = others.iter().fold(wanted.clone(), |kept, other| kept.union(&other.fields));
-    // The deepest come first: an item of a list goes after what is in it.
-    for path in before.0.iter().rev().filter(|path| !kept.reaches(path)) {
-        remove(&mut object, path, &mut Vec::new(), &kept);
-    }
+    let all: Vec<Entry> = own.into_iter().chain(others.iter().cloned()).collect();
+    let (object, wanted) = merged(live, &all, manager, declared);
     others.retain(|entry| !entry.fields.0.is_empty());
     others.push(Entry { manager: manager.to_owned(), is_applied: true, fields: wanted });
     others.sort();
     Ok((object, others))
+}
+
+/// The object after `manager` applied `declared` onto `live`, and what it owns then; whoever stands against it is overruled.
+pub(super) fn merged(live: &Value, entries: &[Entry], manager: &str, declared: &Value) -> (Value, FieldSet) {
+    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let wanted = FieldSet::declared(declared, &lists);
+    let mut object = live.clone();
+    merge(&mut object, declared, &mut Vec::new(), &lists);
+    let (mut before, mut kept) = (FieldSet::default(), wanted.clone());
+    for entry in entries {
+        let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut kept };
+        side.0.extend(entry.fields.0.iter().cloned());
+    }
+    // The deepest come first: an item of a list goes after what is in it.
+    for path in before.0.iter().rev().filter(|path| !kept.reaches(path)) {
+        remove(&mut object, path, &mut Vec::new(), &kept);
+    }
+    (object, wanted)
 }
 
 /// Takes from those who may be overruled what is to change; tells the others.
@@ -61,43 +74,45 @@ fn contend(
 }
 
 fn ends_in_item(path: &[String]) -> bool {
-    path.last().is_some_and(|last| last.starts_with("k:"))
+    path.last().is_some_and(|last| !last.starts_with("f:"))
 }
 
 /// What is at a path.
 fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, part| match part.split_once(':')? {
         ("f", key) => value.get(key),
-        ("k", _) => value.as_array()?.iter().find(|item| key_of(item) == *part),
-        _ => None,
+        _ => value.as_array().and_then(|items| items.get(position(items, part)?)),
     })
 }
 
 /// Puts what is declared over what is there.
-fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>) {
+fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &ListTypes) {
     match (live, declared) {
         (Value::Object(live), Value::Object(declared)) if !declared.is_empty() => {
             for (key, value) in declared {
                 path.push(format!("f:{key}"));
-                merge(live.entry(key.clone()).or_insert(Value::Null), value, path);
-                path.pop();
-            }
-        }
-        (Value::Array(live), Value::Array(declared))
-            if is_by_name(path, live) && is_by_name(path, declared) =>
-        {
-            for item in declared {
-                let key = key_of(item);
-                path.push(key.clone());
-                match live.iter_mut().find(|live| key_of(live) == key) {
-                    Some(live) => merge(live, item, path),
-                    None => live.push(item.clone()),
-                }
+                merge(live.entry(key.clone()).or_insert(Value::Null), value, path, lists);
                 path.pop();
             }
         }
         // An empty map says that there is a map, not that there is nothing in it.
         (Value::Object(_), Value::Object(_)) => {}
+        (Value::Array(live), Value::Array(declared)) => {
+            let parts = lists.parts(path, declared).filter(|_| lists.parts(path, live).is_some());
+            let Some(parts) = parts else {
+                live.clone_from(declared);
+                return;
+            };
+            for (part, item) in parts.into_iter().zip(declared) {
+                let found = position(live, &part);
+                path.push(part);
+                match found {
+                    Some(index) => merge(&mut live[index], item, path, lists),
+                    None => live.push(item.clone()),
+                }
+                path.pop();
+            }
+        }
         (live, declared) => *live = declared.clone(),
     }
 }
@@ -120,10 +135,10 @@ fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, kept: &Fie
                 }
             }
         }
-        (Value::Array(items), Some(("k", _))) => {
-            if let Some(index) = items.iter().position(|item| key_of(item) == *part) {
-                // The name stays as long as the item does: without it nobody would find it.
-                let is_name = below.len() == 1 && below[0] == "f:name";
+        (Value::Array(items), Some(("k" | "v", _))) => {
+            if let Some(index) = position(items, part) {
+                // What names the item stays as long as the item does: without it nobody would find it.
+                let is_name = below.len() == 1 && is_key(part, &below[0]);
                 if !is_name {
                     remove(&mut items[index], below, path, kept);
                 }

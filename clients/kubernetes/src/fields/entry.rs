@@ -1,0 +1,34 @@
+//! One entry of `managedFields`: a manager and the fields that it owns.
+
+use serde_json::{Value, json};
+
+use super::FieldSet;
+
+/// Fields that belong to a manager.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    pub manager: String,
+    /// Whether it applied them on the server's side.
+    pub is_applied: bool,
+    pub fields: FieldSet,
+}
+
+impl Entry {
+    /// The entry as Kubernetes writes it; `None` for one of a subresource.
+    pub fn read(entry: &Value) -> Option<Self> {
+        if !entry["subresource"].as_str().unwrap_or_default().is_empty() {
+            return None;
+        }
+        Some(Self {
+            manager: entry["manager"].as_str()?.to_owned(),
+            is_applied: entry["operation"] == "Apply",
+            fields: FieldSet::read(&entry["fieldsV1"]),
+        })
+    }
+
+    /// The entry as Kubernetes writes it.
+    pub fn print(&self) -> Value {
+        let operation = if self.is_applied { "Apply" } else { "Update" };
+        json!({"manager": self.manager, "operation": operation, "fieldsV1": self.fields.print()})
+    }
+}

@@ -1,0 +1,174 @@
+//! Which lists the API server merges item by item, and by what it tells their items apart.
+//!
+//! The schema says so (`x-kubernetes-list-type`), and `managedFields` repeat it: a path of an item is `k:{"name":"web"}` in a list with keys and
+//! `v:"a"` in a set. Lists that no manager owns item by item are known by their names, or are one value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::{FieldSet, Path};
+
+/// Lists whose items are told apart by their names where `managedFields` do not say.
+const BY_NAME: [&str; 6] =
+    ["containers", "initContainers", "ephemeralContainers", "env", "volumes", "imagePullSecrets"];
+
+/// How a list is merged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ListType {
+    /// Items are told apart by these fields.
+    Keys(BTreeSet<String>),
+    /// Items are told apart by their values.
+    Set,
+    /// The list is one value.
+    Atomic,
+}
+
+/// The lists of an object, by their paths without what names items.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListTypes(BTreeMap<Path, ListType>);
+
+impl ListTypes {
+    /// What these sets of fields say about lists.
+    pub fn of<'a>(sets: impl Iterator<Item = &'a FieldSet>) -> Self {
+        let mut types: BTreeMap<Path, ListType> = BTreeMap::new();
+        let mut leaves: BTreeSet<Path> = BTreeSet::new();
+        for path in sets.flat_map(|set| &set.0) {
+            for (at, part) in path.iter().enumerate() {
+                let list_type = match part.split_once(':') {
+                    Some(("k", keys)) => {
+                        let keys = serde_json::from_str::<Map<String, Value>>(keys).unwrap_or_default();
+                        ListType::Keys(keys.into_iter().map(|(key, _)| key).collect())
+                    }
+                    Some(("v", _)) => ListType::Set,
+                    _ => continue,
+                };
+                types.insert(general(&path[..at]), list_type);
+            }
+            leaves.insert(general(path));
+        }
+        for leaf in leaves {
+            types.entry(leaf).or_insert(ListType::Atomic);
+        }
+        Self(types)
+    }
+
+    /// The parts of paths that lead to the items of the list at `path`; `None` if the list is one value.
+    pub fn parts(&self, path: &[String], items: &[Value]) -> Option<Vec<String>> {
+        let known = self.0.get(&general(path)).cloned();
+        let by_name = || path.last().is_some_and(|last| BY_NAME.iter().any(|name| field(last) == Some(name)));
+        let list_type = match known {
+            Some(ListType::Atomic) | None if !by_name() => return None,
+            Some(ListType::Atomic) | None => ListType::Keys(BTreeSet::from(["name".to_owned()])),
+            Some(list_type) => list_type,
+        };
+        let part = |item: &Value| match &list_type {
+            ListType::Keys(keys) => {
+                let keys: Option<Map<String, Value>> =
+                    keys.iter().map(|key| Some((key.clone(), key_value(item, key)?))).collect();
+                Some(format!("k:{}", Value::Object(keys?)))
+            }
+            ListType::Set => Some(format!("v:{item}")),
+            ListType::Atomic => None,
+        };
+        let parts: Vec<String> = items.iter().map(part).collect::<Option<_>>()?;
+        let distinct: BTreeSet<&String> = parts.iter().collect();
+        (!items.is_empty() && distinct.len() == parts.len()).then_some(parts)
+    }
+}
+
+/// The position of the item that a part of a path leads to.
+pub(crate) fn position(items: &[Value], part: &str) -> Option<usize> {
+    match part.split_once(':')? {
+        ("k", keys) => {
+            let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
+            let has =
+                |item: &Value| keys.iter().all(|(key, value)| key_value(item, key).as_ref() == Some(value));
+            items.iter().position(has)
+        }
+        ("v", value) => {
+            let value: Value = serde_json::from_str(value).ok()?;
+            items.iter().position(|item| *item == value)
+        }
+        _ => None,
+    }
+}
+
+/// Whether `field` is one of the keys that a part of a path names an item by.
+pub(crate) fn is_key(part: &str, field_part: &str) -> bool {
+    let keys = part.strip_prefix("k:").and_then(|keys| serde_json::from_str::<Map<String, Value>>(keys).ok());
+    keys.zip(field(field_part)).is_some_and(|(keys, field)| keys.contains_key(field))
+}
+
+/// The value of a key of an item. A port without a protocol is TCP, as the schema of Kubernetes says.
+fn key_value(item: &Value, key: &str) -> Option<Value> {
+    let value = item.get(key).filter(|value| !value.is_null()).cloned();
+    value.or_else(|| (key == "protocol" && item.is_object()).then(|| json!("TCP")))
+}
+
+fn field(part: &str) -> Option<&str> {
+    part.strip_prefix("f:")
+}
+
+/// A path in which all items of a list are the same.
+fn general(path: &[String]) -> Path {
+    let part = |part: &String| if part.starts_with("f:") { part.clone() } else { "*".to_owned() };
+    path.iter().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{FieldSet, ListTypes, position};
+
+    #[track_caller]
+    fn check(fields: &Value, path: &[&str], items: &Value, expect: Option<&[&str]>) {
+        let set = FieldSet::read(fields);
+        let types = ListTypes::of([&set].into_iter());
+        let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
+        let items = items.as_array().unwrap();
+        let parts = types.parts(&path, items);
+        for (index, part) in parts.iter().flatten().enumerate() {
+            assert_eq!(position(items, part), Some(index), "{part}");
+        }
+        assert_eq!(
+            parts.as_deref(),
+            expect.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>()).as_deref()
+        );
+    }
+
+    #[test]
+    fn keys_come_from_the_managed_fields() {
+        let ports = json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}});
+        let items = json!([{"port": 80}, {"port": 80, "protocol": "UDP"}]);
+        let expect = ["k:{\"port\":80,\"protocol\":\"TCP\"}", "k:{\"port\":80,\"protocol\":\"UDP\"}"];
+        check(&ports, &["f:ports"], &items, Some(&expect));
+        check(&ports, &["f:other"], &items, None);
+        check(&ports, &["f:ports"], &json!([{"port": 80}, {"port": 80, "protocol": "TCP"}]), None);
+        check(&ports, &["f:ports"], &json!([{"name": "a"}]), None);
+        check(&ports, &["f:ports"], &json!([]), None);
+    }
+
+    #[test]
+    fn a_set_is_told_apart_by_values() {
+        let fields = json!({"f:finalizers": {".": {}, "v:\"a\"": {}}});
+        check(&fields, &["f:finalizers"], &json!(["a", "b"]), Some(&["v:\"a\"", "v:\"b\""]));
+        check(&fields, &["f:finalizers"], &json!(["a", "a"]), None);
+    }
+
+    #[test]
+    fn lists_within_items_are_known_whatever_the_item() {
+        let fields = json!({"f:spec": {"k:{\"name\":\"a\"}": {"f:m": {"k:{\"p\":1}": {"f:p": {}}}}}});
+        let path = ["f:spec", "k:{\"name\":\"other\"}", "f:m"];
+        check(&fields, &path, &json!([{"p": 2}]), Some(&["k:{\"p\":2}"]));
+    }
+
+    #[test]
+    fn lists_of_which_nothing_is_known_go_by_their_names() {
+        check(&json!({}), &["f:env"], &json!([{"name": "A"}]), Some(&["k:{\"name\":\"A\"}"]));
+        check(&json!({"f:env": {}}), &["f:env"], &json!([{"name": "A"}]), Some(&["k:{\"name\":\"A\"}"]));
+        check(&json!({}), &["f:args"], &json!(["a"]), None);
+        check(&json!({"f:list": {}}), &["f:list"], &json!([{"name": "A"}]), None);
+    }
+}

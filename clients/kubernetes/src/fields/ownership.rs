@@ -1,0 +1,151 @@
+//! What a write would make of an object, from who owns which of its fields. Pure.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::apply::merged;
+use super::{Entry, hand_over};
+use crate::MANAGER;
+use crate::draft::fold;
+use crate::object::Fields;
+
+/// Who owns which fields of an object: its `managedFields`, as text, because few of them are ever looked at.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ownership(Arc<str>);
+
+/// Prints nothing: keys of fields may be secret.
+impl fmt::Debug for Ownership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ownership(…)")
+    }
+}
+
+/// An object before and after a write.
+#[derive(Clone, PartialEq)]
+pub struct Preview {
+    /// The object after the write. What the server fills in by default is not in it, unless it was there before and nobody owns it.
+    pub after: Value,
+    /// The object as it would be if nothing of it were declared: all that only we own is gone.
+    pub without_ours: Value,
+}
+
+/// Prints nothing: it may be a secret.
+impl fmt::Debug for Preview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Preview(…)")
+    }
+}
+
+impl Ownership {
+    pub(crate) fn new(managed: &Value) -> Self {
+        Self(managed.to_string().into())
+    }
+
+    /// What `manager` would make of the object `live` by writing `declared` onto it, when fields move to it as `fields` says. Managers that
+    /// stand against the write are overruled here: whether they are is decided by the write.
+    pub fn preview(&self, live: &Value, manager: &str, fields: Fields, declared: &Value) -> Preview {
+        let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
+        let has_version =
+            |entry: &Value| entry["apiVersion"].as_str().is_some_and(|version| !version.is_empty());
+        let is_versioned = managed.as_array().into_iter().flatten().any(has_version);
+        let api_version = if is_versioned { declared["apiVersion"].as_str().unwrap_or_default() } else { "" };
+        let managed = hand_over((live, &managed), manager, api_version, fields).unwrap_or(managed);
+        let entries: Vec<Entry> = managed.as_array().into_iter().flatten().filter_map(Entry::read).collect();
+        let mut declared = declared.clone();
+        if let Some(body) = declared.as_object_mut().filter(|body| body.get("kind") == Some(&json!("Secret")))
+        {
+            // What is not a map of texts is refused when it is written.
+            let _ = fold(body);
+        }
+        let nothing = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
+        Preview {
+            after: merged(live, &entries, manager, &declared).0,
+            without_ours: merged(live, &entries, manager, &nothing).0,
+        }
+    }
+}
+
+impl Ownership {
+    /// What removing the object `live` and creating it again as `declared` makes of it: what others own goes, too, and what nobody owns comes
+    /// back by default.
+    pub fn replacement(&self, live: &Value, declared: &Value) -> Preview {
+        let mut managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
+        for entry in managed.as_array_mut().into_iter().flatten() {
+            (entry["manager"], entry["operation"]) = (json!(MANAGER), json!("Apply"));
+        }
+        Self::new(&managed).preview(live, MANAGER, Fields::Settled, declared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Ownership;
+    use crate::object::Fields;
+
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    #[track_caller]
+    fn check(managed: &[Value], (live, fields): (&Value, Fields), declared: &Value, expect: [&Value; 2]) {
+        let preview = Ownership::new(&json!(managed)).preview(live, "qontract", fields, declared);
+        assert_eq!([&preview.after, &preview.without_ours].map(|it| &it["data"]), expect);
+    }
+
+    #[test]
+    fn what_only_we_own_goes_and_what_others_own_or_nobody_owns_stays() {
+        let managed = [
+            entry("qontract", "Apply", &json!({"f:data": {"f:a": {}, "f:b": {}, "f:shared": {}}})),
+            entry("helm", "Apply", &json!({"f:data": {"f:shared": {}}})),
+        ];
+        let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2", "shared": "3", "free": "4"}});
+        let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "0"}});
+        let after = json!({"a": "0", "shared": "3", "free": "4"});
+        check(&managed, (&live, Fields::Settled), &declared, [&after, &json!({"shared": "3", "free": "4"})]);
+    }
+
+    #[test]
+    fn what_another_tool_applied_goes_only_if_it_is_handed_over() {
+        let managed = [entry(
+            "kubectl-client-side-apply",
+            "Update",
+            &json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}}),
+        )];
+        let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2"}});
+        let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}});
+        check(&managed, (&live, Fields::ToBeMoved), &declared, [&json!({"a": "1"}), &Value::Null]);
+        check(&managed, (&live, Fields::Settled), &declared, [&live["data"], &live["data"]]);
+    }
+
+    #[test]
+    fn a_replacement_has_nothing_of_what_others_own() {
+        let managed = [
+            entry("qontract", "Apply", &json!({"f:data": {"f:a": {}}})),
+            entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}})),
+        ];
+        let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2", "default": "3"}});
+        let preview = Ownership::new(&json!(managed)).replacement(&live, &json!({"data": {"a": "4"}}));
+        assert_eq!(preview.after["data"], json!({"a": "4", "default": "3"}));
+    }
+
+    #[test]
+    fn texts_of_secrets_are_data() {
+        let managed = [entry("qontract", "Apply", &json!({"f:data": {"f:a": {}, "f:b": {}}}))];
+        let live = json!({"kind": "Secret", "data": {"a": "MQ==", "b": "Mg=="}});
+        let declared = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"a": "1"}});
+        check(&managed, (&live, Fields::Settled), &declared, [&json!({"a": "MQ=="}), &Value::Null]);
+    }
+
+    #[test]
+    fn nothing_of_it_is_printed() {
+        let ownership =
+            Ownership::new(&json!([entry("qontract", "Apply", &json!({"f:data": {"f:hunter2": {}}}))]));
+        let preview =
+            ownership.preview(&json!({"data": {"hunter2": "x"}}), "qontract", Fields::Settled, &json!({}));
+        assert!(!format!("{ownership:?}{preview:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,254 @@
+//! What a write changes, and what of it is shown.
+
+use serde_json::{Value, json};
+
+use super::{KeyLoss, ObjectWrite, body, diff};
+use crate::difference::{Difference, Disclosure};
+use crate::object::{Desired, Live};
+
+fn object(kind: &str, more: &Value) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}});
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}
+
+fn lines(differences: &[Difference]) -> Vec<String> {
+    differences.iter().map(ToString::to_string).collect()
+}
+
+/// The lines of the diff, and what is lost, when everything in `before` is ours.
+fn changed(kind: &str, before: &Value, after: &Value, disclosure: Disclosure<'_>) -> (Vec<String>, KeyLoss) {
+    let [before, after] = [before, after].map(|side| object(kind, side));
+    let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before));
+    let without_ours = object(kind, &json!({}));
+    let (desired, live) = (&desired, &live);
+    let write =
+        ObjectWrite { desired, live, after: &after, without_ours: &without_ours, is_taken_over: false };
+    let diff = diff(&write, disclosure);
+    (lines(&diff.differences), diff.loss)
+}
+
+#[track_caller]
+fn check(before: Value, after: Value, expect: &[&str]) {
+    let [before, after] = [before, after].map(|spec| json!({ "spec": spec }));
+    assert_eq!(changed("Widget", &before, &after, Disclosure::Everything).0, expect);
+}
+
+#[track_caller]
+fn check_loss(before: Value, after: Value, expect: [usize; 3]) {
+    let [before, after] = [before, after].map(|spec| json!({ "spec": spec }));
+    let KeyLoss { lost, of, lists } = changed("Widget", &before, &after, Disclosure::Everything).1;
+    assert_eq!([lost, of, lists], expect);
+}
+
+#[test]
+fn every_field_that_goes_changes_or_comes_is_shown_and_what_goes_first() {
+    check(
+        json!({"hard": {"limits.memory": "8Gi", "pods": 5}, "b": 1}),
+        json!({"hard": {"pods": 6}, "a": true, "b": 1}),
+        &["spec.hard[\"limits.memory\"]: \"8Gi\" → absent", "spec.a: absent → true", "spec.hard.pods: 5 → 6"],
+    );
+    check(json!({"a": {"b": {"c": 1}}}), json!({"d": 1}), &["spec.a.b.c: 1 → absent", "spec.d: absent → 1"]);
+    check(json!({"a": 1}), json!({"a": {"b": 2}}), &["spec.a: 1 → {\"b\":2}"]);
+    check(json!({"a": 1.0}), json!({"a": 1}), &[]);
+    check(json!({"requests": {"cpu": "1000m"}}), json!({"requests": {"cpu": 1}}), &[]);
+}
+
+#[test]
+fn nothing_is_no_difference() {
+    for nothing in [json!(null), json!({}), json!([]), json!({"a": {"b": null}})] {
+        check(json!({"a": nothing, "b": 1}), json!({"b": 1}), &[]);
+        check(json!({"b": 1}), json!({"a": nothing, "b": 1}), &[]);
+    }
+}
+
+#[test]
+fn items_are_known_by_their_names() {
+    check(
+        json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}),
+        json!({"env": [{"name": "C", "value": "3"}, {"name": "B", "value": "4"}]}),
+        &[
+            "spec.env[A]: {\"name\":\"A\",\"value\":\"1\"} → absent",
+            "spec.env[B].value: \"2\" → \"4\"",
+            "spec.env[C]: absent → {\"name\":\"C\",\"value\":\"3\"}",
+        ],
+    );
+    check(
+        json!({"rules": [{"alert": "A", "expr": "1"}, {"record": "b", "expr": "2"}]}),
+        json!({"rules": [{"record": "b", "expr": "3"}]}),
+        &["spec.rules[A]: {\"alert\":\"A\",\"expr\":\"1\"} → absent", "spec.rules[b].expr: \"2\" → \"3\""],
+    );
+    let two = |one: &str, other: &str| json!({"steps": [{"name": one}, {"name": other}]});
+    check(two("a", "b"), two("b", "a"), &["spec.steps: [\"a\",\"b\"] → [\"b\",\"a\"]"]);
+    check(two("a", "b"), two("a", "b"), &[]);
+}
+
+#[test]
+fn items_without_names_are_aligned() {
+    check(json!({"args": ["a", "b", "c"]}), json!({"args": ["b", "c"]}), &["spec.args[0]: \"a\" → absent"]);
+    check(
+        json!({"args": ["a", "b"]}),
+        json!({"args": ["a", "c", "d"]}),
+        &["spec.args[1]: \"b\" → \"c\"", "spec.args[2]: absent → \"d\""],
+    );
+    check(json!({"l": [{"a": 1, "b": 2}]}), json!({"l": [{"a": 1}]}), &["spec.l[0].b: 2 → absent"]);
+    check(json!({"l": [{}, {"a": 1}]}), json!({"l": [{"a": 1}]}), &["spec.l[0]: {} → absent"]);
+}
+
+#[test]
+fn a_whole_list_is_shown_item_by_item() {
+    check(
+        json!({"args": ["a", "b"], "x": 1}),
+        json!({"x": 1}),
+        &["spec.args[0]: \"a\" → absent", "spec.args[1]: \"b\" → absent"],
+    );
+    check(
+        json!({"env": [{"name": "A"}]}),
+        json!({"env": [], "x": 1}),
+        &["spec.env[A]: {\"name\":\"A\",\"value\":\"\"} → absent", "spec.x: absent → 1"],
+    );
+    check(json!({"x": 1}), json!({"x": 1, "l": ["a"]}), &["spec.l[0]: absent → \"a\""]);
+}
+
+#[test]
+fn texts_of_several_lines_are_shown_line_by_line() {
+    check(json!({"t": "a\nb\n"}), json!({"t": "a\nc\n"}), &["spec.t line 2: \"b\" → \"c\""]);
+    check(json!({"t": "a"}), json!({"t": "b"}), &["spec.t: \"a\" → \"b\""]);
+    check(json!({"t": "a\nb\n"}), json!({"u": 1}), &["spec.t: \"a\\nb\\n\" → absent", "spec.u: absent → 1"]);
+}
+
+#[test]
+fn keys_that_are_lost_are_counted() {
+    check_loss(json!({"a": 1, "b": 2, "c": {"d": 3}}), json!({"a": 2, "e": 5}), [2, 3, 0]);
+    check_loss(json!({"l": [1, 2, 3]}), json!({"l": [1, 3]}), [1, 3, 0]);
+    check_loss(json!({"l": [1]}), json!({}), [1, 1, 1]);
+    check_loss(json!({"l": [1], "m": [{"a": 1, "b": 2}, {}]}), json!({}), [4, 4, 2]);
+    check_loss(
+        json!({"l": [{"name": "a", "in": [1, 2]}, {"name": "b"}]}),
+        json!({"l": [{"name": "b"}]}),
+        [3, 4, 0],
+    );
+    check_loss(json!({"a": {"b": 1, "c": 2}}), json!({"a": "text"}), [2, 2, 0]);
+    check_loss(json!({"a": [1, 2]}), json!({"a": "text"}), [2, 2, 1]);
+    check_loss(json!({"a": "text"}), json!({"a": {"b": 1, "c": 2}}), [1, 1, 0]);
+    check_loss(json!({"a": "text"}), json!({"a": "other"}), [0, 1, 0]);
+}
+
+#[test]
+fn marks_and_what_the_cluster_says_are_not_counted() {
+    let marked = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "1", "annotations": {
+        "qontract.integration": "x", "qontract.sha256sum": "y", "qontract.sensitive": "false", "qontract.recycle_pending": "z"}},
+        "data": {"a": "1"}, "status": {"b": 1}});
+    let after =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}});
+    let desired = Desired::new(after.clone()).unwrap();
+    let without_ours = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let write = ObjectWrite {
+        desired: &desired,
+        live: &Live::new(marked),
+        after: &after,
+        without_ours: &without_ours,
+        is_taken_over: false,
+    };
+    let diff = diff(&write, Disclosure::Everything);
+    assert_eq!(diff.differences, []);
+    assert_eq!(diff.loss, KeyLoss { lost: 0, of: 1, lists: 0 });
+}
+
+#[test]
+fn defaults_of_the_server_are_not_shown() {
+    let before = json!({"spec": {"ports": [{"name": "a", "port": 80, "protocol": "TCP", "targetPort": 80}], "type": "ClusterIP", "x": 1}});
+    let after = json!({"spec": {"ports": [{"name": "a", "port": 80}]}});
+    let (lines, loss) = changed("Service", &before, &after, Disclosure::Everything);
+    assert_eq!((lines, loss.lost), (vec!["spec.x: 1 → absent".to_owned()], 1));
+}
+
+#[test]
+fn of_a_secret_only_paths_are_shown() {
+    let (before, after) =
+        (json!({"data": {"a": "MQ==", "b": "Mg=="}}), json!({"data": {"b": "Mw==", "c": "NA=="}}));
+    let expect = ["data.a: removed", "data.b: changed", "data.c: added"];
+    for disclosure in [Disclosure::Everything, Disclosure::Paths] {
+        assert_eq!(changed("Secret", &before, &after, disclosure).0, expect);
+    }
+    assert_eq!(changed("ConfigMap", &before, &after, Disclosure::Paths).0, expect);
+    let nothing = changed("ConfigMap", &before, &after, Disclosure::Nothing);
+    assert_eq!(nothing.0, ["object: content that depends on a secret differs"]);
+    assert_eq!(nothing.1.lost, 1);
+    assert_eq!(changed("ConfigMap", &before, &before, Disclosure::Nothing).0, [""; 0]);
+}
+
+#[test]
+fn names_of_fields_that_may_come_from_a_secret_are_counted() {
+    let (before, after) =
+        (json!({"data": {"a": "1", "b": "2"}, "x": 1}), json!({"data": {"b": "3", "c": "4"}, "x": 2}));
+    let declared = object("ConfigMap", &json!({"data": {"b": "?"}, "x": 2}));
+    let expect = ["data: 2 fields that come from a secret differ", "data.b: changed", "x: changed"];
+    assert_eq!(changed("ConfigMap", &before, &after, Disclosure::PathsOf(&declared)).0, expect);
+}
+
+#[test]
+fn of_what_was_made_of_a_secret_the_names_that_go_are_not_shown() {
+    let marked = |data: Value| json!({"data": data, "metadata": {"name": "a", "annotations": {"qontract.sensitive": "true"}}});
+    let (before, after) = (marked(json!({"hunter2": "1", "b": "x\ny"})), json!({"data": {"b": "x\nz"}}));
+    let expect = ["data.b: changed", "data: 1 field that comes from a secret differs"];
+    assert_eq!(changed("ConfigMap", &before, &after, Disclosure::Everything).0, expect);
+}
+
+#[test]
+fn values_that_another_tool_wrote_are_not_shown_when_they_go() {
+    let (before, after) = (
+        object("ConfigMap", &json!({"data": {"a": "1", "b": "2"}})),
+        object("ConfigMap", &json!({"data": {"b": "3"}})),
+    );
+    let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before));
+    let without_ours = object("ConfigMap", &json!({}));
+    let write = ObjectWrite {
+        desired: &desired,
+        live: &live,
+        after: &after,
+        without_ours: &without_ours,
+        is_taken_over: true,
+    };
+    assert_eq!(
+        lines(&diff(&write, Disclosure::Everything).differences),
+        ["data.a: removed", "data.b: \"2\" → \"3\""]
+    );
+}
+
+#[test]
+fn a_body_is_shown_as_far_as_it_may_be() {
+    let desired = |kind: &str| {
+        Desired::new(object(kind, &json!({"data": {"a": "1"}, "list": [{"name": "x"}]}))).unwrap()
+    };
+    assert_eq!(
+        lines(&body(&desired("ConfigMap"), Disclosure::Everything)),
+        ["data.a: absent → \"1\"", "list[x]: absent → {\"name\":\"x\"}",]
+    );
+    assert_eq!(lines(&body(&desired("Secret"), Disclosure::Everything)), ["data.a: added", "list[x]: added"]);
+    let declared = object("Secret", &json!({"list": []}));
+    let expect = [
+        "object: 1 field that comes from a secret differs",
+        "list: 1 field that comes from a secret differs",
+    ];
+    assert_eq!(lines(&body(&desired("Secret"), Disclosure::PathsOf(&declared))), expect);
+    assert_eq!(
+        lines(&body(&desired("ConfigMap"), Disclosure::Nothing)),
+        ["object: content that depends on a secret differs"]
+    );
+}
+
+#[test]
+fn what_is_declared_and_owned_by_another_counts_among_all_keys() {
+    let before = object("Widget", &json!({"spec": {"l": [1, 2, 3, 4], "x": 1}}));
+    let after = object("Widget", &json!({"spec": {"l": [1, 2, 3], "x": 1, "new": 2}}));
+    let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before.clone()));
+    let write = ObjectWrite {
+        desired: &desired,
+        live: &live,
+        after: &after,
+        without_ours: &before,
+        is_taken_over: false,
+    };
+    assert_eq!(diff(&write, Disclosure::Everything).loss, KeyLoss { lost: 1, of: 5, lists: 0 });
+}

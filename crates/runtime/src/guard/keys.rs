@@ -1,0 +1,148 @@
+//! When a change of a thing counts as a removal: because of what the thing loses.
+
+use serde::Serialize;
+
+use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
+use crate::plan::Change;
+
+/// How many of the fields that go are named in a refusal.
+const MAX_NAMED: usize = 5;
+
+/// What a thing loses of what we own in it. A key is a leaf: a scalar field or an item of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FieldLoss {
+    /// Keys that go.
+    pub lost: usize,
+    /// Keys before the change that only we own, or that are declared.
+    pub of: usize,
+    /// Lists that lose all of their items.
+    pub lists: usize,
+    /// Whether the numbers depend on a secret. A check does not use them then, because what it holds would tell about the secret.
+    #[serde(skip)]
+    pub depends_on_secret: bool,
+}
+
+/// How much a thing may lose until the change counts as a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyLimits {
+    /// So many keys count as a removal.
+    pub count: usize,
+    /// So many of a hundred keys count as a removal.
+    pub percent: usize,
+    /// Whether a list that loses all of its items counts as a removal.
+    pub lists: bool,
+}
+
+impl Default for KeyLimits {
+    fn default() -> Self {
+        Self { count: 5, percent: 50, lists: true }
+    }
+}
+
+impl KeyLimits {
+    /// Whether a change that loses this much counts as a removal.
+    pub fn are_reached(self, loss: FieldLoss) -> bool {
+        let FieldLoss { lost, of, lists, .. } = loss;
+        let by_share = || lost.saturating_mul(100) >= of.saturating_mul(self.percent);
+        self.lists && lists > 0 || lost > 0 && (lost >= self.count || by_share())
+    }
+
+    /// Whether a change counts as a removal.
+    pub fn removes(self, change: &Change) -> bool {
+        change.kind.removes() || change.loss.is_some_and(|loss| self.are_reached(loss))
+    }
+}
+
+/// The reason why a step is held; for a change that only loses keys, with what it loses.
+pub fn explained(changes: &[Change], limits: KeyLimits, why: &str) -> String {
+    let lossy = changes.iter().find(|change| !change.kind.removes() && limits.removes(change));
+    let Some((change, loss)) = lossy.and_then(|change| Some((change, change.loss?))) else {
+        return why.to_owned();
+    };
+    let FieldLoss { lost, of, .. } = loss;
+    let removed = |entry: &DiffEntry| match entry {
+        DiffEntry::Field(FieldDiff { change: FieldChange::Removed, path, .. }) => Some(format!("`{path}`")),
+        DiffEntry::Field(_) | DiffEntry::Note(_) => None,
+    };
+    let mut fields: Vec<String> = change.diff.iter().filter_map(removed).collect();
+    let more = fields.len().saturating_sub(MAX_NAMED);
+    fields.truncate(MAX_NAMED);
+    let mut names = fields.join(", ");
+    if more > 0 {
+        names.push_str(&format!(" and {more} more"));
+    }
+    let names = if names.is_empty() { names } else { format!(" ({names})") };
+    format!("it loses {lost} of {} keys{names}, which counts as a removal: {why}", of.max(lost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FieldLoss, KeyLimits, explained};
+    use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
+    use crate::key::Scope;
+    use crate::plan::{Change, ChangeKind, Thing};
+
+    fn check(limits: KeyLimits, [lost, of, lists]: [usize; 3], expect: bool) {
+        let loss = FieldLoss { lost, of, lists, depends_on_secret: false };
+        assert_eq!(limits.are_reached(loss), expect, "{lost} of {of}, {lists} lists");
+    }
+
+    #[test]
+    fn five_keys_half_of_them_or_a_list_count_as_a_removal() {
+        let usual = KeyLimits::default();
+        check(usual, [4, 100, 0], false);
+        check(usual, [5, 100, 0], true);
+        check(usual, [1, 2, 0], true);
+        check(usual, [1, 3, 0], false);
+        check(usual, [2, 5, 0], false);
+        check(usual, [3, 6, 0], true);
+        check(usual, [1, 1, 0], true);
+        check(usual, [1, 100, 1], true);
+        check(usual, [0, 0, 0], false);
+        check(usual, [0, 10, 0], false);
+    }
+
+    #[test]
+    fn the_limits_can_be_set() {
+        let limits = KeyLimits { count: 3, percent: 101, lists: false };
+        check(limits, [2, 2, 1], false);
+        check(limits, [3, 100, 0], true);
+        check(KeyLimits { count: 0, ..limits }, [0, 5, 0], false);
+        check(KeyLimits { count: 0, ..limits }, [1, 500, 0], true);
+        check(KeyLimits { percent: 0, ..limits }, [1, 500, 0], true);
+    }
+
+    fn change(kind: ChangeKind, paths: usize, loss: Option<FieldLoss>) -> Change {
+        let thing =
+            Thing { scope: Scope::new([("cluster", "c")]), kind: "A".to_owned(), name: "a".to_owned() };
+        let field = |change: FieldChange, path: String| {
+            DiffEntry::from(FieldDiff { change, path, before: None, after: None })
+        };
+        let fields = (0..paths).map(|number| field(FieldChange::Removed, format!("data.{number}")));
+        let others = [field(FieldChange::Added, "data.new".to_owned()), DiffEntry::from("a note")];
+        let mut change = Change::new(kind, thing, "change").with_diff(fields.chain(others));
+        change.loss = loss;
+        change
+    }
+
+    #[test]
+    fn a_refusal_says_which_keys_go() {
+        let loss = |lost: usize| Some(FieldLoss { lost, of: 8, lists: 0, depends_on_secret: false });
+        let explain = |change: Change| explained(&[change], KeyLimits::default(), "why");
+        let few = explain(change(ChangeKind::Change, 5, loss(5)));
+        let names = "`data.0`, `data.1`, `data.2`, `data.3`, `data.4`";
+        assert_eq!(few, format!("it loses 5 of 8 keys ({names}), which counts as a removal: why"));
+        let many = explain(change(ChangeKind::Change, 7, loss(7)));
+        assert_eq!(
+            many,
+            format!("it loses 7 of 8 keys ({names} and 2 more), which counts as a removal: why")
+        );
+        assert_eq!(
+            explain(change(ChangeKind::Change, 0, loss(9))),
+            "it loses 9 of 9 keys, which counts as a removal: why"
+        );
+        assert_eq!(explain(change(ChangeKind::Change, 3, loss(3))), "why");
+        assert_eq!(explain(change(ChangeKind::Replace, 5, loss(5))), "why");
+        assert_eq!(explain(change(ChangeKind::Remove, 0, None)), "why");
+    }
+}
