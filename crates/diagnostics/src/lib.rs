@@ -14,6 +14,7 @@ pub mod render;
 mod report;
 mod shown;
 mod styled;
+pub mod suggest;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Note, Severity};

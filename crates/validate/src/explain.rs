@@ -5,12 +5,12 @@ mod branches;
 use std::collections::BTreeSet;
 
 use qontract_bundle::{Bundle, Layout, Value};
+use qontract_diagnostics::suggest::{self, Patience};
 use qontract_diagnostics::{Code, Diagnostic, code};
 
 use crate::failure::{Allowed, Failure, Wrong};
 use crate::keywords;
 use crate::schema::equality;
-use crate::suggest::{self, Patience};
 use crate::words::{all_of, any_of, kind, shortened, show, show_plain, type_name};
 use branches::Nearest;
 
@@ -216,6 +216,10 @@ impl Subject<'_> {
             Wrong::Count(how) => {
                 let what = kind(value);
                 self.finding(code::COUNT, pointer, format!("{what} with {how}")).label(because)
+            }
+            Wrong::NotContained(Allowed(values)) => {
+                let needed = any_of(values.iter().map(show_plain));
+                self.finding(code::COUNT, pointer, format!("the list must contain {needed}")).label(because)
             }
             Wrong::Repeated => {
                 let message = "the list has an item twice".to_owned();

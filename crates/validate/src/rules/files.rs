@@ -1,13 +1,12 @@
 //! Every datafile names a schema that is there, and keeps it.
 
 use qontract_bundle::{Sha256, Value};
-use qontract_diagnostics::{Diagnostic, Severity, code};
+use qontract_diagnostics::{Diagnostic, Severity, code, suggest};
 use rayon::prelude::*;
 
 use crate::Context;
 use crate::explain::Subject;
 use crate::schema::Series;
-use crate::suggest;
 use crate::words::show;
 
 /// How many files one task checks.

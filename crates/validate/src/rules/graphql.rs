@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use qontract_bundle::types::{self, Types};
 use qontract_bundle::{Map, Value};
-use qontract_diagnostics::{Code, Diagnostic, code};
+use qontract_diagnostics::{Code, Diagnostic, code, suggest};
 
 use super::files;
 use crate::Context;
-use crate::suggest;
 
 /// Types of GraphQL that need no description.
 pub const SCALARS: [&str; 5] = ["string", "int", "float", "boolean", "json"];

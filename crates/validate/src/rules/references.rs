@@ -1,11 +1,11 @@
 //! Every reference leads to a file that is there and is of the right kind; every resource that is named exists.
 
 use qontract_bundle::Value;
+use qontract_diagnostics::suggest::{self, Patience};
 use qontract_diagnostics::{Diagnostic, code};
 
 use crate::explain::Subject;
 use crate::links::{Link, Reference, What};
-use crate::suggest::{self, Patience};
 use crate::words::show;
 use crate::{Context, FileLinks};
 

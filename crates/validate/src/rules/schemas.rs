@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use qontract_bundle::{Map, Value};
-use qontract_diagnostics::{Code, Diagnostic, code};
+use qontract_diagnostics::{Code, Diagnostic, code, suggest};
 use rayon::prelude::*;
 
 use crate::Context;
@@ -14,7 +14,6 @@ use crate::pattern::BadPattern;
 use crate::schema::form;
 use crate::schema::loops::Loop;
 use crate::schema::reference::{self, DRAFT, Place, Target};
-use crate::suggest;
 use crate::tree;
 
 /// Words that may stand in a schema and mean nothing to validation.

@@ -2,12 +2,11 @@
 
 use qontract_bundle::types::{Field, Synthetic, Type};
 use qontract_bundle::{Map, Value};
-use qontract_diagnostics::{Diagnostic, code};
+use qontract_diagnostics::{Diagnostic, code, suggest};
 
 use super::graphql;
 use crate::Context;
 use crate::schema::reference::{self, Target};
-use crate::suggest;
 
 /// Checks all synthetic fields.
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
