@@ -1,9 +1,14 @@
 //! What was asked of an integration on the command line.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use qontract_diagnostics::suggest::did_you_mean;
 
 use crate::about::{Flag, FlagKind};
+use crate::data::{Data, Source, Terms};
 use crate::key::ShardKey;
+use crate::room::Room;
 
 /// Values of an integration's flags, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,18 +35,44 @@ impl Options {
         self.0.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
     }
 
-    /// Values of selecting flags that no key has: a slip of the pen, most likely.
+    /// Values of selecting flags that no key has, each with the nearest that one has: typing errors, most likely.
     pub fn idle(&self, flags: &[Flag], keys: &[&ShardKey]) -> Vec<String> {
         let mut idle = Vec::new();
         for flag in flags {
             let (FlagKind::Selects(dimension) | FlagKind::Excludes(dimension)) = flag.kind else { continue };
             for value in self.values(flag.name) {
                 if keys.iter().all(|key| key.get(dimension) != Some(value.as_str())) {
-                    idle.push(format!("`--{} {value}` names nothing that the data declares", flag.name));
+                    let known = keys.iter().filter_map(|key| key.get(dimension));
+                    let near = did_you_mean(value, known).map_or(String::new(), |near| format!("; {near}"));
+                    idle.push(format!("`--{} {value}` matches nothing in the data{near}", flag.name));
                 }
             }
         }
         idle
+    }
+
+    /// Values of an integration's selecting flags that name nothing in any of these bundles. Empty if the integration has no shards,
+    /// or cannot be declared, which its run reports.
+    pub fn unknown_selectors(&self, room: &Room, bundles: &[Arc<dyn Source>]) -> Vec<String> {
+        let about = room.about();
+        let selects =
+            |flag: &Flag| !matches!(flag.kind, FlagKind::Value) && !self.values(flag.name).is_empty();
+        if !about.flags.iter().any(selects) {
+            return Vec::new();
+        }
+        let mut declarations = Vec::new();
+        for bundle in bundles {
+            let data = Data::new(Arc::clone(bundle), Terms::of(about));
+            match room.declare(&data, self) {
+                Ok(Some(declared)) => declarations.push(declared),
+                Ok(None) | Err(_) => return Vec::new(),
+            }
+        }
+        let keys = |declared| {
+            let declared: &crate::Declaration = declared;
+            declared.keys().into_iter().chain(declared.faults().keys()).collect::<Vec<_>>()
+        };
+        self.idle(&about.flags, &declarations.iter().flat_map(keys).collect::<Vec<_>>())
     }
 
     /// Whether a shard is selected by the flags.

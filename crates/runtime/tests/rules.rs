@@ -378,7 +378,7 @@ fn a_flag_that_names_nothing_is_a_warning() {
     play.room = Room::staged(room);
     play.request.options.add("shelf-name", "aa");
     let outcome = play.run();
-    assert_eq!(outcome.warnings, ["`--shelf-name aa` names nothing that the data declares"]);
+    assert_eq!(outcome.warnings, ["`--shelf-name aa` matches nothing in the data; did you mean `a`?"]);
     assert_eq!(keys(&outcome), [""; 0]);
 }
 
