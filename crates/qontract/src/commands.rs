@@ -6,6 +6,7 @@ mod completions;
 mod diff;
 mod explain;
 mod get;
+mod help;
 mod integrations;
 mod inventory;
 mod journal;
@@ -22,13 +23,13 @@ mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Command, PeerTool, SchemaAction};
+use crate::cli::{Cli, Command, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
 /// Does what was asked.
-pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
-    match command {
+pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
+    match cli.command {
         Command::Up(arguments) => up::run(arguments),
         Command::Bundle(arguments) => bundle::run(arguments, printer),
         Command::Diff(arguments) => Ok(diff::run(arguments, printer)),
@@ -54,6 +55,8 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         },
         Command::Completions(arguments) => completions::run(&arguments, printer),
         Command::Man(arguments) => man::run(&arguments, printer),
+        Command::Help(arguments) => Ok(help::run(arguments, cli.global.color)),
+        Command::Version => help::version(printer),
         Command::Schema(schema) => match schema.action {
             SchemaAction::Export(arguments) => schema::export(arguments, printer),
         },

@@ -66,6 +66,17 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Own => !options.all_shards,
         CommandLine::Peer => options.check_only_affected_shards,
     };
+    if line == CommandLine::Own {
+        let bundles: Vec<_> = [Some(&head.source), base.as_ref().map(|base| &base.source)]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect();
+        let unknown = integration.options.unknown_selectors(&room, &bundles);
+        if !unknown.is_empty() {
+            return Err(UsageError(unknown.join("; ")).into());
+        }
+    }
     let outcome = runtime.block_on(qontract_runtime::run(&room, &begun.request));
     let record = record(&outcome, begun.clock(), &head, base.as_ref());
     job.tell(&outcome, &record)?;
@@ -82,7 +93,10 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
     let keeping = Keeping {
         pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
-        log: Arc::new(Log::new(options.talk.level().into()).to(options.talk.form(), std::io::stderr())),
+        log: Arc::new(
+            Log::new(options.talk.level().into())
+                .to(options.talk.form(&std::io::stderr()), std::io::stderr()),
+        ),
         listen: options.listen,
         shard: None,
         push: None,

@@ -2,6 +2,7 @@
 
 mod crew;
 mod screen;
+mod view;
 
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
@@ -19,37 +20,45 @@ use qontract_telemetry::metrics::Metrics;
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Up, variable};
 use crate::config::Config;
+use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::journal;
 use crate::keep::feed::{Feed as _, Folder, Look};
 use crate::keep::health::Health;
 use crate::keep::signals;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::private;
 use crate::runs::{Runs, state_folder};
 use crate::targets::{SandboxAt, Targets};
+use crate::terminal::{self, SilentKeys};
 use crew::Crew;
 use screen::Screen;
+use view::Title;
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     if !arguments.once {
         allocator::begin_anew(GiveBack::AtOnce);
     }
     let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
+    let repo = match &arguments.repo {
+        Some(given) => discovery::root(given, &Layout::default(), PassedAs::Argument)?,
+        None => discovery::root_or_example(&Layout::default())?,
+    };
     let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
-    let sandbox = sandbox(&arguments, &config)?;
-    let targets =
-        Targets::new(&config, SandboxAt { folder: sandbox.as_deref(), repo: Some(&arguments.repo) }, mode)?;
-    let form = arguments.talk.form();
-    let is_live = !arguments.once && form == Form::Text && std::io::stdout().is_terminal();
-    let screen = Arc::new(Screen::new(is_live));
+    let sandbox = sandbox(&arguments, &config, &repo)?;
+    let targets = Targets::new(&config, SandboxAt { folder: sandbox.as_deref(), repo: Some(&repo) }, mode)?;
+    let form = arguments.talk.form(&std::io::stdout());
+    let is_live = !arguments.once && form != Form::Json && std::io::stdout().is_terminal();
+    let screen = Arc::new(Screen::new(is_live, printer::has_colours(&std::io::stdout())));
     let log = Arc::new(Log::new(arguments.talk.level().into()).to(form, screen.sink()));
     let place =
         sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
-    let (repo, mode_word) = (arguments.repo.display(), mode.as_str());
-    log.write(&Line::new(Level::Info, format!("up: {mode_word} of {repo} on {place}")));
-    let feed = Arc::new(Folder::new(arguments.repo.clone(), Layout::default()));
+    let targets_word = sandbox.as_ref().map_or_else(|| place.clone(), |_| format!("sandbox {place}"));
+    let data_word = discovery::title(&repo);
+    let mode_word = mode.as_str();
+    log.write(&Line::new(Level::Info, format!("up: {mode_word} of {} on {place}", repo.display())));
+    let feed = Arc::new(Folder::new(repo, Layout::default()));
     let printer = Printer::default();
     if matches!(feed.look(&|text| printer.note(text.trim_end()))?, Look::Bad | Look::StillBad) {
         return Ok(Exit::Failure);
@@ -84,6 +93,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         return exit;
     }
     watch(&feed, &log, &screen);
+    let _keys = is_live.then(SilentKeys::new);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
         let voices = Arc::<crew::Voices>::default();
@@ -106,7 +116,17 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
             ends.ask();
         });
         signals::listen(stopper, move || known.all(), Arc::clone(&log))?;
-        tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices)));
+        let title = title(
+            Arc::clone(&feed),
+            Title { data: data_word, mode: mode_word, targets: targets_word, ..Title::default() },
+        );
+        tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices), title));
+        let ends = stop.clone();
+        tokio::spawn(async move {
+            ends.asked().await;
+            // From here on the process may be ended at any moment.
+            terminal::restore();
+        });
         crew.keep(voices, stop).await
     })?;
     screen.close();
@@ -115,8 +135,19 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     Ok(code)
 }
 
+/// The title of the table: what stays as it is, with the bundle in force and its commit.
+fn title(feed: Arc<Folder>, fixed: Title) -> impl Fn() -> Title {
+    move || {
+        // Without a bundle nothing would run.
+        let source = feed.side().ok().map(|side| Arc::clone(&side.source));
+        let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
+        let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
+        Title { commit, bundle, ..fixed.clone() }
+    }
+}
+
 /// The folder in place of every target system; none if the configuration names real ones, and no folder is asked for.
-fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
+fn sandbox(arguments: &Up, config: &Config, repo: &Path) -> anyhow::Result<Option<PathBuf>> {
     if arguments.sandbox.is_some() {
         return Ok(arguments.sandbox.clone());
     }
@@ -130,7 +161,7 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
     let folder =
         state_folder().ok_or_else(|| UsageError("no folder for the sandbox: pass `--sandbox`".to_owned()))?;
     // Each data repo has its own: what one says is not what another does.
-    let repo = std::path::absolute(&arguments.repo).context("the working folder is gone")?;
+    let repo = std::path::absolute(repo).context("the working directory is gone")?;
     let repo = repo.canonicalize().unwrap_or(repo);
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
     let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();

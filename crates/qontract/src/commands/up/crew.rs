@@ -309,7 +309,10 @@ impl Crew {
                 let _ = before.await;
             }
             if !is_groundwork(&name) {
-                known.ground().await;
+                tokio::select! {
+                    () = known.ground() => {}
+                    () = stop.asked() => return,
+                }
             }
             // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
             for _ in 0..BEGINNINGS {
