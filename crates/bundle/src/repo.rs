@@ -32,6 +32,15 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Repo {
     tree: Tree,
     layout: Layout,
+    /// Where people read findings.
+    seen_from: Option<SeenFrom>,
+}
+
+/// Two absolute paths: files are named relative to the first, and are below the second.
+#[derive(Clone, Debug)]
+struct SeenFrom {
+    folder: String,
+    root: String,
 }
 
 #[derive(Clone, Debug)]
@@ -138,17 +147,27 @@ pub enum RepoError {
 impl Repo {
     /// The data repo in a directory.
     pub fn directory(root: impl Into<PathBuf>, layout: Layout) -> Self {
-        Self { tree: Tree::Directory(root.into()), layout: layout.normal() }
+        Self { tree: Tree::Directory(root.into()), layout: layout.normal(), seen_from: None }
     }
 
     /// A data repo whose parts are at any four places.
     pub fn places(layout: Layout) -> Self {
-        Self { tree: Tree::Places, layout }
+        Self { tree: Tree::Places, layout, seen_from: None }
     }
 
     /// The data repo in a Git revision.
     pub fn revision(revision: Revision, layout: Layout) -> Self {
-        Self { tree: Tree::Revision(revision), layout: layout.normal() }
+        Self { tree: Tree::Revision(revision), layout: layout.normal(), seen_from: None }
+    }
+
+    /// The data repo in a directory, whose files are named relative to `folder` in text for people.
+    #[must_use]
+    pub fn seen_from(mut self, folder: &Path) -> Self {
+        let text = |path: &Path| path.canonicalize().ok()?.to_str().map(str::to_owned);
+        if let (Some(folder), Some(root)) = (text(folder), self.folder().and_then(text)) {
+            self.seen_from = Some(SeenFrom { folder, root });
+        }
+        self
     }
 
     /// The directory that it is in, if it is in one.
@@ -233,6 +252,15 @@ impl Sources for Repo {
         match self.file(file).ok()?.ok()?.read().ok()? {
             Bytes::Whole(bytes) => Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),
             Bytes::TooLarge(_) => None,
+        }
+    }
+
+    fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
+        match &self.seen_from {
+            Some(SeenFrom { folder, root }) => {
+                Cow::Owned(layout::relative(folder, &format!("{root}/{file}")))
+            }
+            None => Cow::Borrowed(file),
         }
     }
 }

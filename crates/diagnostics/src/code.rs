@@ -7,7 +7,7 @@
 //! |---|---|
 //! | Q1000–Q1999 | one YAML file, taken by itself |
 //! | Q2000–Q2039 | the data repo as a whole, and bundles |
-//! | Q2040–Q2099 | references and uniqueness |
+//! | Q2040–Q2099 | references, uniqueness, resources and templates |
 //! | Q3000–Q3099 | datafiles by their JSON schemas |
 //! | Q3100–Q3199 | JSON schemas and GraphQL types themselves |
 //! | Q4000–Q4999 | what is allowed and probably not meant |
@@ -151,6 +151,8 @@ table! {
     NOT_UNIQUE_IN_LIST = 2046 Error;
     /// A resource that names a schema and cannot be read.
     RESOURCE_NOT_CHECKED = 2050 Warning;
+    /// A template that cannot be read.
+    TEMPLATE_SYNTAX = 2060 Error;
     /// A value of the wrong type.
     WRONG_TYPE = 3001 Error;
     /// A field that the schema does not know.

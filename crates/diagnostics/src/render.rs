@@ -40,7 +40,8 @@ pub fn first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour)
         }
         let more = report.omitted_of(&findings[0].place.file);
         if more > 0 && left >= findings.len() {
-            let _ = write!(out, "… and {more} more in {}\n\n", shown(&findings[0].place.file));
+            let _ =
+                write!(out, "… and {more} more in {}\n\n", shown(&sources.display(&findings[0].place.file)));
         }
         left = left.saturating_sub(findings.len());
         if left == 0 {
@@ -92,7 +93,7 @@ fn framed<'a>(
     if place.file.is_empty() {
         return group;
     }
-    let file = shown(&place.file);
+    let file = Cow::Owned(shown(&sources.display(&place.file)).into_owned());
     let text = place.span.and_then(|_| sources.text(&place.file));
     let (Some(span), Some(text)) = (place.span, text) else {
         let path = match &place.pointer {

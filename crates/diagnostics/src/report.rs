@@ -11,6 +11,11 @@ use crate::place::LineIndex;
 pub trait Sources {
     /// The text of `file`, if it can still be had.
     fn text(&self, file: &str) -> Option<Cow<'_, str>>;
+
+    /// How the file is called in text for people: its name in the data repo, unless that leads nowhere from where they are.
+    fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
+        Cow::Borrowed(file)
+    }
 }
 
 /// The texts of other sources with their lines, kept as long as the same file is asked for.
@@ -38,6 +43,11 @@ impl<'a> Remembered<'a> {
             *last = Some((file.to_owned(), text));
         }
         last.as_ref().and_then(|(_, text)| text.clone())
+    }
+
+    /// How the file is called in text for people.
+    pub(crate) fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
+        self.sources.display(file)
     }
 }
 

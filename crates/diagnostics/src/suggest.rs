@@ -23,6 +23,17 @@ impl Patience {
     }
 }
 
+/// `` did you mean `name`? `` for the candidate nearest to `written`, if one is near enough.
+///
+/// ```
+/// use qontract_diagnostics::suggest::did_you_mean;
+/// assert_eq!(did_you_mean("biling", ["billing", "catalog"]).as_deref(), Some("did you mean `billing`?"));
+/// assert_eq!(did_you_mean("ns", ["gitlabinstances", "integrations"]), None);
+/// ```
+pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
+    nearest(written, candidates).map(|name| format!("did you mean `{name}`?"))
+}
+
 /// The candidate nearest to `written`, if one is near enough to be what was meant.
 pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     within((written.chars().count() / 3).clamp(1, 6), written, candidates)
@@ -48,8 +59,11 @@ fn within<'c>(most: usize, written: &str, candidates: impl IntoIterator<Item = &
     best.map(|(_, candidate)| candidate)
 }
 
-/// The path nearest to `written`: by its text, or by its last step in another folder.
+/// The path nearest to `written`: without its ending or its leading slash, by its text, or by its last step in another folder.
 pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
+    if let Some(path) = paths.clone().find(|path| is_same_but_ending(written, path)) {
+        return Some(path);
+    }
     let last = written.rsplit('/').next().unwrap_or(written);
     // Most of a path is its folders: only what is left may differ.
     let most = (last.chars().count() / 5).clamp(1, 4);
@@ -57,6 +71,17 @@ pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Cl
         let mut same = paths.filter(|path| path.rsplit('/').next() == Some(last) && !last.is_empty());
         same.next().filter(|_| same.next().is_none())
     })
+}
+
+/// Whether `path` is `written` with the ending of a datafile, or with a leading slash, or with both.
+fn is_same_but_ending(written: &str, path: &str) -> bool {
+    let stem = |path: &str| {
+        let ending = [".yml", ".yaml", ".json"].into_iter().find(|ending| path.ends_with(ending));
+        path.len() - ending.map_or(0, str::len)
+    };
+    let (whole, stem) = (path.trim_start_matches('/'), path[..stem(path)].trim_start_matches('/'));
+    let plain = written.trim_start_matches('/');
+    path != written && !plain.is_empty() && (plain == stem || plain == whole)
 }
 
 /// How many characters are to be added, dropped, changed or swapped with their neighbour, if `most` are enough.
@@ -140,6 +165,19 @@ mod tests {
         assert_eq!(patience.lasts(3, || Some(1)), Some(1));
         assert_eq!(patience.lasts(3, || Some(1)), None);
         assert_eq!(patience.lasts(1, || Some(1)), None);
+    }
+
+    #[test]
+    fn an_ending_or_a_slash_that_is_missing_is_added() {
+        let check = |written: &str, expect: Option<&str>| {
+            let paths = ["/clusters/other.yml", "/clusters/cliffs-stage.yml", "/a.json"];
+            assert_eq!(nearest_path(written, paths.into_iter()), expect, "{written}");
+        };
+        check("/clusters/cliffs-stage", Some("/clusters/cliffs-stage.yml"));
+        check("clusters/cliffs-stage.yml", Some("/clusters/cliffs-stage.yml"));
+        check("clusters/cliffs-stage", Some("/clusters/cliffs-stage.yml"));
+        check("a", Some("/a.json"));
+        check("/", None);
     }
 
     #[test]

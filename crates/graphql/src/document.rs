@@ -4,7 +4,7 @@ mod mistakes;
 mod rules;
 mod syntax;
 
-pub use rules::{enum_hint, similar};
+pub use rules::enum_hint;
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

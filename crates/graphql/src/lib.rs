@@ -60,7 +60,6 @@ mod variables;
 pub use alike::loosely;
 pub use answer::Answer;
 pub use cache::Cache;
-pub use document::similar as similar_names;
 pub use engine::{Engine, Ready, Request};
 pub use entities::{Entities, Named};
 pub use failure::{Code, Failure, Step};

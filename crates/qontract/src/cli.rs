@@ -1,5 +1,7 @@
 //! The shape of the command line. Its doc comments are the reference.
 
+mod global;
+mod groups;
 mod plan;
 mod records;
 mod run;
@@ -12,27 +14,37 @@ use clap_complete::Shell;
 
 use crate::environment::{ReadBy, help};
 
+pub use global::{ColorWhen, GlobalOptions};
+pub use groups::command;
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 
-/// Makes the world match one Git repository.
+/// Reconcile your infrastructure from one Git repository.
 #[derive(Debug, Parser)]
 #[command(name = "qontract", version, long_version = env!("QONTRACT_VERSION"), disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// Options that every command has.
+    #[command(flatten)]
+    pub global: GlobalOptions,
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the whole platform in one process: bundle, validate, and keep the world as the data says
+    /// Run the whole platform in one process: bundle, validate, and continuously reconcile
     ///
-    /// Everything that the data defines and the binary has runs in loops, on a folder in place of every target system. A
-    /// file that is saved takes effect within a second. Nothing else has to be installed.
+    /// Every integration that the data defines and the binary has runs in a loop, on a directory in place of the target systems. A
+    /// saved file takes effect within a second. Nothing else has to be installed.
+    #[command(after_long_help = examples(&[
+        ("qontract up", "the data repo that the working directory is in, on a sandbox of its own"),
+        ("qontract up --sandbox ./sandbox", "keep the sandbox where it can be looked at"),
+        ("qontract up --once --dry-run", "show what would change, then end"),
+    ]))]
     Up(Up),
     /// Show what a change to the data would do: a dry run of every integration that it affects
     ///
@@ -43,27 +55,55 @@ pub enum Command {
     /// error.
     Plan(Plan),
     /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
+    #[command(after_long_help = examples(&[
+        ("qontract bundle -o bundle.json", "bundle and validate the working tree"),
+        ("qontract bundle --rev main -o main.json", "bundle a Git revision, without a checkout"),
+    ]))]
     Bundle(Bundle),
     /// Show the differences between two data repos, revisions or bundles; by default between HEAD and the folder
     ///
     /// Exit code: 0 no differences, 1 differences, 2 error.
     Diff(Diff),
-    /// Check a data repo, a Git revision or a bundle, and show every mistake at once
+    /// Check a data repo, some of its files, a Git revision or a bundle, and show every mistake at once
     ///
-    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 it could not be done.
+    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, it depends on their findings alone.
+    #[command(after_long_help = examples(&[
+        ("qontract validate", "the data repo that the working directory is in"),
+        ("qontract validate data/services/billing/app.yml", "show the findings of one file"),
+        ("qontract validate HEAD~1", "a Git revision"),
+        ("qontract explain Q2041", "what a code means"),
+    ]))]
     Validate(Validate),
     /// Work with the JSON schemas of a data repo
     Schema(Schema),
     /// List or show what the data describes: `get namespaces`, `get apps billing`
+    #[command(after_long_help = examples(&[
+        ("qontract get", "all kinds"),
+        ("qontract get namespaces --filter cluster=cliffs-stage", "a table"),
+        ("qontract get apps billing -o yaml", "one object"),
+    ]))]
     Get(Get),
-    /// Ask the data in GraphQL
+    /// Query the data with GraphQL
+    #[command(after_long_help = examples(&[
+        ("qontract query '{ apps_v1 { name } }'", "indented on a terminal, else in one line"),
+        ("qontract query - < query.graphql | jq .data", "a query from a file"),
+    ]))]
     Query(Query),
-    /// Answer GraphQL over HTTP, for many bundles, each by its sha
+    /// Serve GraphQL over HTTP, for many bundles, each by its sha
+    #[command(after_long_help = examples(&[
+        ("qontract serve --watch", "serve the data repo as it changes, on http://127.0.0.1:4000/graphql"),
+        ("qontract serve --bundle bundle.json --listen 8080", "serve a bundle on another port"),
+    ]))]
     Serve(Box<Serve>),
-    /// Run an integration: make its part of the world what the data says
+    /// Run an integration: make its targets match the data
     ///
     /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define the integration, 5 it reads a schema that it must not read, 75 only transient
     /// failures. With --dry-run --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
+    #[command(after_long_help = examples(&[
+        ("qontract reconcile openshift-namespaces --sandbox ./sandbox --dry-run", "what would change"),
+        ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "one cluster"),
+        ("qontract reconcile openshift-namespaces --config config.toml --every 10m --listen 9090", "in a loop"),
+    ]))]
     Reconcile(Box<Reconcile>),
     /// Show which integrations and shards a change can affect, and why
     ///
@@ -85,12 +125,29 @@ pub enum Command {
     Config(Config),
     /// Work with the journal: what all processes remember together, such as recent removals
     Journal(Journal),
-    /// Be one of the established tools, with its arguments
+    /// Drop-in replacements for qontract-server, -bundler, -validator, -reconcile and run-integration
     Peer(Peer),
-    /// Print what a shell needs to complete commands: `source <(qontract completions bash)`
+    /// Generate shell completions: `source <(qontract completions bash)`
     Completions(Completions),
     /// Write the manual pages, one for each command
     Man(Man),
+    /// Print the help of a command
+    Help(Help),
+    /// Print the version, the commit and its date
+    Version,
+}
+
+/// Arguments of `help`.
+#[derive(Args, Debug)]
+pub struct Help {
+    /// The command, for example `reconcile` or `integrations schemas`; without one, all commands
+    pub command: Vec<String>,
+}
+
+/// Examples below the help of a command: what to type, and what for.
+fn examples(rows: &[(&str, &str)]) -> String {
+    let rows = rows.iter().map(|(line, what)| format!("  {line}\n      {what}\n"));
+    format!("Examples:\n{}", rows.collect::<String>())
 }
 
 /// Where the parts of a data repo are.
@@ -143,9 +200,10 @@ pub struct Bundle {
 /// Arguments of `validate`.
 #[derive(Args, Debug)]
 pub struct Validate {
-    /// What to check: a folder, a Git revision, or a bundle file, which has no lines to show
-    #[arg(default_value = ".")]
-    pub what: String,
+    /// What to check: a data repo, a Git revision or a bundle file; or files and directories of a data repo, whose findings alone
+    /// are shown; by default the data repo that the working directory is in
+    #[arg(value_name = "WHAT", default_value = ".")]
+    pub what: Vec<String>,
     /// Folder of the data repo that a Git revision is of
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,

@@ -8,6 +8,7 @@ mod config;
 mod diff;
 mod explain;
 mod get;
+mod help;
 mod integrations;
 mod inventory;
 mod journal;
@@ -25,13 +26,13 @@ mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Command, ConfigAction, PeerTool, SchemaAction};
+use crate::cli::{Cli, Command, ConfigAction, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
 /// Does what was asked.
-pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
-    match command {
+pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
+    match cli.command {
         Command::Up(arguments) => up::run(arguments),
         Command::Plan(arguments) => plan::run(arguments, printer),
         Command::Bundle(arguments) => bundle::run(arguments, printer),
@@ -63,6 +64,8 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         },
         Command::Completions(arguments) => completions::run(&arguments, printer),
         Command::Man(arguments) => man::run(&arguments, printer),
+        Command::Help(arguments) => Ok(help::run(arguments, cli.global.color)),
+        Command::Version => help::version(printer),
         Command::Schema(schema) => match schema.action {
             SchemaAction::Export(arguments) => schema::export(arguments, printer),
         },

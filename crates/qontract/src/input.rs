@@ -13,6 +13,7 @@ use qontract_graphql::Engine;
 
 use crate::check;
 use crate::cli::LayoutOptions;
+use crate::discovery::{self, PassedAs};
 use crate::exit::UsageError;
 use crate::printer::Printer;
 use crate::remembered::{Remembered, Right};
@@ -116,7 +117,7 @@ impl<'a> Opener<'a> {
             return Ok(Input { bundle, repo: None, right: Right::default() });
         }
         let (repo, stamp) = if path.is_dir() {
-            directory(&path, layout.clone())?
+            directory(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
         } else {
             word_as_revision(folder, word, layout)?
         };
@@ -139,7 +140,8 @@ pub fn folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
     if !folder.is_dir() {
         return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
     }
-    Ok(Repo::directory(folder, layout))
+    let repo = Repo::directory(folder, layout);
+    Ok(if discovery::is_above(folder) { repo.seen_from(Path::new(".")) } else { repo })
 }
 
 /// The data repo in a folder, at the commit that Git knows.
@@ -163,7 +165,7 @@ pub fn word_as_revision(folder: &Path, word: &str, layout: &Layout) -> anyhow::R
 }
 
 fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, Stamp), GitError> {
-    let revision = Revision::open(folder, name)?;
+    let revision = Revision::open(&discovery::revision_root(folder, layout), name)?;
     let stamp = revision.stamp().clone();
     Ok((Repo::revision(revision, layout.clone()), stamp))
 }
@@ -178,17 +180,17 @@ fn refused(error: GitError, name: &str) -> anyhow::Error {
 
 fn neither(word: &str) -> anyhow::Error {
     if word.starts_with("http://") || word.starts_with("https://") {
-        return UsageError(format!("`{word}` is an address: a server is asked by `reconcile` only")).into();
+        return UsageError(format!("`{word}` is a URL: only `reconcile` can query a server")).into();
     }
-    UsageError(format!("`{word}` is no file, no folder and no Git revision")).into()
+    UsageError(format!("`{word}` is not a file, directory or Git revision")).into()
 }
 
 /// Bundles a data repo; a part that is missing is the caller's mistake.
 pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::Result<Outcome> {
     build_with(repo, stamp, pool, aids).map_err(|error| match error {
         RepoError::Missing { name } => UsageError(match repo.folder() {
-            Some(folder) => format!("`{}` is no data repo: it has no `{name}`", folder.display()),
-            None => format!("there is no `{name}` in the revision"),
+            Some(folder) => format!("`{}` is not a data repo: `{name}` not found", folder.display()),
+            None => format!("`{name}` not found in the revision"),
         })
         .into(),
         other => other.into(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_client_kubernetes::Kubernetes;
+use qontract_diagnostics::suggest::did_you_mean;
 use qontract_integration_openshift_clusterrolebindings as openshift_clusterrolebindings;
 use qontract_integration_openshift_limitranges as openshift_limitranges;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
@@ -147,15 +148,18 @@ fn configured(words: &[&str]) -> anyhow::Result<Config> {
 pub fn unknown(name: &str, arguments: &[OsString]) -> anyhow::Error {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     match configured(&words) {
-        Ok(_) => no_such(name),
+        Ok(config) => no_such(name, &config),
         Err(wrong) => wrong,
     }
 }
 
-/// The error for a name that is no integration's.
-pub fn no_such(name: &str) -> anyhow::Error {
-    let text = format!("there is no integration `{name}`: `qontract integrations` lists them");
-    crate::exit::UsageError(text).into()
+/// The error for an integration that is neither compiled in nor configured.
+pub fn no_such(name: &str, config: &Config) -> anyhow::Error {
+    let names: Vec<String> = ALL.iter().map(|entry| (entry.about)().name).collect();
+    let names = names.iter().chain(config.integrations.keys()).map(String::as_str);
+    let list = || "`qontract integrations` lists them".to_owned();
+    let hint = did_you_mean(name, names).unwrap_or_else(list);
+    crate::exit::UsageError(format!("no such integration: `{name}`; {hint}")).into()
 }
 
 /// A program of the process form would change its real target system, although a sandbox is asked for.
@@ -187,7 +191,7 @@ pub fn room(name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Ro
     }
     match ALL.iter().find(|entry| (entry.about)().name == name) {
         Some(entry) => (entry.make)(targets),
-        None => Err(no_such(name)),
+        None => Err(no_such(name, config)),
     }
 }
 

@@ -7,6 +7,7 @@ mod clusters;
 mod commands;
 mod config;
 mod data;
+mod discovery;
 mod environment;
 mod exit;
 mod human;
@@ -16,6 +17,7 @@ mod journal;
 mod keep;
 mod lines;
 mod plan_report;
+mod pretty;
 mod printer;
 mod private;
 mod program_log;
@@ -25,16 +27,17 @@ mod runs;
 mod start;
 mod table;
 mod targets;
+mod terminal;
 mod watchdog;
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use qontract_diagnostics::shown_lines;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, ColorWhen};
 use crate::exit::{Exit, ExitConvention};
 use crate::printer::Printer;
 
@@ -47,48 +50,78 @@ fn main() -> std::process::ExitCode {
         return watchdog::run();
     }
     qontract_child::enable_watchdog();
-    let arguments = as_peer(std::env::args_os().collect());
+    let (arguments, peer) = as_peer(std::env::args_os().collect());
     let convention = ExitConvention::of(&arguments);
-    let exit = command(&arguments);
+    let exit = command(&arguments, peer);
     // Whatever a command leaves behind ends before the process does.
     qontract_child::stop(qontract_child::Purpose::Write);
     exit.code(convention).into()
 }
 
 /// Runs the command that the command line asks for.
-fn command(arguments: &[OsString]) -> Exit {
+fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
     cli::know(integrations::known(arguments));
-    let cli = match Cli::try_parse_from(arguments) {
+    let color = ColorWhen::of(arguments);
+    color.set();
+    let cli = match parsed(color, arguments) {
         Ok(cli) => cli,
         Err(error) => {
             if let Some(error) = unknown_integration(&error, arguments) {
                 Printer::default().error(&error);
                 return Exit::of(&error);
             }
-            print_usage(&error);
-            return if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            return print_usage(&error, peer);
         }
     };
+    printer::set_verbosity(cli.global.verbosity());
     let printer = Printer::default();
-    commands::run(cli.command, &printer).unwrap_or_else(|error| {
+    commands::run(cli, &printer).unwrap_or_else(|error| {
         printer.error(&error);
         Exit::of(&error)
     })
 }
 
-/// Prints help, the version, or what is wrong with a command line. Clap repeats what was typed and what programs say of themselves; if that has unsafe characters, it is printed without
-/// styles.
-fn print_usage(error: &clap::Error) {
-    let text = error.render().to_string();
+/// Reads a command line.
+fn parsed(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = cli::command(color);
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Prints help, the version, or what is wrong with a command line, and returns how the process ends. Clap repeats what was typed and what
+/// programs say of themselves; if that has unsafe characters, it is printed without styles. Usage has the peer's name that the command was called by.
+fn print_usage(error: &clap::Error, peer: Option<Peer>) -> Exit {
+    let named = |text: String| match peer {
+        Some(Peer { name, command }) => text.replace(&format!("qontract peer {command}"), name),
+        None => text,
+    };
+    let text = named(error.render().to_string());
     let printer = Printer::default();
     if shown_lines(&text) == text {
-        let _ = error.print();
+        printer.usage(&named(error.render().ansi().to_string()), error.use_stderr());
     } else if error.use_stderr() {
         printer.note(text.trim_end());
     } else {
         let _ = printer.text(&text);
     }
+    if error.use_stderr() { Exit::Usage } else { Exit::Ok }
 }
+
+/// A peer's name that the binary was called by, and the command that answers to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Peer {
+    name: &'static str,
+    command: &'static str,
+}
+
+/// The names of peers.
+const PEERS: [Peer; 5] = [
+    Peer { name: "qontract-bundler", command: "bundler" },
+    Peer { name: "qontract-reconcile", command: "reconcile" },
+    Peer { name: "qontract-server", command: "server" },
+    Peer { name: "qontract-validator", command: "validator" },
+    Peer { name: "run-integration", command: "run-integration" },
+];
 
 /// What is wrong with a command line that runs an integration which is not known: perhaps the configuration that would name it.
 fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
@@ -102,16 +135,11 @@ fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<an
 }
 
 /// The command line with a peer's name in front (`qontract-bundler …`) turned into `qontract peer bundler …`.
-fn as_peer(mut arguments: Vec<OsString>) -> Vec<OsString> {
+fn as_peer(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<Peer>) {
     let name = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
-    let peer = match name.as_deref() {
-        Some("qontract-bundler") => "bundler",
-        Some("qontract-reconcile") => "reconcile",
-        Some("qontract-server") => "server",
-        Some("qontract-validator") => "validator",
-        Some("run-integration") => "run-integration",
-        _ => return arguments,
-    };
-    arguments.splice(..1, ["qontract", "peer", peer].map(OsString::from));
-    arguments
+    let peer = PEERS.into_iter().find(|peer| Some(peer.name) == name.as_deref());
+    if let Some(Peer { command, .. }) = peer {
+        arguments.splice(..1, ["qontract", "peer", command].map(OsString::from));
+    }
+    (arguments, peer)
 }

@@ -4,13 +4,45 @@
 //! command did before; terminal styles pass only in [`Styled`], in which data is escaped. What a command prints as one line goes through `shown` beforehand, so that data does not begin
 //! lines of its own.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use anstream::AutoStream;
 use qontract_diagnostics::{Report, Sources, Styled, shown, shown_json, shown_lines};
 use qontract_runtime::Fault;
 
+use crate::pretty;
 use crate::progress;
+
+/// How much is printed besides results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verbosity {
+    /// Warnings and errors.
+    Quiet,
+    /// Notes, too.
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+/// The verbosity of the process, set once from the command line.
+static VERBOSITY: AtomicU8 = AtomicU8::new(Verbosity::Normal as u8);
+
+/// Sets how much this process prints.
+pub fn set_verbosity(verbosity: Verbosity) {
+    VERBOSITY.store(verbosity as u8, Ordering::Relaxed);
+}
+
+/// How much this process prints.
+pub fn verbosity() -> Verbosity {
+    match VERBOSITY.load(Ordering::Relaxed) {
+        0 => Verbosity::Quiet,
+        1 => Verbosity::Normal,
+        _ => Verbosity::Verbose,
+    }
+}
 
 /// Both streams of the process.
 #[derive(Debug)]
@@ -71,14 +103,38 @@ impl Printer {
         }
     }
 
-    /// Says a line on stderr, with unsafe characters as escapes.
-    pub fn note(&self, line: &str) {
-        progress::erase();
-        // Nobody to talk to is no reason to fail.
-        let _ = writeln!(self.err.lock(), "{}", shown_lines(line));
+    /// Writes JSON to stdout: indented on a terminal, else as it is.
+    pub fn json_answer(&self, json: &[u8]) -> anyhow::Result<()> {
+        if io::IsTerminal::is_terminal(&self.out) {
+            self.json(pretty::json(&String::from_utf8_lossy(json)).as_bytes())
+        } else {
+            self.json(json)
+        }
     }
 
-    /// Prints why a command failed; the lines and the hint of a fault go below it.
+    /// Writes help or a usage error, which has styles of its own and no text of the data.
+    pub fn usage(&self, styled: &str, is_error: bool) {
+        let _ = if is_error {
+            AutoStream::auto(self.err.lock()).write_all(styled.as_bytes())
+        } else {
+            AutoStream::auto(self.out.lock()).write_all(styled.as_bytes())
+        };
+    }
+
+    /// Writes lines to stderr, with unsafe characters as escapes; if the process is quiet, only warnings and errors.
+    pub fn note(&self, line: &str) {
+        if verbosity() == Verbosity::Quiet && !["error", "warning"].iter().any(|word| line.starts_with(word))
+        {
+            return;
+        }
+        progress::erase();
+        let line = shown_lines(line);
+        let line = if has_colours(&self.err) { coloured(&line) } else { line };
+        // A stderr that is closed is no reason to fail.
+        let _ = writeln!(self.err.lock(), "{line}");
+    }
+
+    /// Writes to stderr why a command failed; the lines and the hint of a fault go below it.
     pub fn error(&self, error: &anyhow::Error) {
         let mut text = format!("error: {}", shown(&format!("{error:#}")));
         if let Some(fault) = error.chain().find_map(|cause| cause.downcast_ref::<Fault>()) {
@@ -106,10 +162,43 @@ impl Printer {
     }
 }
 
+/// Text whose lines begin with a word in its colour: `error:`, `warning:`, `note:`, `hint:`.
+fn coloured(text: &str) -> Cow<'_, str> {
+    let colours = [("error:", "1;31"), ("warning:", "1;33"), ("note:", "1;32"), ("hint:", "1;36")];
+    let line = |line: &str| {
+        let known = colours.iter().find(|(word, _)| line.starts_with(word));
+        known.map_or_else(
+            || line.to_owned(),
+            |(word, colour)| format!("\x1b[{colour}m{word}\x1b[0m{}", &line[word.len()..]),
+        )
+    };
+    Cow::Owned(text.split('\n').map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// Whether colours are shown on a stream: by `--color`, `NO_COLOR` and `CLICOLOR_FORCE`, else on a terminal.
+pub fn has_colours(stream: &impl anstream::stream::RawStream) -> bool {
+    AutoStream::choice(stream) != anstream::ColorChoice::Never
+}
+
 /// What came of writing to stdout. A reader that went away has its right: it does not change what the exit code tells.
 pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::coloured;
+
+    #[test]
+    fn the_word_that_begins_a_line_is_coloured() {
+        let check = |text: &str, expect: &str| assert_eq!(coloured(text), expect);
+        check(
+            "error: a\n    error: b\nnote: c",
+            "\x1b[1;31merror:\x1b[0m a\n    error: b\n\x1b[1;32mnote:\x1b[0m c",
+        );
+        check("plain", "plain");
     }
 }

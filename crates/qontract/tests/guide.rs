@@ -62,8 +62,8 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
     let mut terminal = Terminal::run(scratch.path(), &refs(start));
     terminal.until("+ create Namespace `billing-stage`");
     // Not the first time, when it is not there yet.
-    terminal.until("INFO    ~ label Namespace `catalog-stage`");
-    terminal.until("sleeps  ok");
+    terminal.until("INFO   \x1b[0m ~ label Namespace `catalog-stage`");
+    terminal.until("ok        \x1b[0mopenshift-namespace-labels");
     let look: Vec<&str> = page.lines("Start it").last().unwrap().split(' ').collect();
     let shown = Command::new(look[0]).args(&look[1..]).current_dir(scratch.path()).output().unwrap();
     assert!(String::from_utf8(shown.stdout).unwrap().contains("tier: edge"));

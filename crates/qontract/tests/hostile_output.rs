@@ -202,6 +202,10 @@ const ROWS: &str = "
     - completions bash
     - man pages
     + man HOSTILE
+    - help reconcile
+    + help HOSTILE
+    - version
+    + validate broken/data/HOSTILE broken/data
 ";
 
 /// What is run, and what is seen of it.
@@ -268,8 +272,10 @@ fn commands(above: &[&str], found: &mut BTreeSet<String>) {
     if is_command {
         found.insert(name);
     }
-    let Some((_, list)) = help.split_once("\nCommands:\n") else { return };
-    for line in list.lines().take_while(|line| !line.is_empty()) {
+    // All commands stand in groups, those below one of them in a list.
+    let groups = ["Commands:", "Start here:", "Data:", "Reconciliation:", "Inspection:", "Setup and other:"];
+    let is_list = |section: &&str| section.lines().next().is_some_and(|line| groups.contains(&line));
+    for line in help.split("\n\n").filter(is_list).flat_map(|section| section.lines().skip(1)) {
         if let Some(word) = line.strip_prefix("  ").filter(|line| !line.starts_with(' ')) {
             commands(&[above, &[word.split(' ').next().unwrap()]].concat(), found);
         }

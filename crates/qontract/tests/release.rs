@@ -25,11 +25,13 @@ fn said(arguments: &[&str]) -> String {
 
 /// The commands, or integrations, that a help text lists.
 fn listed(help: &str) -> Vec<&str> {
-    let rows = help
-        .lines()
-        .skip_while(|line| !["Commands:", "Integrations:"].contains(line))
-        .skip(1)
-        .take_while(|line| !line.is_empty());
+    let is_heading = |line: &str| {
+        let headings = ["Commands:", "Integrations:"];
+        let groups = ["Start here:", "Data:", "Reconciliation:", "Inspection:", "Setup and other:"];
+        headings.contains(&line) || groups.contains(&line)
+    };
+    let sections = help.split("\n\n").filter(|section| section.lines().next().is_some_and(is_heading));
+    let rows = sections.flat_map(|section| section.lines().skip(1));
     // a row begins with a name, in the third column; what follows it may go on in the next line
     rows.filter(|row| row.len() > 2 && row.as_bytes()[2] != b' ')
         .filter_map(|row| row.split_whitespace().next())

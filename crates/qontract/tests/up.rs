@@ -16,6 +16,8 @@ use support::terminal::Terminal;
 
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
 const FILE: &str = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
+/// The row of an integration that is done.
+const NAMESPACES_OK: &str = "ok        \x1b[0mopenshift-namespaces";
 
 fn stage() -> Scratch {
     let scratch = Scratch::new();
@@ -91,8 +93,7 @@ fn on_a_terminal_a_saved_file_takes_effect_and_a_bad_one_does_not() {
     assert_eq!(once(scratch.path(), &[]).0, 0);
     let mut terminal =
         Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
-    terminal.until("all 13");
-    terminal.until("sleeps  ok");
+    terminal.until(NAMESPACES_OK);
     let text = scratch.read(NAMESPACE);
     scratch.write(NAMESPACE, text.replace("tier: edge", "tier: core"));
     terminal.until("~ label Namespace `catalog-stage`");
@@ -114,7 +115,7 @@ fn a_sandbox_is_worked_on_by_one_at_a_time() {
     assert_eq!(once(scratch.path(), &[]).0, 0);
     let mut terminal =
         Terminal::run(scratch.path(), &["up", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
-    terminal.until("sleeps  ok");
+    terminal.until(NAMESPACES_OK);
     let output =
         qontract(scratch.path(), &["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"]);
     let told = String::from_utf8(output.stderr).unwrap();

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use qontract_client_kubernetes::Kind;
 use qontract_objects::{Declared, Ground, Grounded as _, Grounds, reads_namespaces};
 use qontract_runtime::{Data as Source, Fault};
-use qontract_template::{Data, Dialect};
+use qontract_template::{Data, Dialect, entry_dialect as dialect};
 
-use crate::dialect::dialect;
 use crate::family::Family;
 use crate::item::{Item, Named, SecretAddress, TemplateSource, Wrong};
 use crate::preview::entries;

@@ -7,7 +7,6 @@
 
 mod asking;
 mod declare;
-mod dialect;
 mod family;
 mod item;
 mod outside;

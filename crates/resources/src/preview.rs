@@ -8,8 +8,8 @@ use qontract_template::{Data, Declared, Dialect, Outcome, Request, render};
 use crate::render::Queries;
 use crate::variables::{json, of_node};
 
-pub use crate::dialect::dialect;
 pub use crate::rule::with_sources;
+pub use qontract_template::entry_dialect as dialect;
 
 /// The variables of a template.
 pub type Variables = Vec<(String, Data)>;

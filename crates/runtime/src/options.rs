@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use qontract_diagnostics::suggest::nearest;
+
 use crate::about::{Flag, FlagKind};
 use crate::key::ShardKey;
 
@@ -21,7 +23,7 @@ pub struct UnmatchedSelector {
 
 impl fmt::Display for UnmatchedSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`--{} {}` matches nothing that the data declares", self.flag, self.value)?;
+        write!(f, "`--{} {}` matches nothing in the data", self.flag, self.value)?;
         match &self.nearest {
             Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
             None => Ok(()),
@@ -65,8 +67,7 @@ impl Options {
             };
             let known: BTreeSet<&str> = keys.iter().filter_map(|key| key.get(dimension)).collect();
             for value in self.values(flag.name).iter().filter(|value| !known.contains(value.as_str())) {
-                let similar = qontract_graphql::similar_names(value, known.iter().copied());
-                let nearest = similar.first().map(|name| (*name).to_owned());
+                let nearest = nearest(value, known.iter().copied()).map(str::to_owned);
                 unmatched.push(UnmatchedSelector {
                     flag: flag.name,
                     value: value.clone(),
@@ -126,9 +127,9 @@ mod tests {
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(unmatched("cliffs-stage"), [""; 0]);
-        let expect = "`--cluster-name clifs-stage` matches nothing that the data declares; did you mean `cliffs-stage`?";
+        let expect = "`--cluster-name clifs-stage` matches nothing in the data; did you mean `cliffs-stage`?";
         assert_eq!(unmatched("clifs-stage"), [expect]);
-        assert_eq!(unmatched("q"), ["`--cluster-name q` matches nothing that the data declares"]);
+        assert_eq!(unmatched("q"), ["`--cluster-name q` matches nothing in the data"]);
         let about = about.excludes("exclude-cluster", "cluster");
         let mut options = Options::default();
         options.add("cluster-name", "q");

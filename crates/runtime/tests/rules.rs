@@ -378,7 +378,7 @@ fn a_flag_that_matches_nothing_is_a_warning_or_a_usage_error() {
     play.room = Room::staged(room);
     play.request.options.add("shelf-name", "aa");
     let outcome = play.run();
-    let text = "`--shelf-name aa` matches nothing that the data declares; did you mean `a`?";
+    let text = "`--shelf-name aa` matches nothing in the data; did you mean `a`?";
     assert_eq!((outcome.ended, &outcome.warnings[..]), (Ended::Ok, &[text.to_owned()][..]));
     assert_eq!(keys(&outcome), [""; 0]);
     // Who asks for it strictly is told before anything runs.

@@ -37,6 +37,16 @@ impl std::str::FromStr for Level {
 }
 
 impl Level {
+    /// The code of its colour on a terminal.
+    fn colour(self) -> &'static str {
+        match self {
+            Level::Debug => "2",
+            Level::Info => "32",
+            Level::Warning => "33",
+            Level::Error => "1;31",
+        }
+    }
+
     /// The word for it in lines.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,6 +64,8 @@ pub enum Form {
     /// For people.
     #[default]
     Text,
+    /// As `Text`, with colours.
+    Coloured,
     /// Without the time, as a log that adds it itself wants them.
     Plain,
     /// As `Plain`, with `[LEVEL]` before it.
@@ -113,6 +125,10 @@ impl Line {
         let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
         match form {
             Form::Text => format!("{at} {:<7} {}", self.level.as_str(), self.words()),
+            Form::Coloured => {
+                let (level, colour) = (self.level.as_str(), self.level.colour());
+                format!("\x1b[2m{at}\x1b[0m \x1b[{colour}m{level:<7}\x1b[0m {}", self.words())
+            }
             Form::Plain => self.words(),
             Form::Levelled => format!("[{}] {}", self.level.as_str(), self.words()),
             Form::Json => {
@@ -206,6 +222,14 @@ mod tests {
     #[test]
     fn a_line_for_people_is_one_line() {
         check(Form::Text, "1970-01-01T00:00:00.000Z WARNING two\\nlines integration=a steps=3");
+    }
+
+    #[test]
+    fn on_a_terminal_the_level_has_a_colour() {
+        check(
+            Form::Coloured,
+            "\x1b[2m1970-01-01T00:00:00.000Z\x1b[0m \x1b[33mWARNING\x1b[0m two\\nlines integration=a steps=3",
+        );
     }
 
     #[test]

@@ -21,11 +21,13 @@ pub(crate) enum Token {
     End,
 }
 
-/// A token and the line it begins on.
+/// A token and where it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Placed {
     pub token: Token,
     pub line: usize,
+    /// The byte of the text with uniform line breaks.
+    pub at: usize,
 }
 
 const OPERATORS: [&str; 26] = [
@@ -57,9 +59,23 @@ pub(crate) fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\x1c'..='\x1f').contains(&character)
 }
 
+/// A text with the line breaks that all templates are read with.
+pub(crate) fn uniform(source: &str) -> String {
+    source.replace("\r\n", "\n").replace('\r', "\n")
+}
+
 /// All tokens of `source`.
 pub(crate) fn tokens(source: &str, dialect: Dialect, whitespace: Whitespace) -> Outcome<Vec<Placed>> {
-    let mut text = source.replace("\r\n", "\n").replace('\r', "\n");
+    tokens_until(source, dialect, whitespace).map_err(|(trouble, _)| trouble)
+}
+
+/// All tokens of `source`; or why there are none, and the byte of the [uniform] text where that was noticed.
+pub(crate) fn tokens_until(
+    source: &str,
+    dialect: Dialect,
+    whitespace: Whitespace,
+) -> Result<Vec<Placed>, (Box<Trouble>, usize)> {
+    let mut text = uniform(source);
     if !whitespace.keep_trailing_newline && text.ends_with('\n') {
         text.pop();
     }
@@ -69,9 +85,11 @@ pub(crate) fn tokens(source: &str, dialect: Dialect, whitespace: Whitespace) -> 
     };
     let mut lexer =
         Lexer { text: &text, at: 0, line: 1, delimiters, whitespace, line_starting: true, out: Vec::new() };
-    lexer.run()?;
-    let line = lexer.line;
-    lexer.out.push(Placed { token: Token::End, line });
+    if let Err(trouble) = lexer.run() {
+        return Err((trouble, lexer.at));
+    }
+    let (line, at) = (lexer.line, lexer.at);
+    lexer.out.push(Placed { token: Token::End, line, at });
     Ok(lexer.out)
 }
 
@@ -101,7 +119,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn push(&mut self, token: Token) {
-        self.out.push(Placed { token, line: self.line });
+        self.out.push(Placed { token, line: self.line, at: self.at });
     }
 
     fn run(&mut self) -> Outcome<()> {

@@ -31,6 +31,15 @@ struct Unknown {
 
 /// Parses all of it.
 pub(crate) fn parse(tokens: Vec<Placed>, depth: usize, strict: bool) -> Outcome<Template> {
+    parse_until(tokens, depth, strict).map_err(|(trouble, _)| trouble)
+}
+
+/// Parses all of it; or why not, and the byte of the token where that was noticed, if it is one token's fault.
+pub(crate) fn parse_until(
+    tokens: Vec<Placed>,
+    depth: usize,
+    strict: bool,
+) -> Result<Template, (Box<Trouble>, Option<usize>)> {
     let mut parser = Parser {
         tokens,
         at: 0,
@@ -41,12 +50,20 @@ pub(crate) fn parse(tokens: Vec<Placed>, depth: usize, strict: bool) -> Outcome<
         speaks_of: Vec::new(),
         unknown: Vec::new(),
     };
-    let body = parser.statements(&[])?;
+    let body = match parser.statements(&[]) {
+        Ok(body) => body,
+        Err(trouble) => {
+            let token = &parser.tokens[parser.at];
+            // A fault of an earlier line is not this token's.
+            let at = trouble.line.is_none_or(|line| line == token.line).then_some(token.at);
+            return Err((trouble, at));
+        }
+    };
     let unknown = std::mem::take(&mut parser.unknown);
     let first = unknown.iter().find(|unknown| !unknown.may_be_passed).or(unknown.first());
     if let Some(Unknown { line, what, may_be_passed }) = first {
         let kind = if *may_be_passed { Kind::Refused } else { Kind::Undefined };
-        return Err(Trouble::at(kind, *line, format!("there is no {what}")));
+        return Err((Trouble::at(kind, *line, format!("there is no {what}")), None));
     }
     Ok(Template { body, assigned: parser.assigned })
 }

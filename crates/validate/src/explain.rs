@@ -217,6 +217,10 @@ impl Subject<'_> {
                 let what = kind(value);
                 self.finding(code::COUNT, pointer, format!("{what} with {how}")).label(because)
             }
+            Wrong::NotContained(Allowed(values)) => {
+                let needed = any_of(values.iter().map(show_plain));
+                self.finding(code::COUNT, pointer, format!("the list must contain {needed}")).label(because)
+            }
             Wrong::Repeated => {
                 let message = "the list has an item twice".to_owned();
                 self.finding(code::REPEATED_ITEM, &repeated(value, pointer), message).label(because)

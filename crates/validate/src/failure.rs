@@ -39,6 +39,8 @@ pub enum Wrong {
     Length(String),
     /// There are too many or too few, and how.
     Count(String),
+    /// The list has none of these values, and needs one.
+    NotContained(Allowed),
     /// An item is there twice.
     Repeated,
     /// It is none of the alternatives: what each of them has against it.

@@ -127,6 +127,7 @@ fn check(bundle: &Bundle, options: &Options, known: &Known) -> (Vec<Diagnostic>,
     let (found, fit_resources) = rules::resources::check(&cx);
     findings.extend(found);
     fit.extend(fit_resources);
+    findings.extend(rules::templates::check(&cx));
     if !options.only_errors {
         findings.extend(rules::resources::unused(&cx));
     }

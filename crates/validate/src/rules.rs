@@ -8,4 +8,5 @@ pub mod references;
 pub mod resources;
 pub mod schemas;
 pub mod synthetic;
+pub mod templates;
 pub mod unique;

@@ -23,6 +23,7 @@ mod decimal;
 mod dialect;
 mod events;
 mod granit;
+mod hints;
 pub mod json;
 mod limits;
 pub mod lint;
@@ -34,7 +35,7 @@ pub mod tree;
 pub use limits::Limits;
 pub use tree::{Document, Entry, List, Map, Node, NodeId, Value};
 
-use qontract_diagnostics::Diagnostic;
+use qontract_diagnostics::{Diagnostic, code};
 
 /// What came of one file.
 #[derive(Debug)]
@@ -89,8 +90,13 @@ pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
         Err(finding) => return Parsed { document: None, findings: vec![*finding] },
     };
     let plain = if syntax == Syntax::Yaml { plain::read(text) } else { None };
-    match plain {
+    let mut parsed = match plain {
         Some(events) => compose::compose(events, text, syntax, limits),
         None => compose::compose(granit::Granit::new(text), text, syntax, limits),
+    };
+    for finding in parsed.findings.iter_mut().filter(|finding| finding.code == code::YAML_SYNTAX) {
+        let found = std::mem::replace(finding, Diagnostic::new(code::YAML_SYNTAX, ""));
+        *finding = hints::explained(found, text);
     }
+    parsed
 }

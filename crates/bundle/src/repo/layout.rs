@@ -62,6 +62,17 @@ impl Layout {
     }
 }
 
+/// The path that leads from the directory `from` to `to`, both relative to the same directory.
+pub fn relative(from: &str, to: &str) -> String {
+    let parts = |path: &str| -> Vec<String> {
+        path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
+    };
+    let (from, to) = (parts(from), parts(to));
+    let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+    let up = std::iter::repeat_n("..".to_owned(), from.len() - common);
+    up.chain(to[common..].iter().cloned()).collect::<Vec<_>>().join("/")
+}
+
 fn joined(folder: &str, path: &str) -> String {
     format!("{}/{}", folder.trim_end_matches('/'), path.trim_start_matches('/'))
 }
@@ -69,6 +80,19 @@ fn joined(folder: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_named_from_another_directory() {
+        let check =
+            |from: &str, to: &str, expect: &str| assert_eq!(relative(from, to), expect, "{from} {to}");
+        check("data/services", "data/services/a.yml", "a.yml");
+        check("data/services", "data/services/b/a.yml", "b/a.yml");
+        check("data/services", "data/teams/a.yml", "../teams/a.yml");
+        check("data/services", "schemas/a.yml", "../../schemas/a.yml");
+        check("data/serv", "data/services/a.yml", "../services/a.yml");
+        check("", "./data/a.yml", "data/a.yml");
+        check("data", "data", "");
+    }
 
     #[test]
     fn a_file_has_a_name_for_people_and_a_path_in_the_bundle() {

@@ -23,7 +23,7 @@ use crate::location::Lines;
 use crate::schema::{ArgumentDef, Schema, Shape};
 use fragments::Recursion;
 use overlap::Overlap;
-pub use suggest::{enum_hint, similar};
+pub use suggest::enum_hint;
 use types::InputType;
 
 /// How many mistakes are told.

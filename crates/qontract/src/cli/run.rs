@@ -1,16 +1,18 @@
 //! The part of the command line that runs integrations.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use anstream::stream::RawStream;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
 use super::plan::PlanFormat;
 use crate::exit::UsageError;
+use crate::printer::{self, Verbosity};
 use crate::targets::SandboxAt;
 
 /// Arguments of `reconcile`.
@@ -103,8 +105,8 @@ pub struct RunOptions {
     /// Run again and again: at once, then after this time, and whenever there is new data: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
     pub every: Option<Duration>,
-    /// With `--every`: answer `/healthz`, `/readyz` and `/metrics` here
-    #[arg(long, value_name = "ADDRESS", global = true, requires = "every")]
+    /// With `--every`: serve `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    #[arg(long, value_name = "ADDRESS", global = true, requires = "every", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
@@ -120,10 +122,10 @@ pub struct RunOptions {
 /// What is said, and how.
 #[derive(Args, Debug)]
 pub struct Talk {
-    /// How much is said; by default `$QONTRACT_LOG_LEVEL`, else INFO
+    /// Log level; by default `$QONTRACT_LOG_LEVEL`, else INFO
     #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true, help_heading = "Log")]
     pub log_level: Option<LogLevel>,
-    /// The form of what is told while it runs; by default `$QONTRACT_LOG_FORMAT`, else text
+    /// Log format; by default `$QONTRACT_LOG_FORMAT`, else text
     #[arg(long, value_name = "FORM", global = true, value_enum, help_heading = "Log")]
     pub log_format: Option<LogForm>,
 }
@@ -138,14 +140,19 @@ impl Talk {
         Ok(self)
     }
 
-    /// How much is said.
+    /// The log level; `--quiet` and `--verbose` count where no level is set.
     pub fn level(&self) -> LogLevel {
-        self.log_level.unwrap_or_default()
+        self.log_level.unwrap_or_else(|| match printer::verbosity() {
+            Verbosity::Quiet => LogLevel::Warning,
+            Verbosity::Normal => LogLevel::Info,
+            Verbosity::Verbose => LogLevel::Debug,
+        })
     }
 
-    /// The form of lines.
-    pub fn form(&self) -> Form {
+    /// The format of lines that go to this stream.
+    pub fn form(&self, stream: &impl RawStream) -> Form {
         match self.log_format.unwrap_or_default() {
+            LogForm::Text if printer::has_colours(stream) => Form::Coloured,
             LogForm::Text => Form::Text,
             LogForm::Json => Form::Json,
         }
@@ -175,9 +182,8 @@ pub enum LogForm {
 /// Arguments of `up`.
 #[derive(Args, Debug)]
 pub struct Up {
-    /// Folder of the data repo
-    #[arg(default_value = "examples/app-interface")]
-    pub repo: PathBuf,
+    /// Directory of the data repo; by default the one that the working directory is in
+    pub repo: Option<PathBuf>,
     /// Configuration file; by default `$QONTRACT_CONFIG`
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -205,12 +211,22 @@ pub struct Up {
     /// The time between two runs of an integration: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub every: Duration,
-    /// Answer `/healthz`, `/readyz` and `/metrics` here
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
+    /// Serve `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// What is said, and how.
     #[command(flatten)]
     pub talk: Talk,
+}
+
+/// Where to listen: an address and a port, or a port alone (`4000`, `:4000`), which is one of the loopback interface.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let address = match host {
+        "" | "localhost" => port.parse().ok().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        _ => text.parse().ok(),
+    };
+    address.ok_or_else(|| "expected `HOST:PORT` with an IP address as host, or a port".to_owned())
 }
 
 /// A time: a number and `s`, `m` or `h`; without a letter it is in seconds.
@@ -384,4 +400,28 @@ fn subcommand(about: &About) -> Command {
             .help_heading("Flags of the integration")
     });
     Command::new(about.name.clone()).about(about.description.clone()).args(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listen_address;
+
+    #[test]
+    fn a_port_alone_is_on_the_loopback_interface() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(
+                listen_address(text).ok().map(|address| address.to_string()).as_deref(),
+                expect,
+                "{text}"
+            );
+        };
+        check("4000", Some("127.0.0.1:4000"));
+        check(":4000", Some("127.0.0.1:4000"));
+        check("localhost:4000", Some("127.0.0.1:4000"));
+        check("0.0.0.0:4000", Some("0.0.0.0:4000"));
+        check("[::1]:0", Some("[::1]:0"));
+        for wrong in ["", ":", "65536", "example.com:80", "127.0.0.1", "::1"] {
+            check(wrong, None);
+        }
+    }
 }

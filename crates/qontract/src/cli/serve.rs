@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::LayoutOptions;
-use super::run::{Talk, duration};
+use super::run::{Talk, duration, listen_address};
 
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
@@ -30,8 +30,8 @@ pub struct Serve {
     /// File with what `Authorization` must be; by default `$QONTRACT_SERVER_TOKEN`, else anybody may ask
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4000")]
+    /// Where to listen: `HOST:PORT`, or a port on the loopback interface
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4000", value_parser = listen_address)]
     pub listen: SocketAddr,
     /// A name that is answered to beside loopback names, if it listens on the loopback interface without a token; may be repeated
     #[arg(long, value_name = "NAME")]
@@ -72,6 +72,6 @@ pub struct ServeLimits {
 #[derive(Args, Debug)]
 pub struct PeerServer {
     /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "[::]:4000")]
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:4000", value_parser = listen_address)]
     pub listen: SocketAddr,
 }

@@ -54,7 +54,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     if let Some(unknown) =
         integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))
     {
-        return Err(UsageError(format!("there is no integration `{unknown}`")).into());
+        return Err(integrations::no_such(unknown, &config));
     }
     let chosen =
         rooms.iter().filter(|room| integration.is_empty() || integration.contains(&room.about().name));

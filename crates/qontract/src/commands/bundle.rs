@@ -12,6 +12,7 @@ use qontract_validate::schema::Formats;
 
 use crate::check;
 use crate::cli::Bundle;
+use crate::discovery::{self, PassedAs};
 use crate::exit::Exit;
 use crate::input;
 use crate::printer::{Printer, written};
@@ -28,12 +29,13 @@ pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
             let (repo, known) = input::revision(&folder, rev, &layout)?;
             (repo, given.unwrap_or(known))
         }
-        (None, Some(given)) => (input::folder(&folder, layout)?, given),
-        (None, None) => input::directory(&folder, layout)?,
+        (None, Some(given)) => {
+            (input::folder(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?, given)
+        }
+        (None, None) => input::directory(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?,
     };
     if stamp.commit.is_empty() {
-        printer
-            .note("note: this is no Git work tree, so the bundle names no commit; `--commit` gives it one");
+        printer.note("note: not a Git work tree, so the bundle names no commit; `--commit` sets one");
     }
     let output = output.filter(|path| path.as_os_str() != "-");
     make(&repo, stamp, &Order { strict, validate: !no_validate, output: output.as_deref() }, printer)

@@ -1,5 +1,6 @@
 //! `qontract explain`: what a code means at length, and what a run decided and did.
 
+use qontract_diagnostics::suggest::did_you_mean;
 use qontract_diagnostics::{Code, code};
 
 use crate::cli::{Explain, RecordFormat};
@@ -29,7 +30,10 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     };
     let Some(code) = Code::parse(written) else {
-        let message = format!("there is no code `{written}`; `qontract explain` lists them all");
+        let codes: Vec<String> = code::TABLE.iter().map(|entry| entry.code.to_string()).collect();
+        let near = did_you_mean(&written.to_uppercase(), codes.iter().map(String::as_str));
+        let hint = near.unwrap_or_else(|| "`qontract explain` lists all codes".to_owned());
+        let message = format!("no such code: `{written}`; {hint}");
         return Err(UsageError(message).into());
     };
     let entry = code.entry();

@@ -5,8 +5,8 @@ mod rows;
 mod selection;
 
 use anyhow::Context as _;
-use qontract_diagnostics::shown;
-use qontract_graphql::{Limits, Request};
+use qontract_diagnostics::{shown, suggest};
+use qontract_graphql::{Engine, Limits, Request};
 use qontract_runtime::Place;
 use serde_json::Value;
 
@@ -54,6 +54,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         Some(asked.side.file(&Place::from(origin)))
     };
     let mut rows = Rows::read(found, &file);
+    let near = name.as_deref().and_then(|name| near(name, &rows, &kind, &asked.engine));
     rows.keep_named(&kind, name.as_deref());
     for (field, value) in &filters {
         rows.keep(field, value);
@@ -65,7 +66,8 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         && rows.is_empty()
         && (nowhere || !answer.has_errors)
     {
-        printer.note(&format!("error: there is no `{}` in `{}`", shown(name), kind.name()));
+        let near = near.map_or(String::new(), |near| format!("; {}", shown(&near)));
+        printer.note(&format!("error: no `{}` in `{}`{near}", shown(name), kind.name()));
         return Ok(Exit::Failure);
     }
     match output {
@@ -76,6 +78,16 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         GetFormat::Yaml => printer.text(&qontract_yaml::json::print(&rows.values(name.is_some())))?,
     }
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
+}
+
+/// The name or path nearest to one that may not be there.
+fn near(name: &str, rows: &Rows, kind: &Kind<'_>, engine: &Engine) -> Option<String> {
+    if name.starts_with('/') {
+        let paths = engine.bundle().datafiles().iter().map(|file| &*file.path);
+        return suggest::nearest_path(name, paths).map(|path| format!("did you mean `{path}`?"));
+    }
+    let names = rows.names(kind);
+    suggest::did_you_mean(name, names.iter().map(String::as_str))
 }
 
 fn split(text: &str) -> anyhow::Result<(&str, &str)> {

@@ -43,7 +43,7 @@ fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) ->
     schemas.extend(reach.into_iter().map(|one| one.schema));
     schemas.extend(read(&room, &asked)?);
     for schema in &schemas {
-        printer.text(&format!("{}\n", shown(schema)))?;
+        printer.text(&format!("- {}\n", shown(schema)))?;
     }
     if room.about().looks_up != LooksUp::Never {
         printer

@@ -16,6 +16,7 @@ use crate::commands::reconcile::{Aloud, record};
 use crate::commands::up::default_sandbox;
 use crate::config::Config;
 use crate::data::Side;
+use crate::discovery;
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations::{self, ALL};
@@ -42,7 +43,8 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let base = open(&opener, &base_word, Some(&head))?;
     let sandbox = sandbox(&arguments, &config, printer)?;
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
-    let at = SandboxAt { folder: sandbox.as_deref(), repo };
+    let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
+    let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
     let targets = Targets::new(&config, at, Mode::DryRun)?;
     let names = names(&arguments, &config, &head)?;
     let runs =
@@ -97,7 +99,9 @@ fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> anyhow::Resu
     if arguments.sandbox.is_some() || config.sandbox.is_some() || config.kubernetes.is_some() {
         return Ok(arguments.sandbox.clone());
     }
-    let Ok(folder) = default_sandbox(&arguments.repo) else { return Ok(None) };
+    let Ok(folder) = default_sandbox(&discovery::revision_root(&arguments.repo, &Layout::default())) else {
+        return Ok(None);
+    };
     if !folder.is_dir() {
         return Ok(None);
     }
@@ -112,7 +116,7 @@ fn names(arguments: &Plan, config: &Config, head: &Side) -> anyhow::Result<Vec<S
         config.integrations.contains_key(name) || ALL.iter().any(|entry| (entry.about)().name == *name)
     };
     if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
-        return Err(integrations::no_such(unknown));
+        return Err(integrations::no_such(unknown, config));
     }
     let mut names: Vec<String> = if arguments.integration.is_empty() {
         listing::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_here).collect()

@@ -35,7 +35,7 @@ pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
         let place = |origin: &Origin| asked.side.has_lines().then(|| line(&Place::from(origin)));
         answer.with_provenance(&place)
     });
-    printer.json(&told)?;
+    printer.json_answer(&told)?;
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
 }
 

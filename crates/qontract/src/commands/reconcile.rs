@@ -64,7 +64,9 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         CommandLine::Peer => anyhow::anyhow!("{error:#}"),
     })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let log = Arc::new(Log::new(options.talk.level().into()).to(options.talk.form(), std::io::stderr()));
+    let log = Arc::new(
+        Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),
+    );
     let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&log);
     let room = integrations::room(&integration.name, &config, &targets)?;
     let runtime =
@@ -125,7 +127,10 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
     let keeping = Keeping {
         pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
-        log: Arc::new(Log::new(options.talk.level().into()).to(options.talk.form(), std::io::stderr())),
+        log: Arc::new(
+            Log::new(options.talk.level().into())
+                .to(options.talk.form(&std::io::stderr()), std::io::stderr()),
+        ),
         listen: options.listen,
         shard: None,
         push: None,

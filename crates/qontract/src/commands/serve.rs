@@ -8,6 +8,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -21,6 +22,7 @@ use tokio::net::TcpListener;
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::Serve;
+use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::keep::feed::{Folder, Look};
 use crate::keep::signals;
@@ -55,7 +57,7 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
     // Before the token is read, perhaps from a pipe.
     allocator::begin_anew(GiveBack::Soon);
     let talk = arguments.talk.with_environment()?;
-    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(), std::io::stderr()));
+    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
     let settings = Settings {
         token: token(arguments.token_file)?,
         answers: arguments.limits.answer_cache << 20,
@@ -77,8 +79,10 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
         }
         let mut followed = None;
         if first.is_empty() {
-            let folder = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
-            let folder = Arc::new(Folder::new(folder, Layout::from(arguments.layout)));
+            let layout = Layout::from(arguments.layout);
+            let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
+            let folder = discovery::root(&given, &layout, PassedAs::Argument)?;
+            let folder = Arc::new(Folder::new(folder, layout));
             followed = arguments.watch.then(|| Arc::clone(&folder));
             first.push(places::repo(folder, &log));
         }
@@ -137,7 +141,8 @@ async fn serve(plan: Plan) -> anyhow::Result<Exit> {
     };
     let metrics = Arc::new(ServerMetrics::default());
     let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-    let listener = listener(Arc::clone(&log), Arc::clone(&metrics));
+    let is_started = Arc::new(AtomicBool::new(false));
+    let listener = listener(Arc::clone(&log), Arc::clone(&metrics), Arc::clone(&is_started));
     let bundles = Arc::new(Bundles::new(Shelf::new(ttl, MOST_FETCHED), again, store, listener));
     let mut ended = std::pin::pin!(ended);
     for origin in first {
@@ -147,7 +152,8 @@ async fn serve(plan: Plan) -> anyhow::Result<Exit> {
             () = &mut ended => return Ok(Exit::Ok),
         };
     }
-    // Nobody can ask before there is something to tell.
+    is_started.store(true, Ordering::Relaxed);
+    // Nothing can be requested before there is a bundle.
     let listener = bind(listen).await?;
     let address = listener.local_addr()?;
     log.write(&Line::new(Level::Info, format!("Running at http://{address}/graphql")));
@@ -193,8 +199,8 @@ fn hearer(log: Arc<Log>) -> Hearer {
     })
 }
 
-/// Says what happens to the bundles.
-fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>) -> Listener {
+/// Logs what happens to the bundles. What fails before the server has started ends it, and is reported then.
+fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBool>) -> Listener {
     Arc::new(move |told| {
         let (level, text) = match told {
             Told::Loaded(sha) => {
@@ -207,7 +213,10 @@ fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>) -> Listener {
             Told::Dropped(sha) => (Level::Info, format!("removing expired bundle: {sha}")),
             Told::Failed(why) => {
                 metrics.failed();
-                (Level::Error, format!("not loaded, and everything is as it was: {why}"))
+                if !is_started.load(Ordering::Relaxed) {
+                    return;
+                }
+                (Level::Error, format!("reload failed; still serving the previous bundle: {why}"))
             }
         };
         log.write(&Line::new(level, text));

@@ -2,6 +2,7 @@
 
 mod crew;
 mod screen;
+mod view;
 
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
@@ -18,6 +19,7 @@ use qontract_telemetry::log::{Form, Level, Line, Log};
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Up, variable};
 use crate::config::Config;
+use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::journal;
 use crate::keep::feed::{Feed as _, Folder, Look};
@@ -25,36 +27,48 @@ use crate::keep::health::Health;
 use crate::keep::one::build_metrics;
 use crate::keep::signals;
 use crate::plan_report;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::private;
 use crate::runs::{Runs, state_folder};
 use crate::targets::{SandboxAt, Targets};
+use crate::terminal::{self, SilentKeys};
 use crew::Crew;
 use screen::Screen;
+use view::Title;
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     if !arguments.once {
         allocator::begin_anew(GiveBack::AtOnce);
     }
     let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
+    let repo = match &arguments.repo {
+        Some(given) => discovery::root(given, &Layout::default(), PassedAs::Argument)?,
+        None => discovery::root_or_example(&Layout::default())?,
+    };
     let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
-    let sandbox = sandbox(&arguments, &config)?;
-    let at = SandboxAt { folder: sandbox.as_deref(), repo: Some(&arguments.repo) };
+    let sandbox = sandbox(&arguments, &config, &repo)?;
+    let at = SandboxAt { folder: sandbox.as_deref(), repo: Some(&repo) };
     let targets = Targets::new(&config, at, mode)?;
-    let form = arguments.talk.form();
-    let is_live = !arguments.once && form == Form::Text && std::io::stdout().is_terminal();
-    let screen = Arc::new(Screen::new(is_live));
-    let log = Log::new(arguments.talk.level().into());
     // The plan is on stdout, and nothing else.
     let prints_plan = arguments.once && mode == Mode::DryRun;
+    let form = if prints_plan {
+        arguments.talk.form(&std::io::stderr())
+    } else {
+        arguments.talk.form(&std::io::stdout())
+    };
+    let is_live = !arguments.once && form != Form::Json && std::io::stdout().is_terminal();
+    let screen = Arc::new(Screen::new(is_live, printer::has_colours(&std::io::stdout())));
+    let log = Log::new(arguments.talk.level().into());
     let log =
         Arc::new(if prints_plan { log.to(form, std::io::stderr()) } else { log.to(form, screen.sink()) });
     let place =
         sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
-    let (repo, mode_word) = (arguments.repo.display(), mode.as_str());
-    log.write(&Line::new(Level::Info, format!("up: {mode_word} of {repo} on {place}")));
-    let feed = Arc::new(Folder::new(arguments.repo.clone(), Layout::default()));
+    let targets_word = sandbox.as_ref().map_or_else(|| place.clone(), |_| format!("sandbox {place}"));
+    let data_word = discovery::title(&repo);
+    let mode_word = mode.as_str();
+    log.write(&Line::new(Level::Info, format!("up: {mode_word} of {} on {place}", repo.display())));
+    let feed = Arc::new(Folder::new(repo, Layout::default()));
     let printer = Printer::default();
     if matches!(feed.look(&|text| printer.note(text.trim_end()))?, Look::Bad | Look::StillBad) {
         return Ok(Exit::Failure);
@@ -100,6 +114,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         return Ok(exit);
     }
     watch(&feed, &log, &screen);
+    let _keys = is_live.then(SilentKeys::new);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
         let voices = Arc::<crew::Voices>::default();
@@ -122,7 +137,17 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
             ends.ask();
         });
         signals::listen(stopper.clone(), move || known.all(), Arc::clone(&log))?;
-        tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices)));
+        let title = title(
+            Arc::clone(&feed),
+            Title { data: data_word, mode: mode_word, targets: targets_word, ..Title::default() },
+        );
+        tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices), title));
+        let ends = stop.clone();
+        tokio::spawn(async move {
+            ends.asked().await;
+            // From here on the process may be ended at any moment.
+            terminal::restore();
+        });
         let exit = crew.keep(voices, stop).await?;
         anyhow::Ok(signals::exit_of_loop(&stopper, exit))
     })?;
@@ -132,8 +157,19 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     Ok(code)
 }
 
+/// The title of the table: what stays as it is, with the bundle in force and its commit.
+fn title(feed: Arc<Folder>, fixed: Title) -> impl Fn() -> Title {
+    move || {
+        // Without a bundle nothing would run.
+        let source = feed.side().ok().map(|side| Arc::clone(&side.source));
+        let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
+        let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
+        Title { commit, bundle, ..fixed.clone() }
+    }
+}
+
 /// The folder in place of every target system; none if the configuration names real ones, and no folder is asked for.
-fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
+fn sandbox(arguments: &Up, config: &Config, repo: &Path) -> anyhow::Result<Option<PathBuf>> {
     if arguments.sandbox.is_some() {
         return Ok(arguments.sandbox.clone());
     }
@@ -144,14 +180,14 @@ fn sandbox(arguments: &Up, config: &Config) -> anyhow::Result<Option<PathBuf>> {
     if config.kubernetes.is_some() && arguments.config.is_some() {
         return Ok(None);
     }
-    default_sandbox(&arguments.repo).map(Some)
+    default_sandbox(repo).map(Some)
 }
 
 /// The sandbox of a data repo, unless another one is named: each data repo has its own.
 pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
     let folder =
         state_folder().ok_or_else(|| UsageError("no folder for the sandbox: pass `--sandbox`".to_owned()))?;
-    let repo = std::path::absolute(repo).context("the working folder is gone")?;
+    let repo = std::path::absolute(repo).context("the working directory is gone")?;
     let repo = repo.canonicalize().unwrap_or(repo);
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
     let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();

@@ -1,10 +1,10 @@
-//! `qontract validate`: every mistake at once.
+//! `qontract validate`: every mistake at once, of a data repo or of some of its files.
 
-use std::path::{Path, PathBuf};
+mod subject;
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
-use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, record};
+use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
@@ -12,32 +12,50 @@ use serde_json::json;
 
 use crate::check;
 use crate::cli::{FindingsFormat, Validate};
+use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::input;
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::remembered::Remembered;
+use subject::Subject;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
     let formats = if formats { Formats::Enforced } else { Formats::Ignored };
-    let progress = Progress::start(format!("validating {what}"), Activities::default());
-    let found = find(&what, &repo, Layout::from(layout), formats);
+    let layout = Layout::from(layout);
+    let subject = Subject::of(&what, repo, &layout)?;
+    let has_lines = !matches!(subject, Subject::BundleFile(_));
+    let progress = Progress::start("validating", Activities::default());
+    let found = find(&subject, layout, formats);
     drop(progress);
     let (findings, sources) = found?;
-    let has_lines = PathBuf::from(&what).is_dir() || !PathBuf::from(&what).is_file();
     let findings = findings.into_iter().filter(|finding| !only_errors || finding.is_error());
-    let report = Report::new(findings.collect());
+    let selection = subject.selection();
+    let (chosen, others): (Vec<_>, Vec<_>) =
+        findings.partition(|finding| selection.is_none_or(|all| all.contains(&finding.place.file)));
+    let (report, others) = (Report::new(chosen), Report::new(others));
+    if let Some(selection) = selection {
+        for path in &selection.outside {
+            printer.note(&format!("note: `{path}` is not part of the data repo, and is not checked"));
+        }
+    }
     match output {
         FindingsFormat::Text => {
             let shown = max.unwrap_or(usize::MAX).min(report.findings().len());
             printer.findings(&Styled::first(&report, shown, &*sources))?;
             printer.text(&summary(&report, shown))?;
+            if !others.is_empty() {
+                printer.note(&format!("note: {} (not shown)", elsewhere(&others)));
+            }
             if !has_lines && !report.is_empty() {
-                printer.note("a bundle has no lines: findings tell the place in the value instead");
+                printer.note("note: a bundle has no lines; findings name the place in the value instead");
             }
         }
-        FindingsFormat::Json => printer.json(json(&report, &*sources, max)?.as_bytes())?,
+        FindingsFormat::Json => {
+            let others = selection.map(|_| &others);
+            printer.json(json(&report, others, &*sources, max)?.as_bytes())?;
+        }
     }
     let warned = strict && report.count(Severity::Warning) > 0;
     Ok(if report.has_errors() || warned { Exit::Failure } else { Exit::Ok })
@@ -45,29 +63,33 @@ pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
 
 /// The findings, and where the lines come from.
 fn find(
-    what: &str,
-    folder: &Path,
+    subject: &Subject,
     layout: Layout,
     formats: Formats,
 ) -> anyhow::Result<(Vec<Diagnostic>, Box<dyn Sources>)> {
-    let path = PathBuf::from(what);
     let pool = Pool::default();
-    if path.is_file() {
-        let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{what}`"))?;
-        let bundle = load_from(&mut file, &pool).map_err(|error| {
-            let error = anyhow::Error::new(error);
-            UsageError(format!("`{what}` is not a bundle: {error:#}"))
-        })?;
-        let options = Options { layout, formats, ..Options::default() };
-        let mut findings = validate(&bundle, &options);
-        findings.extend(check::types(&bundle, &options, &findings));
-        findings.extend(check::approvals(&bundle, &options.layout));
-        return Ok((findings, Box::new(NoSources)));
-    }
-    let (repo, stamp) = if path.is_dir() {
-        input::directory(&path, layout)?
-    } else {
-        input::word_as_revision(folder, what, &layout)?
+    let (repo, stamp) = match subject {
+        Subject::BundleFile(path) => {
+            let what = path.display();
+            let mut file = std::fs::File::open(path).with_context(|| format!("cannot read `{what}`"))?;
+            let bundle = load_from(&mut file, &pool).map_err(|error| {
+                let error = anyhow::Error::new(error);
+                UsageError(format!("`{what}` is neither a bundle nor a file of a data repo: {error:#}"))
+            })?;
+            let options = Options { layout, formats, ..Options::default() };
+            let mut findings = validate(&bundle, &options);
+            findings.extend(check::types(&bundle, &options, &findings));
+            findings.extend(check::approvals(&bundle, &options.layout));
+            return Ok((findings, Box::new(NoSources)));
+        }
+        Subject::Folder(path) => {
+            input::directory(&discovery::root(path, &layout, PassedAs::Argument)?, layout)?
+        }
+        Subject::Files(selection) => {
+            let (repo, stamp) = input::directory(&selection.root, layout)?;
+            (repo.seen_from(std::path::Path::new(".")), stamp)
+        }
+        Subject::Revision { word, repo } => input::word_as_revision(repo, word, &layout)?,
     };
     let mut remembered = Remembered::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
@@ -89,15 +111,34 @@ fn summary(report: &Report, shown: usize) -> String {
     out
 }
 
-fn json(report: &Report, sources: &dyn Sources, max: Option<usize>) -> anyhow::Result<String> {
+/// How many findings other files have.
+fn elsewhere(others: &Report) -> String {
+    let counts = [Severity::Error, Severity::Warning].map(|severity| (others.count(severity), severity));
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, severity)| counted(count, severity.word())).collect();
+    format!("other files have {}", counts.join(", "))
+}
+
+fn json(
+    report: &Report,
+    others: Option<&Report>,
+    sources: &dyn Sources,
+    max: Option<usize>,
+) -> anyhow::Result<String> {
     let mut answer = json!({
         "errors": report.count(Severity::Error),
         "warnings": report.count(Severity::Warning),
         "findings": record::records(report, max.unwrap_or(usize::MAX), sources),
     });
-    // Only where there is something to tell: most reports hold every finding.
+    // Only where there is something to report: most reports hold every finding.
     if !report.omitted().is_empty() {
         answer["omitted"] = json!(record::omitted(report));
+    }
+    if let Some(others) = others {
+        answer["other_files"] = json!({
+            "errors": others.count(Severity::Error),
+            "warnings": others.count(Severity::Warning),
+        });
     }
     Ok(serde_json::to_string_pretty(&answer)? + "\n")
 }

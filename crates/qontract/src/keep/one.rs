@@ -18,6 +18,7 @@ use tokio::sync::{Notify, watch};
 use crate::cli::{Chosen, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
+use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations;
@@ -174,7 +175,8 @@ fn feed(
     if !Path::new(word).is_dir() {
         return Ok((Arc::new(Opened { word: word.to_owned(), repo: options.repo.clone() }), Look::New));
     }
-    let folder = Arc::new(Folder::new(word.into(), Layout::default()));
+    let root = discovery::root(Path::new(word), &Layout::default(), PassedAs::Option)?;
+    let folder = Arc::new(Folder::new(root, Layout::default()));
     let shown = Arc::clone(log);
     let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
     let looked = folder.look(&show)?;

@@ -48,6 +48,7 @@ impl Terminal {
     }
 
     /// Sends what Ctrl-C sends; the exit code.
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
     pub fn interrupt(&mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         // A terminal that nobody reads holds up whoever writes to it.

@@ -249,7 +249,16 @@ impl Run<'_, '_> {
             }
             Rule::Not(_) | Rule::Contains(_) if self.holds(&keyword.rule, value)? => Ok(Vec::new()),
             Rule::Not(_) => Ok(vec![Wrong::Forbidden]),
-            Rule::Contains(_) => Ok(vec![Wrong::Count("no item of the kind it needs".to_owned())]),
+            Rule::Contains(node) => {
+                // Mostly it is one value that is needed: that says more than what a schema is about.
+                let allowed =
+                    self.compiled.nodes[*node].rules.iter().find_map(|keyword| match &keyword.rule {
+                        Rule::Own(Own::Const(_, allowed) | Own::Enum(_, allowed)) => Some(allowed.clone()),
+                        _ => None,
+                    });
+                let other = || Wrong::Count("no item of the kind it needs".to_owned());
+                Ok(vec![allowed.map_or_else(other, Wrong::NotContained)])
+            }
         }
     }
 

@@ -1,11 +1,15 @@
 //! What can be listed: the fields of the type `Query`.
 
 use qontract_bundle::types::{Field, Type};
+use qontract_diagnostics::suggest::did_you_mean;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
 use qontract_graphql::{Engine, Schema};
 
 use crate::exit::UsageError;
 use crate::table;
+
+/// Short names, as Kubernetes has them.
+const ALIASES: [(&str, &str); 1] = [("ns", "namespaces")];
 
 /// Something that can be listed.
 pub struct Kind<'s> {
@@ -20,6 +24,8 @@ impl<'s> Kind<'s> {
     /// The kind of this name, with or without its version; of several versions the last.
     pub fn find(schema: &'s Schema, name: &str) -> anyhow::Result<Self> {
         let wanted = name.replace('-', "_").to_lowercase();
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted);
+        let wanted = alias.map_or(wanted, |(_, kind)| (*kind).to_owned());
         let kinds = || all(schema);
         let exact = kinds().find(|kind| kind.name().to_lowercase() == wanted);
         let same = |kind: &Kind<'_>| {
@@ -29,13 +35,9 @@ impl<'s> Kind<'s> {
         };
         let found = exact.or_else(|| kinds().filter(same).max_by_key(|kind| stem(kind.name()).1));
         found.ok_or_else(|| {
-            let close = kinds().map(|kind| kind.name().to_owned()).filter(|known| known.contains(&*wanted));
-            let close: Vec<String> = close.map(|known| format!("`{known}`")).collect();
-            let hint = match close.as_slice() {
-                [] => "`qontract get` lists what there is".to_owned(),
-                close => format!("did you mean {}?", close.join(" or ")),
-            };
-            UsageError(format!("there is no kind `{name}`; {hint}")).into()
+            let near = did_you_mean(&wanted, kinds().map(|kind| stem(kind.name()).0));
+            let hint = near.unwrap_or_else(|| "`qontract get` lists all kinds".to_owned());
+            UsageError(format!("no such kind: `{name}`; {hint}")).into()
         })
     }
 

@@ -32,6 +32,12 @@ impl Rows {
         }
     }
 
+    /// The names of all rows.
+    pub fn names(&self, kind: &Kind<'_>) -> Vec<String> {
+        let title = kind.title().unwrap_or_default();
+        self.rows.iter().flat_map(|(row, _)| texts(&row[title])).collect()
+    }
+
     /// Keeps those whose field has this value, or a list with it.
     pub fn keep(&mut self, field: &str, value: &str) {
         self.rows.retain(|(row, _)| texts(&row[field]).iter().any(|text| text == value));

@@ -1,29 +1,45 @@
-//! What one sees: a table that lives on a terminal, below the lines of the log; elsewhere only the lines.
+//! The terminal of `up`: a table below the lines of the log; without a terminal only the lines.
+//!
+//! The table is redrawn line by line, and the screen is never cleared: terminals that save what is cleared (tmux) would fill
+//! their history with copies of the table. Only lines of the log scroll away.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use qontract_diagnostics::{shown, shown_lines};
+use qontract_diagnostics::shown_lines;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::crew::Voices;
+use super::view::{self, Activity, Line, LoopView, RunState, ShardView, Title, View};
 use crate::keep::voice::{ShardRow, Status};
+use crate::terminal::Size;
+
+/// How often the table is drawn again, if something changed.
+const REDRAW: Duration = Duration::from_secs(1);
 
 /// The screen.
 pub struct Screen {
     is_live: bool,
-    /// How many lines the table has now, and its text.
-    table: Mutex<(usize, String)>,
-    /// Told when nobody reads any more.
+    has_colours: bool,
+    /// What is drawn now.
+    drawn: Mutex<Drawn>,
+    /// Notified when nothing reads the output any more.
     gone: Notify,
+}
+
+/// The table as it stands on the terminal.
+#[derive(Debug, Default)]
+struct Drawn {
+    lines: Vec<Line>,
+    size: Size,
 }
 
 impl Screen {
     /// A screen; on a terminal it is live.
-    pub fn new(is_live: bool) -> Self {
-        Self { is_live, table: Mutex::default(), gone: Notify::new() }
+    pub fn new(is_live: bool, has_colours: bool) -> Self {
+        Self { is_live, has_colours, drawn: Mutex::default(), gone: Notify::new() }
     }
 
     /// Where the lines of the log go: above the table.
@@ -31,7 +47,7 @@ impl Screen {
         Sink(Arc::clone(self))
     }
 
-    /// Waits until nobody reads any more.
+    /// Waits until nothing reads the output any more.
     pub async fn is_gone(&self) {
         self.gone.notified().await;
     }
@@ -51,40 +67,87 @@ impl Screen {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        // Always the table first, then the terminal: whoever takes both takes them in this order.
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        // Lock order: the table first, then stdout.
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = io::stdout().lock();
         if !self.is_live {
             out.write_all(bytes)?;
             return out.flush();
         }
-        out.write_all(wiped(table.0).as_bytes())?;
-        out.write_all(bytes)?;
-        out.write_all(table.1.as_bytes())?;
+        let text = String::from_utf8_lossy(bytes);
+        out.write_all(above(&drawn, &text, Size::of_stdout(), self.has_colours).as_bytes())?;
         out.flush()
     }
 
-    /// Shows another table.
-    fn show(&self, text: String) {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_live || table.1 == text {
+    /// Draws a table over the one before.
+    fn show(&self, lines: Vec<Line>, size: Size) {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_live || (drawn.lines == lines && drawn.size == size) {
             return;
         }
         let mut out = io::stdout().lock();
         // A terminal that went away is no reason to end.
-        let _ = out.write_all(format!("{}{text}", wiped(table.0)).as_bytes()).and_then(|()| out.flush());
-        *table = (text.lines().count(), text);
+        let text = redrawn(&drawn, &lines, size, self.has_colours);
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        *drawn = Drawn { lines, size };
     }
 
-    /// Leaves the table as it is.
+    /// Leaves the table as it is: what is written from now on is below it.
     pub fn close(&self) {
-        *self.table.lock().unwrap_or_else(PoisonError::into_inner) = (0, String::new());
+        *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = Drawn::default();
     }
 }
 
-/// What removes the last lines of a terminal.
-fn wiped(lines: usize) -> String {
-    if lines == 0 { String::new() } else { format!("\x1b[{lines}A\x1b[J") }
+/// Clears the rest of a line and goes to the next.
+const END: &str = "\x1b[K\r\n";
+
+fn text_of(line: &Line, has_colours: bool) -> String {
+    if has_colours { line.styled() } else { line.text() }
+}
+
+/// How many rows of a terminal of this size the table takes, and the cursor can go up.
+fn height(drawn: &Drawn, size: Size) -> usize {
+    // A terminal that became narrower breaks lines.
+    let rows = drawn.lines.iter().map(|line| line.width().div_ceil(size.width.max(1)).max(1));
+    rows.sum::<usize>().min(size.height.saturating_sub(1))
+}
+
+fn go_up(rows: usize) -> String {
+    if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
+}
+
+/// What draws `lines` over the table before. A line that stays as it was is passed over.
+fn redrawn(drawn: &Drawn, lines: &[Line], size: Size, has_colours: bool) -> String {
+    let before = height(drawn, size);
+    let is_same_size = drawn.size == size;
+    let mut text = go_up(before);
+    for (index, line) in lines.iter().enumerate() {
+        if is_same_size && drawn.lines.get(index) == Some(line) {
+            text.push_str("\r\n");
+        } else {
+            text.push_str(&text_of(line, has_colours));
+            text.push_str(END);
+        }
+    }
+    // What the table before had more of.
+    let more = before.saturating_sub(lines.len());
+    text.push_str(&END.repeat(more));
+    text.push_str(&go_up(more));
+    text
+}
+
+/// What writes text above the table: over its first lines, and then the table again below it.
+fn above(drawn: &Drawn, text: &str, size: Size, has_colours: bool) -> String {
+    let mut all = go_up(height(drawn, size));
+    for line in text.lines() {
+        all.push_str(line);
+        all.push_str(END);
+    }
+    for line in &drawn.lines {
+        all.push_str(&text_of(line, has_colours));
+        all.push_str(END);
+    }
+    all
 }
 
 /// Writes lines above the table.
@@ -101,132 +164,66 @@ impl Write for Sink {
     }
 }
 
-/// Draws the table, for ever.
-pub async fn draw(screen: Arc<Screen>, voices: Arc<Voices>) {
+/// Draws the table until the process ends.
+pub async fn draw(screen: Arc<Screen>, voices: Arc<Voices>, title: impl Fn() -> Title) {
     loop {
-        let rows: Vec<(String, Status)> =
-            voices.all().iter().map(|voice| (voice.integration().to_owned(), voice.status())).collect();
-        screen.show(fitted(&table(&rows, Instant::now()), size()));
-        tokio::time::sleep(Duration::from_millis(250)).await;
+        let now = Instant::now();
+        let loops = voices.all();
+        let loops = loops.iter().map(|voice| loop_view(voice.integration(), &voice.status(), now)).collect();
+        let size = Size::of_stdout();
+        screen.show(view::lines(&View { title: title(), loops }, size.width, size.height), size);
+        tokio::time::sleep(REDRAW).await;
     }
 }
 
-/// How many lines and columns the terminal has, if that is known.
-fn size() -> Option<(usize, usize)> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some((usize::from(size.ws_row), usize::from(size.ws_col)))
-        .filter(|(lines, columns)| *lines > 0 && *columns > 0)
-}
-
-/// As much of a table as a terminal can show: what it has scrolled away or broken into two lines cannot be removed.
-fn fitted(table: &str, size: Option<(usize, usize)>) -> String {
-    let Some((lines, columns)) = size else { return table.to_owned() };
-    // One line is left for the cursor.
-    let (all, room) = (table.lines().count(), lines.saturating_sub(1));
-    let shown = if all > room { room.saturating_sub(1) } else { all };
-    let mut text = String::new();
-    for line in table.lines().take(shown) {
-        text.extend(line.chars().take(columns));
-        text.push('\n');
-    }
-    if all > shown && room > 0 {
-        let more = format!("and {} more lines", all - shown);
-        text.extend(more.chars().take(columns));
-        text.push('\n');
-    }
-    text
-}
-
-/// More shards of one integration than this are not shown.
-const MOST_SHARDS: usize = 5;
-
-/// The table: a row for each loop, and below it one for each shard with something to tell.
-fn table(rows: &[(String, Status)], now: Instant) -> String {
-    let mut lines =
-        vec![["INTEGRATION", "SHARD", "NOW", "LAST", "TOOK", "CHANGES", "NEXT"].map(str::to_owned)];
-    for (name, status) in rows {
-        let (last, took) = status.last.map_or_else(Default::default, |(ended, took)| {
-            (ended.as_str().to_owned(), format!("{:.1} s", took.as_secs_f64()))
-        });
-        let next = status.next.map_or_else(String::new, |next| {
-            format!("in {} s", next.saturating_duration_since(now).as_secs())
-        });
-        let doing = status.doing.last().map_or_else(|| status.word.to_owned(), |one| short(&one.what));
-        let shards =
-            if status.last.is_some() { format!("all {}", status.shards.len()) } else { String::new() };
-        lines.push([name.clone(), shards, doing, last, took, changes(status.changes), next]);
-        let news: Vec<&ShardRow> =
-            status.shards.iter().filter(|row| row.failed || row.changes != (0, 0)).collect();
-        for row in news.iter().take(MOST_SHARDS) {
-            let word = match row {
-                ShardRow { failed: true, .. } => "failed",
-                ShardRow { changes: (_, 1..), .. } => "held",
-                ShardRow { .. } => "ok",
-            };
-            let word = word.to_owned();
-            let empty = String::new;
-            lines.push([empty(), short(&row.key), empty(), word, empty(), changes(row.changes), empty()]);
-        }
-        if news.len() > MOST_SHARDS {
-            let more = format!("and {} more", news.len() - MOST_SHARDS);
-            lines.push(["", &more, "", "", "", "", ""].map(str::to_owned));
-        }
-    }
-    let mut widths = [0; 7];
-    for line in &lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
-    for line in lines {
-        let cells: Vec<String> =
-            line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-fn changes(counts: (usize, usize)) -> String {
-    match counts {
-        (changes, 0) => changes.to_string(),
-        (changes, held) => format!("{changes}, {held} held"),
+/// A row of the table, of what is known of a loop.
+fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
+    let troubled = status.shards.iter().filter(|row| row.failed || row.changes.1 > 0);
+    let activity = match (status.doing.last(), status.next) {
+        (Some(doing), _) => Activity::Running(Some(doing.what.clone())),
+        (None, Some(next)) => Activity::Sleeping(next.saturating_duration_since(now)),
+        (None, None) if matches!(status.word, "runs" | "running") => Activity::Running(None),
+        (None, None) => Activity::Idle,
+    };
+    LoopView {
+        name: name.to_owned(),
+        state: state(status),
+        shards: status.last.map(|_| status.shards.len()),
+        changes: status.changes.0,
+        held: status.changes.1,
+        took: status.last.map(|(_, took)| took),
+        now: activity,
+        troubled: troubled.map(shard_view).collect(),
     }
 }
 
-/// A cell: the beginning of a text, in one line.
-fn short(text: &str) -> String {
-    let text = shown(text);
-    match text.char_indices().nth(40) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
+fn shard_view(row: &ShardRow) -> ShardView {
+    ShardView { key: row.key.clone(), failed: row.failed, held: row.changes.1 }
+}
+
+/// How the last run ended. One in which nothing failed, and something is held, is held.
+fn state(status: &Status) -> RunState {
+    let Some((ended, _)) = status.last else { return RunState::Starting };
+    let has_failed = status.shards.iter().any(|row| row.failed);
+    match ended.code() {
+        _ if status.changes.1 > 0 && !has_failed => RunState::Held,
+        0 => RunState::Ok,
+        75 => RunState::Retrying,
+        _ => RunState::Failed,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ShardRow, Status, fitted, table};
+    use super::*;
     use qontract_runtime::Ended;
-    use std::time::Duration;
-    use tokio::time::Instant;
-
-    #[test]
-    fn a_table_is_no_larger_than_its_terminal() {
-        let table = "one two\nthree\nfour\n";
-        assert_eq!(fitted(table, None), table);
-        assert_eq!(fitted(table, Some((4, 7))), table);
-        assert_eq!(fitted(table, Some((3, 5))), "one t\nand 2\n");
-        assert_eq!(fitted(table, Some((2, 80))), "and 3 more lines\n");
-        assert_eq!(fitted(table, Some((1, 80))), "");
-    }
 
     fn row(key: &str, changes: (usize, usize), failed: bool) -> ShardRow {
         ShardRow { key: key.to_owned(), changes, failed }
     }
 
     #[test]
-    fn a_row_tells_how_a_loop_goes() {
+    fn a_loop_shows_its_shards_in_trouble_alone() {
         let now = Instant::now();
         let status = Status {
             word: "sleeps",
@@ -235,17 +232,75 @@ mod tests {
             shards: vec![
                 row("cluster=a", (2, 1), false),
                 row("cluster=b", (0, 0), true),
-                row("cluster=c", (0, 0), false),
+                row("cluster=c", (3, 0), false),
             ],
             next: Some(now + Duration::from_mins(10)),
             ..Status::default()
         };
+        let shown = loop_view("a", &status, now);
+        assert_eq!((shown.state, shown.shards, shown.changes, shown.held), (RunState::Failed, Some(3), 2, 1));
+        assert_eq!(shown.now, Activity::Sleeping(Duration::from_mins(10)));
+        let keys: Vec<&str> = shown.troubled.iter().map(|shard| shard.key.as_str()).collect();
+        assert_eq!(keys, ["cluster=a", "cluster=b"]);
+    }
+
+    #[test]
+    fn a_run_is_held_if_nothing_failed() {
+        let check = |ended: Option<Ended>, held: usize, failed: bool, expect: RunState| {
+            let status = Status {
+                last: ended.map(|ended| (ended, Duration::ZERO)),
+                changes: (0, held),
+                shards: vec![row("a", (0, held), failed)],
+                ..Status::default()
+            };
+            assert_eq!(state(&status), expect, "{ended:?} {held} {failed}");
+        };
+        check(None, 0, false, RunState::Starting);
+        check(Some(Ended::Ok), 0, false, RunState::Ok);
+        check(Some(Ended::Failed), 1, false, RunState::Held);
+        check(Some(Ended::Failed), 1, true, RunState::Failed);
+        check(Some(Ended::Failed), 0, false, RunState::Failed);
+        check(Some(Ended::Transient), 0, true, RunState::Retrying);
+        check(Some(Ended::Forbidden), 0, false, RunState::Failed);
+    }
+
+    fn drawn(lines: &[&str], size: Size) -> Drawn {
+        Drawn { lines: table(lines), size }
+    }
+
+    fn table(lines: &[&str]) -> Vec<Line> {
+        lines.iter().map(|line| Line::plain(line)).collect()
+    }
+
+    #[test]
+    fn only_lines_that_changed_are_drawn_and_nothing_is_cleared_below() {
+        let size = Size::default();
+        let check = |before: &[&str], after: &[&str], expect: &str| {
+            assert_eq!(redrawn(&drawn(before, size), &table(after), size, false), expect);
+        };
+        check(&[], &["a", "b"], "a\x1b[K\r\nb\x1b[K\r\n");
+        check(&["a", "b"], &["a", "c"], "\x1b[2A\r\nc\x1b[K\r\n");
+        check(&["a", "b", "c"], &["a"], "\x1b[3A\r\n\x1b[K\r\n\x1b[K\r\n\x1b[2A");
+    }
+
+    #[test]
+    fn a_terminal_that_became_narrower_has_more_rows() {
+        let (wide, narrow) = (Size { width: 10, height: 24 }, Size { width: 4, height: 24 });
+        let before = drawn(&["123456789", "", "12345678"], wide);
+        assert_eq!(height(&before, wide), 3);
+        assert_eq!(height(&before, narrow), 6);
+        assert_eq!(height(&before, Size { width: 1, height: 8 }), 7, "the cursor stays on the terminal");
+        // All lines are drawn again.
+        assert!(redrawn(&before, &before.lines, narrow, false).starts_with("\x1b[6A1"));
+    }
+
+    #[test]
+    fn lines_of_the_log_stand_above_the_table() {
+        let size = Size::default();
         assert_eq!(
-            table(&[("openshift-namespaces".to_owned(), status)], now),
-            "INTEGRATION           SHARD      NOW     LAST    TOOK   CHANGES    NEXT\n\
-             openshift-namespaces  all 3      sleeps  failed  1.2 s  2, 1 held  in 600 s\n\
-             \x20                     cluster=a          held           2, 1 held\n\
-             \x20                     cluster=b          failed         0\n"
+            above(&drawn(&["a"], size), "one\ntwo\n", size, false),
+            "\x1b[1Aone\x1b[K\r\ntwo\x1b[K\r\na\x1b[K\r\n"
         );
+        assert_eq!(above(&drawn(&[], size), "one\n", size, false), "one\x1b[K\r\n");
     }
 }

@@ -1,9 +1,9 @@
-//! What the text of an entry is: a template, or the object itself.
+//! What the text of an entry of `openshiftResources` is: a template, or the object itself.
 
-use qontract_template::Dialect;
+use crate::source::Dialect;
 
 /// The dialect that the text of an entry is a template in; none if it is taken as it is.
-pub fn dialect(provider: &str, r#type: Option<&str>) -> Result<Option<Dialect>, String> {
+pub fn entry_dialect(provider: &str, r#type: Option<&str>) -> Result<Option<Dialect>, String> {
     match (provider, r#type) {
         ("resource-template", None | Some("jinja2"))
         | ("prometheus-rule", Some("resource-template-jinja2")) => Ok(Some(Dialect::Jinja2)),
@@ -19,10 +19,10 @@ pub fn dialect(provider: &str, r#type: Option<&str>) -> Result<Option<Dialect>, 
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, dialect};
+    use super::{Dialect, entry_dialect};
 
     fn check(provider: &str, r#type: Option<&str>, expect: Result<Option<Dialect>, &str>) {
-        assert_eq!(dialect(provider, r#type), expect.map_err(str::to_owned), "{provider} {type:?}");
+        assert_eq!(entry_dialect(provider, r#type), expect.map_err(str::to_owned), "{provider} {type:?}");
     }
 
     #[test]

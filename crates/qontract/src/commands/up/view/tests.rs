@@ -1,0 +1,244 @@
+//! Tables at three sizes of terminals.
+
+use super::*;
+
+fn one(name: &str, state: RunState) -> LoopView {
+    LoopView {
+        name: name.to_owned(),
+        state,
+        shards: Some(13),
+        changes: 0,
+        held: 0,
+        took: Some(Duration::from_millis(38)),
+        now: Activity::Sleeping(Duration::from_secs(590)),
+        troubled: Vec::new(),
+    }
+}
+
+fn shard(namespace: &str, failed: bool, held: usize) -> ShardView {
+    ShardView { key: format!("cluster=cliffs-stage, namespace={namespace}"), failed, held }
+}
+
+/// 13 integrations: one failed, one held, one not run yet.
+fn view() -> View {
+    let names = [
+        "openshift-clusterrolebindings",
+        "openshift-namespace-labels",
+        "openshift-namespaces",
+        "openshift-network-policies",
+        "openshift-prometheus-rules",
+        "openshift-resourcequotas",
+        "openshift-rolebindings",
+        "openshift-routes",
+        "openshift-vault-secrets",
+        "query-validator",
+    ];
+    let mut loops: Vec<LoopView> = names.iter().map(|name| one(name, RunState::Ok)).collect();
+    loops[2].changes = 137;
+    loops.push(LoopView {
+        held: 1,
+        troubled: vec![shard("catalog-stage", false, 1)],
+        ..one("openshift-limitranges", RunState::Held)
+    });
+    let troubled = ["billing-stage", "catalog-stage"].map(|name| shard(name, true, 0)).to_vec();
+    loops.push(LoopView {
+        took: Some(Duration::from_secs(648)),
+        now: Activity::Running(Some("GET https://api.cliffs-stage/".to_owned())),
+        troubled,
+        ..one("openshift-resources", RunState::Failed)
+    });
+    loops.push(LoopView {
+        shards: None,
+        took: None,
+        now: Activity::Running(None),
+        ..one("resource-template-tester", RunState::Starting)
+    });
+    let title = Title {
+        data: "examples/app-interface".to_owned(),
+        commit: Some("d8dfa52aaaaaaaaa".to_owned()),
+        mode: "real run",
+        bundle: "ecc2860aaa1c".to_owned(),
+        targets: "sandbox ./sandbox".to_owned(),
+    };
+    View { title, loops }
+}
+
+fn check(width: usize, height: usize, expect: &str) {
+    let text: Vec<String> = lines(&view(), width, height).iter().map(Line::text).collect();
+    assert_eq!(text.join("\n"), expect.trim_matches('\n'), "{width}×{height}");
+}
+
+#[test]
+fn at_80_by_24_there_is_a_row_for_each_integration_and_trouble_is_first() {
+    check(
+        80,
+        24,
+        "
+qontract up · examples/app-interface @ d8dfa52 · real run · sandbox ./sandbox
+STATE     INTEGRATION                    SHARDS    CHANGES    TOOK  NEXT
+failed    openshift-resources                13          0  10m48s  running: GE…
+    cluster=cliffs-stage, namespace=billing-stage: failed
+    cluster=cliffs-stage, namespace=catalog-stage: failed
+held      openshift-limitranges              13  0, 1 held    38ms  in 9m
+    cluster=cliffs-stage, namespace=catalog-stage: 1 held
+starting  resource-template-tester                                  running
+ok        openshift-clusterrolebindings      13          0    38ms  in 9m
+ok        openshift-namespace-labels         13          0    38ms  in 9m
+ok        openshift-namespaces               13        137    38ms  in 9m
+ok        openshift-network-policies         13          0    38ms  in 9m
+ok        openshift-prometheus-rules         13          0    38ms  in 9m
+ok        openshift-resourcequotas           13          0    38ms  in 9m
+ok        openshift-rolebindings             13          0    38ms  in 9m
+ok        openshift-routes                   13          0    38ms  in 9m
+ok        openshift-vault-secrets            13          0    38ms  in 9m
+ok        query-validator                    13          0    38ms  in 9m
+13 integrations · 10 ok · 1 starting · 1 held · 1 failed · 137 changes
+",
+    );
+}
+
+#[test]
+fn at_120_by_40_more_is_said_in_the_same_rows() {
+    check(
+        120,
+        40,
+        "
+qontract up · examples/app-interface @ d8dfa52 · real run · sandbox ./sandbox
+STATE     INTEGRATION                    SHARDS    CHANGES    TOOK  NEXT
+failed    openshift-resources                13          0  10m48s  running: GET https://api.cliffs-stage/
+    cluster=cliffs-stage, namespace=billing-stage: failed
+    cluster=cliffs-stage, namespace=catalog-stage: failed
+held      openshift-limitranges              13  0, 1 held    38ms  in 9m
+    cluster=cliffs-stage, namespace=catalog-stage: 1 held
+starting  resource-template-tester                                  running
+ok        openshift-clusterrolebindings      13          0    38ms  in 9m
+ok        openshift-namespace-labels         13          0    38ms  in 9m
+ok        openshift-namespaces               13        137    38ms  in 9m
+ok        openshift-network-policies         13          0    38ms  in 9m
+ok        openshift-prometheus-rules         13          0    38ms  in 9m
+ok        openshift-resourcequotas           13          0    38ms  in 9m
+ok        openshift-rolebindings             13          0    38ms  in 9m
+ok        openshift-routes                   13          0    38ms  in 9m
+ok        openshift-vault-secrets            13          0    38ms  in 9m
+ok        query-validator                    13          0    38ms  in 9m
+13 integrations · 10 ok · 1 starting · 1 held · 1 failed · 137 changes · bundle ecc2860 · Ctrl-C to stop
+",
+    );
+}
+
+#[test]
+fn at_40_by_10_what_needs_attention_is_left() {
+    check(
+        40,
+        10,
+        "
+examples/app-interface @ d8dfa52
+STATE     INTEGRATION
+failed    openshift-resources
+held      openshift-limitranges
+starting  resource-template-tester
+ok        openshift-clusterrolebindings
+… and 9 more (9 ok)
+10 ok · 1 starting · 1 held · 1 failed
+",
+    );
+}
+
+#[test]
+fn a_table_fits_its_terminal() {
+    let mut view = view();
+    view.loops[0].name = "日本語の統合".repeat(9);
+    view.title.data = "a/very/long/path/".repeat(20);
+    view.loops[11].troubled =
+        (0..40).map(|number| shard(&number.to_string().repeat(90), true, number)).collect();
+    for width in 0..130 {
+        for height in 0..50 {
+            let lines = lines(&view, width, height);
+            assert!(lines.len() <= height.saturating_sub(MARGIN), "{width}×{height}: {}", lines.len());
+            for line in &lines {
+                assert!(line.width() <= width, "{width}×{height}: {}", line.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_failed_or_is_held_is_seen_however_low_the_terminal_is() {
+    for height in MARGIN + 5..50 {
+        let text: Vec<String> = lines(&view(), 80, height).iter().map(Line::text).collect();
+        assert!(text.iter().any(|line| line.starts_with("failed    openshift-resources")), "{height}");
+    }
+    let text: Vec<String> = lines(&view(), 80, 4).iter().map(Line::text).collect();
+    assert_eq!(text.len(), 1, "only the totals");
+    assert!(text[0].contains("1 failed"), "{text:?}");
+    assert!(lines(&view(), 80, MARGIN).is_empty());
+}
+
+#[test]
+fn shards_beyond_the_room_are_counted() {
+    let mut view =
+        View { loops: vec![one("a", RunState::Failed), one("b", RunState::Ok)], ..View::default() };
+    let shards = |troubled: usize, height: usize, view: &mut View| {
+        view.loops[0].troubled = (0..troubled).map(|number| shard(&number.to_string(), true, 0)).collect();
+        let text: Vec<String> = lines(view, 80, height).iter().map(Line::text).collect();
+        let shown = text.iter().filter(|line| line.contains("namespace=")).count();
+        (shown, text.iter().find(|line| line.contains("more shard")).cloned())
+    };
+    let more = |count: &str| Some(format!("    … and {count}"));
+    assert_eq!(shards(5, 24, &mut view), (5, None));
+    assert_eq!(shards(6, 24, &mut view), (5, more("1 more shard")));
+    assert_eq!(shards(9, 24, &mut view), (5, more("4 more shards")));
+    // Margin, title, header, totals and two rows: nothing is left, one line, two lines.
+    assert_eq!(shards(2, 7, &mut view), (0, None));
+    assert_eq!(shards(2, 8, &mut view), (0, more("2 more shards")));
+    assert_eq!(shards(2, 9, &mut view), (2, None));
+    assert_eq!(shards(1, 8, &mut view), (1, None));
+}
+
+#[test]
+fn durations_are_written_as_people_read_them() {
+    let check = |millis: u64, expect: &str| assert_eq!(duration(Duration::from_millis(millis)), expect);
+    check(0, "0ms");
+    check(38, "38ms");
+    check(999, "999ms");
+    check(1_000, "1.0s");
+    check(9_999, "9.9s");
+    check(10_000, "10s");
+    check(59_999, "59s");
+    check(60_000, "1m00s");
+    check(648_000, "10m48s");
+    check(3_599_000, "59m59s");
+    check(3_600_000, "1h00m");
+    check(86_399_000, "23h59m");
+    check(86_400_000, "1d00h");
+    let check = |seconds: u64, expect: &str| assert_eq!(coarse(Duration::from_secs(seconds)), expect);
+    check(0, "0s");
+    check(119, "119s");
+    check(120, "2m");
+    check(7_199, "119m");
+    check(7_200, "2h");
+}
+
+#[test]
+fn styles_are_for_what_needs_attention() {
+    let lines = lines(&view(), 120, 40);
+    assert!(lines[2].styled().starts_with("\x1b[1;31mfailed "), "{}", lines[2].styled());
+    let totals = lines.last().expect("totals").styled();
+    assert!(
+        totals.contains("\x1b[1;31m1 failed\x1b[0m") && totals.contains("\x1b[33m1 held\x1b[0m"),
+        "{totals}"
+    );
+}
+
+#[test]
+fn no_character_of_the_data_commands_the_terminal() {
+    let mut view = view();
+    view.loops[0].name = "a\x1b[2J\u{202e}".to_owned();
+    view.loops[11].troubled = vec![shard("\n\x1b[31m", true, 0)];
+    view.title.data = "x\x1b]0;y\x07".to_owned();
+    view.title.targets = "sandbox \u{9b}".to_owned();
+    for line in lines(&view, 120, 40) {
+        let text = line.text();
+        assert_eq!(shown(&text), text);
+    }
+}

@@ -1,0 +1,95 @@
+//! Whether a template can be read at all, and where it cannot. Nothing is rendered.
+
+use crate::fault::{Kind, Trouble};
+use crate::limits::Limits;
+use crate::source::Source;
+use crate::{lexer, parser};
+
+/// Why a template cannot be read, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// Bytes of the line before it.
+    pub column: usize,
+    /// What is wrong, in lower case, values in backticks.
+    pub message: String,
+}
+
+/// Checks whether Jinja2 can read a template: its tags, expressions, filters and tests. What only this program does not render is
+/// not an error here.
+pub fn check_syntax(source: &Source<'_>) -> Result<(), SyntaxError> {
+    let text = lexer::uniform(source.text);
+    let place = |trouble: &Trouble, at: Option<usize>| {
+        let start_of = |line: usize| text.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>();
+        match (at, trouble.line) {
+            (Some(at), line) => {
+                let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+                let counted = || text[..at].matches('\n').count() + 1;
+                (line.unwrap_or_else(counted), at - start)
+            }
+            (None, line) => {
+                let line = line.unwrap_or(1);
+                let rest = &text[start_of(line)..];
+                (line, rest.len() - rest.trim_start_matches([' ', '\t']).len())
+            }
+        }
+    };
+    let report = |trouble: Box<Trouble>, at: Option<usize>| match trouble.kind {
+        Kind::Syntax | Kind::Undefined => {
+            let (line, column) = place(&trouble, at);
+            Err(SyntaxError { line, column, message: trouble.message })
+        }
+        Kind::Failed | Kind::Raised | Kind::Refused | Kind::Limit | Kind::LookUp => Ok(()),
+    };
+    let tokens = match lexer::tokens_until(source.text, source.dialect, source.whitespace) {
+        Ok(tokens) => tokens,
+        Err((trouble, at)) => return report(trouble, Some(at)),
+    };
+    match parser::parse_until(tokens, Limits::default().depth, true) {
+        Ok(_) => Ok(()),
+        Err((trouble, at)) => report(trouble, at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Dialect;
+
+    fn check(text: &str, expect: Result<(), (usize, usize, &str)>) {
+        let found = check_syntax(&Source::new("a.j2", text));
+        let expect = expect.map_err(|(line, column, message)| SyntaxError {
+            line,
+            column,
+            message: message.to_owned(),
+        });
+        assert_eq!(found, expect, "{text}");
+    }
+
+    #[test]
+    fn what_jinja2_reads_is_fine() {
+        check("a: {{ b | default('c') }}\n{% if d %}e{% endif %}\n", Ok(()));
+        check("plain", Ok(()));
+        check("", Ok(()));
+        // Read by Jinja2, and not rendered here: not an error of the template.
+        check("{% include 'a' %}", Ok(()));
+    }
+
+    #[test]
+    fn what_it_does_not_read_has_a_line_and_a_column() {
+        check("a: 1\nb: {{ c }\n", Err((2, 8, "unexpected `}`")));
+        check("a: {{ b c }}", Err((1, 8, "expected the end of the tag, found `c`")));
+        check("a\r\n{{ $ }}", Err((2, 3, "unexpected character `$`")));
+        check("ok\n  {{ a | nosuchfilter }}", Err((2, 2, "there is no filter `nosuchfilter`")));
+        check("{# never closed", Err((1, 2, "missing end of comment tag")));
+    }
+
+    #[test]
+    fn tags_are_those_of_the_dialect() {
+        let source = Source::new("a.j2", "{{ $labels.a }} {{{ b }}}").dialect(Dialect::ExtraCurly);
+        assert_eq!(check_syntax(&source), Ok(()));
+        let source = Source::new("a.j2", "{{ x }} {{{ b c }}}").dialect(Dialect::ExtraCurly);
+        assert_eq!(check_syntax(&source).map_err(|error| (error.line, error.column)), Err((1, 14)));
+    }
+}

@@ -1,0 +1,234 @@
+//! What a syntax error probably comes from. The parser says where it stopped; the mistake is often above, and has a common form:
+//! a bracket left open, a merge conflict, a value without quotes, a line with a space too many.
+
+mod unclosed;
+
+use qontract_diagnostics::{Diagnostic, Span, position};
+
+/// A syntax error in `text`, with the mistake that it probably comes from, if it has a common form.
+pub fn explained(finding: Diagnostic, text: &str) -> Diagnostic {
+    let Some(at) = finding.place.span.map(|span| (span.start as usize).min(text.len())) else {
+        return finding;
+    };
+    let error = Error { text, at, message: &finding.message };
+    let found = conflict(text)
+        .or_else(|| error.tab())
+        .or_else(|| error.unclosed())
+        .or_else(|| error.reserved())
+        .or_else(|| error.colon())
+        .or_else(|| error.deeper())
+        .or_else(|| error.between());
+    let Some(Mistake { message, span, hint }) = found else { return finding };
+    let mut finding = finding;
+    finding.message = message.unwrap_or(finding.message);
+    finding.place.span = Some(span);
+    finding.hint(hint)
+}
+
+/// A mistake of a common form.
+struct Mistake {
+    /// What is wrong, if that can be said better than by the parser.
+    message: Option<String>,
+    /// Where.
+    span: Span,
+    /// What to do.
+    hint: String,
+}
+
+/// A line of a text.
+#[derive(Clone, Copy, Debug)]
+struct Line<'a> {
+    /// Counted from 1.
+    number: usize,
+    start: usize,
+    text: &'a str,
+}
+
+impl Line<'_> {
+    /// How many blanks it begins with.
+    fn indent(&self) -> usize {
+        self.text.len() - self.text.trim_start_matches(' ').len()
+    }
+
+    /// Whether it holds nothing but blanks, or a comment.
+    fn is_empty(&self) -> bool {
+        let text = self.text.trim();
+        text.is_empty() || text.starts_with('#')
+    }
+
+    /// Where the first key or value stands: behind the blanks and the dashes of lists.
+    fn content(&self) -> usize {
+        let mut at = self.indent();
+        while let Some(rest) = self.text[at..].strip_prefix("- ") {
+            at += 2 + rest.len() - rest.trim_start_matches(' ').len();
+        }
+        at
+    }
+
+    /// The colon behind its key, if it has one.
+    fn colon(&self) -> Option<usize> {
+        let content = self.content();
+        let colon = self.text[content..].match_indices(':').map(|(at, _)| content + at);
+        colon.into_iter().find(|at| self.text[at + 1..].chars().next().is_none_or(|next| next == ' '))
+    }
+}
+
+fn lines(text: &str) -> Vec<Line<'_>> {
+    let mut start = 0;
+    let mut all = Vec::new();
+    for (index, whole) in text.split_inclusive('\n').enumerate() {
+        let line = whole.trim_end_matches('\n').trim_end_matches('\r');
+        all.push(Line { number: index + 1, start, text: line });
+        start += whole.len();
+    }
+    all
+}
+
+/// A merge that Git could not do alone.
+fn conflict(text: &str) -> Option<Mistake> {
+    let marker = |line: &Line<'_>| line.text == "<<<<<<<" || line.text.starts_with("<<<<<<< ");
+    let line = lines(text).into_iter().find(marker)?;
+    Some(Mistake {
+        message: Some("unresolved merge conflict".to_owned()),
+        span: Span::new(line.start, line.start + line.text.len()),
+        hint: "keep what is right, and remove the lines `<<<<<<<`, `=======` and `>>>>>>>`".to_owned(),
+    })
+}
+
+/// An error of the parser.
+struct Error<'a> {
+    text: &'a str,
+    at: usize,
+    message: &'a str,
+}
+
+impl<'a> Error<'a> {
+    /// The lines up to that of the error.
+    fn lines(&self) -> Vec<Line<'a>> {
+        let mut all = lines(self.text);
+        all.retain(|line| line.start <= self.at);
+        all
+    }
+
+    /// A tab where blanks are needed.
+    fn tab(&self) -> Option<Mistake> {
+        if !self.message.contains("tab") {
+            return None;
+        }
+        let here = self.lines().last().map_or(1, |line| line.number);
+        // The parser notices it at the tab, or at the end of the line before.
+        let near = lines(self.text).into_iter().filter(|line| line.number >= here && line.number <= here + 1);
+        let tab = |line: Line<'_>| {
+            let blank = line.text.len() - line.text.trim_start().len();
+            Some(line.start + line.text[..blank].find('\t')?)
+        };
+        let at = near.into_iter().find_map(tab)?;
+        let message = Some("a tab is used for indentation".to_owned());
+        Some(Mistake { message, span: Span::new(at, at + 1), hint: "indent with spaces".to_owned() })
+    }
+
+    /// A bracket or a quote that is not closed.
+    fn unclosed(&self) -> Option<Mistake> {
+        let (at, opening) = unclosed::find(self.text).filter(|(at, _)| *at <= self.at)?;
+        let closing = match opening {
+            '{' => '}',
+            '[' => ']',
+            quote => quote,
+        };
+        let place = position(self.text, at);
+        let message = format!("`{opening}` opened at {}:{} is not closed", place.line, place.column);
+        Some(Mistake {
+            message: Some(message),
+            span: Span::new(at, at + 1),
+            hint: format!("close it with `{closing}`"),
+        })
+    }
+
+    /// A character that no unquoted value begins with.
+    fn reserved(&self) -> Option<Mistake> {
+        let letter = self.text[self.at..].chars().next()?;
+        let message = match letter {
+            '@' | '`' | '%' if self.message.starts_with("unexpected character") => {
+                format!("an unquoted value cannot begin with `{letter}`")
+            }
+            '*' if self.message.contains("anchor") => {
+                "`*` begins an alias, and there is no such anchor".to_owned()
+            }
+            _ => return None,
+        };
+        let rest = self.text[self.at..].lines().next().unwrap_or_default();
+        Some(Mistake { message: Some(message), span: Span::new(self.at, self.at + 1), hint: quoted(rest) })
+    }
+
+    /// A colon within a value.
+    fn colon(&self) -> Option<Mistake> {
+        if !self.text[self.at..].starts_with(':') {
+            return None;
+        }
+        let line = self.lines().pop()?;
+        let key = line.colon().filter(|colon| line.start + colon < self.at)?;
+        let value = line.text[key + 1..].trim_start();
+        Some(Mistake {
+            message: Some("an unquoted value cannot contain `: `".to_owned()),
+            span: Span::new(self.at, self.at + 1),
+            hint: quoted(value),
+        })
+    }
+
+    /// A line that is indented deeper than the one before, which has a value already.
+    fn deeper(&self) -> Option<Mistake> {
+        let mut before = self.lines();
+        let line = before.pop()?;
+        // The parser stops at the colon, or, behind a blank line or a comment, at the key.
+        let colon = line.colon()?;
+        let sibling = before.iter().rev().find(|line| !line.is_empty())?;
+        let (indent, level) = (line.content(), sibling.content());
+        let is_here = [colon, indent].iter().any(|at| line.start + at == self.at);
+        let has_value = |colon: usize| !sibling.text[colon + 1..].trim().is_empty();
+        sibling.colon().filter(|colon| is_here && indent > level && has_value(*colon))?;
+        let spaces =
+            if indent - level == 1 { "1 space".to_owned() } else { format!("{} spaces", indent - level) };
+        Some(Mistake {
+            message: Some(format!(
+                "the line is indented deeper than its siblings on line {}",
+                sibling.number
+            )),
+            span: Span::new(line.start, line.start + line.indent().max(1)),
+            hint: format!(
+                "remove {spaces}, or quote the value on line {} if it goes on here",
+                sibling.number
+            ),
+        })
+    }
+
+    /// A line whose indentation is that of no line above.
+    fn between(&self) -> Option<Mistake> {
+        let mut before = self.lines();
+        let line = before.pop().filter(|line| self.at == line.start + line.indent())?;
+        let indent = line.content();
+        let deeper =
+            before.iter().rev().filter(|line| !line.is_empty()).find(|line| line.content() > indent)?;
+        let outer =
+            before.iter().rev().filter(|line| !line.is_empty()).find(|line| line.content() <= indent)?;
+        if outer.content() == indent || line.colon().is_none() {
+            return None;
+        }
+        Some(Mistake {
+            message: Some("the indentation is that of no line above".to_owned()),
+            span: Span::new(line.start, line.start + line.indent().max(1)),
+            hint: format!("indent it like line {} or like line {}", deeper.number, outer.number),
+        })
+    }
+}
+
+/// Says that a value is to be quoted, and how, if that is short and plain.
+fn quoted(value: &str) -> String {
+    const MAX_SHOWN: usize = 60;
+    let value = value.trim_end();
+    let is_plain =
+        !value.is_empty() && value.len() <= MAX_SHOWN && !value.contains(['"', '\\', '#', ',', '}', ']']);
+    if is_plain { format!("quote the value: \"{value}\"") } else { "quote the value".to_owned() }
+}
+
+#[cfg(test)]
+mod tests;
