@@ -3,6 +3,7 @@
 //! **Invariant:** a handle answers from one bundle for as long as it lives; a reload elsewhere changes nothing. What it
 //! answers is recorded, and what the integration may not read is an error.
 
+mod batch;
 mod engine;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use crate::fault::Fault;
 use crate::place::Places;
 use crate::state::digest;
 
+pub use batch::ResourceBatch;
 pub use engine::Loaded;
 
 /// A request to a source.
@@ -62,6 +64,15 @@ pub trait Source: fmt::Debug + Send + Sync {
 
     /// The text of a resource.
     fn resource(&self, path: &str) -> Result<Option<String>, DataError>;
+
+    /// Fetches the texts of many resources with few requests; a path that the bundle lacks is left out.
+    /// `None` if reading them one by one costs no requests.
+    fn fetch_resources(
+        &self,
+        _paths: &BTreeSet<String>,
+    ) -> Result<Option<BTreeMap<String, String>>, DataError> {
+        Ok(None)
+    }
 
     /// The bundle itself, if it is in this process.
     fn engine(&self) -> Option<&Arc<Engine>>;
@@ -241,6 +252,15 @@ impl Data {
         let answered = self.source.answer(Ask { text, operation: None, variables, only: None })?;
         lock(&self.asked).ad_hoc.push((text.to_owned(), digest(&answered.data)));
         self.permitted(&name, answered)
+    }
+
+    /// The texts of many resources, which a remote bundle answers with few requests.
+    pub fn resources(&self, paths: BTreeSet<String>) -> Result<ResourceBatch, DataError> {
+        if !self.terms.looks_up {
+            return Err(DataError::Undeclared { query: "for resources".to_owned() });
+        }
+        let _doing = activity::begin("resources");
+        ResourceBatch::fetch(self, paths)
     }
 
     /// The text of a resource.

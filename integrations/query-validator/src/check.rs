@@ -37,12 +37,16 @@ pub struct Item {
 /// All of them, each asked.
 pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
     let answer = data.query::<Validations>()?;
+    let validations = answer.data.query_validations_v1.unwrap_or_default();
+    let paths = validations.iter().flat_map(|validation| &validation.queries).map(|query| query.path.clone());
+    let texts = data.resources(paths.collect())?;
     let mut all = Vec::new();
-    for (index, validation) in answer.data.query_validations_v1.into_iter().flatten().enumerate() {
+    for (index, validation) in validations.into_iter().enumerate() {
         let place = answer.places.of(&format!("/query_validations_v1/{index}"));
         let mut items = Vec::new();
         for (number, query) in validation.queries.into_iter().enumerate() {
-            items.push(ask(data, query.path, format!("/queries/{number}/path"))?);
+            let text = texts.get(&query.path)?;
+            items.push(ask(data, (query.path, text), format!("/queries/{number}/path"))?);
         }
         for (number, resource) in validation.resources.into_iter().flatten().enumerate() {
             items.push(named(&resource, format!("/resources/{number}/path")));
@@ -52,8 +56,8 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
     Ok(all)
 }
 
-fn ask(data: &Data, path: String, pointer: String) -> Result<Item, Fault> {
-    let Some(text) = data.resource(&path)? else {
+fn ask(data: &Data, (path, text): (String, Option<String>), pointer: String) -> Result<Item, Fault> {
+    let Some(text) = text else {
         let problem = Some("there is no such resource".to_owned());
         return Ok(Item { path, pointer, text: None, reads: BTreeSet::new(), problem });
     };
