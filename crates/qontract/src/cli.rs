@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
+pub use run::{Chosen, CommandLine, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 
 /// Makes the world match one Git repository.

@@ -3,14 +3,22 @@
 
 mod support {
     pub mod command;
+    pub mod loopback;
 }
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use qontract_testkit::{Scratch, example};
 use qontract_testserver::DataServer;
+use qontract_testvault::{ROOT, TestVault};
+use serde_json::json;
 use support::command;
+use support::loopback::{Loopback, Reply};
 
 fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -31,7 +39,8 @@ fn repo_with_resources(count: usize) -> Scratch {
         scratch.write(&format!("resources{map}"), format!("{object}map-{number}}}\ndata: {{a: b}}\n"));
         let object = "$schema: /openshift/prometheus-rule-1.yml\napiVersion: monitoring.coreos.com/v1\n\
              kind: PrometheusRule\nmetadata: {labels: {prometheus: app-sre, role: alert-rules}, name: ";
-        scratch.write(&format!("resources{rule}"), format!("{object}rule-{number}}}\nspec: {{groups: []}}\n"));
+        scratch
+            .write(&format!("resources{rule}"), format!("{object}rule-{number}}}\nspec: {{groups: []}}\n"));
     }
     namespace = namespace.replace("openshiftResources:\n", &entries);
     scratch.write(NAMESPACE, namespace);
@@ -89,4 +98,266 @@ fn what_comes_from_a_server_in_batches_is_what_a_bundle_file_has() {
         let (local, remote) = (plan("bundle.json"), plan(&server.url()));
         assert_eq!((&local.0, &local.1, &local.2), (&remote.0, &remote.1, &remote.2), "{}", local.3);
     }
+}
+
+/// The integrations with clusters, each with the switches of the established runtime that only it has.
+const OF_CLUSTERS: [(&str, &[&str]); 11] = [
+    ("openshift-clusterrolebindings", &[]),
+    ("openshift-limitranges", &["--no-take-over"]),
+    ("openshift-namespace-labels", &[]),
+    ("openshift-namespaces", &[]),
+    ("openshift-network-policies", &[]),
+    ("openshift-prometheus-rules", &[]),
+    ("openshift-resourcequotas", &["--take-over"]),
+    ("openshift-resources", &[]),
+    ("openshift-rolebindings", &["--support-role-ref", "--no-support-role-ref"]),
+    ("openshift-routes", &[]),
+    ("openshift-vault-secrets", &[]),
+];
+
+const HERE: [&str; 6] = ["--sandbox", "sandbox", "--runs", "runs", "--data", "."];
+
+fn peer(scratch: &Scratch, words: &[&str]) -> Output {
+    command::qontract(scratch.path(), &[&["peer", "reconcile"], &HERE[..], words].concat())
+}
+
+/// The example with one internal cluster, one external one, and one that does not say.
+fn repo_with_internal_cluster() -> Scratch {
+    let scratch = Scratch::copy_of(&example());
+    let file = "data/clusters/cliffs-stage.yml";
+    scratch.write(file, scratch.read(file).replace("internal: false", "internal: true"));
+    let file = "data/clusters/dunes-int.yml";
+    scratch.write(file, scratch.read(file).replace("internal: false\n", ""));
+    scratch
+}
+
+/// The clusters whose shards a run processed, and what it printed.
+fn clusters(scratch: &Scratch, words: &[&str]) -> (Vec<String>, String) {
+    let output = peer(scratch, &[&["--dry-run", "--no-validate", "-o", "json"], words].concat());
+    assert!(output.status.success(), "{words:?}: {}", text(&output));
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shards = record["shards"].as_object().unwrap().keys();
+    let name = |key: &String| key.strip_prefix("cluster=").unwrap().split(',').next().unwrap().to_owned();
+    let names: BTreeSet<String> = shards.map(name).collect();
+    (names.into_iter().collect(), text(&output))
+}
+
+#[test]
+fn every_integration_takes_the_flags_of_the_established_runtime() {
+    let scratch = repo_with_internal_cluster();
+    for (integration, own) in OF_CLUSTERS {
+        let words = [integration, "--thread-pool-size", "3", "--internal", "--use-jump-host"];
+        let (names, told) = clusters(&scratch, &[&words[..], own].concat());
+        assert_eq!(names, ["cliffs-stage"], "{integration}: {told}");
+        let warning = "`--use-jump-host` has no effect: clusters are reached directly";
+        assert!(told.contains(warning), "{integration}: {told}");
+    }
+    let output = peer(&scratch, &["openshift-namespaces", "--thread-pool-size", "0"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+}
+
+#[test]
+fn internal_and_external_select_clusters_by_the_data() {
+    let scratch = repo_with_internal_cluster();
+    let clusters = |flags: &[&str]| clusters(&scratch, &[&["openshift-namespaces"], flags].concat());
+    assert_eq!(clusters(&[]).0, ["cliffs-stage", "dunes-int", "harbor-prod"]);
+    // One that does not say is external, as with the established runtime.
+    assert_eq!(clusters(&["--external"]).0, ["dunes-int", "harbor-prod"]);
+    // Of two that turn each other off, the last one counts.
+    assert_eq!(clusters(&["--external", "--internal"]).0, ["cliffs-stage"]);
+    let (_, told) = clusters(&["--internal", "--use-jump-host", "--no-use-jump-host"]);
+    assert!(!told.contains("no effect"), "{told}");
+}
+
+#[test]
+fn objects_without_a_mark_are_left_alone_on_request() {
+    let scratch = Scratch::copy_of(&example());
+    let words = ["openshift-limitranges", "--namespace-name", "catalog-stage", "--dry-run"];
+    scratch.init_journal("sandbox");
+    scratch.write(
+        "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml",
+        "apiVersion: v1\nkind: Namespace\nmetadata: {name: catalog-stage}\n",
+    );
+    scratch.write(
+        "sandbox/clusters/cliffs-stage/catalog-stage/LimitRange/other.yaml",
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: other, namespace: catalog-stage}\nspec: {limits: []}\n",
+    );
+    for (flags, goes) in [(&[][..], true), (&["--take-over"], true), (&["--no-take-over"], false)] {
+        let output = peer(&scratch, &[&words[..], flags].concat());
+        assert_eq!(text(&output).contains("LimitRange `other`"), goes, "{flags:?}: {}", text(&output));
+    }
+}
+
+#[test]
+fn a_role_of_the_namespace_is_bound_on_request() {
+    let scratch = Scratch::copy_of(&example());
+    let role_of = |flags: &[&str]| {
+        let output = peer(&scratch, &["openshift-namespaces"]);
+        assert!(output.status.success(), "{}", text(&output));
+        let output = peer(&scratch, &[&["openshift-rolebindings"], flags].concat());
+        assert!(output.status.success(), "{}", text(&output));
+        let mut kinds = BTreeMap::new();
+        let clusters = scratch.path().join("sandbox/clusters");
+        for cluster in std::fs::read_dir(&clusters).unwrap() {
+            for namespace in std::fs::read_dir(cluster.unwrap().path()).unwrap() {
+                let Ok(bindings) = std::fs::read_dir(namespace.unwrap().path().join("RoleBinding")) else {
+                    continue;
+                };
+                for binding in bindings {
+                    let path = binding.unwrap().path();
+                    let body = std::fs::read_to_string(&path).unwrap();
+                    let is_role = body.contains("kind: Role\n");
+                    *kinds.entry(is_role).or_insert(0) += 1;
+                }
+            }
+        }
+        std::fs::remove_dir_all(clusters).unwrap();
+        std::fs::remove_dir_all(scratch.path().join("sandbox/journal")).unwrap();
+        kinds
+    };
+    assert!(!role_of(&[]).contains_key(&true));
+    assert!(role_of(&["--support-role-ref"]).contains_key(&true));
+}
+
+/// An API server without objects that records how many requests are in flight at once.
+struct EmptyCluster {
+    server: Loopback,
+    max_in_flight: Arc<AtomicUsize>,
+}
+
+impl EmptyCluster {
+    /// Each request is held until another one arrives, or `hold` has passed.
+    fn start(hold: Duration) -> Self {
+        let max_in_flight = Arc::new(AtomicUsize::new(0));
+        let in_flight = (Mutex::new(0_usize), Condvar::new());
+        let max = Arc::clone(&max_in_flight);
+        let server = Loopback::start(move |line| {
+            let (count, arrived) = &in_flight;
+            let mut now = count.lock().unwrap();
+            *now += 1;
+            max.fetch_max(*now, Ordering::SeqCst);
+            arrived.notify_all();
+            let (mut now, _) = arrived.wait_timeout_while(now, hold, |now| *now < 2).unwrap();
+            *now -= 1;
+            let path = line.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default();
+            let json = "content-type: application/json\r\n".to_owned();
+            let kind = |name: &str, kind: &str, namespaced: bool| {
+                json!({"name": name, "kind": kind, "namespaced": namespaced, "singularName": "",
+                    "verbs": ["get", "list", "patch", "create", "delete"]})
+            };
+            let body = match path {
+                "/api/v1" => json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1",
+                    "resources": [kind("namespaces", "Namespace", false), kind("limitranges", "LimitRange", true)]}),
+                _ if path.ends_with("/limitranges") => {
+                    json!({"kind": "LimitRangeList", "apiVersion": "v1", "metadata": {}, "items": []})
+                }
+                "/api/v1/namespaces" => {
+                    json!({"kind": "NamespaceList", "apiVersion": "v1", "metadata": {}, "items": []})
+                }
+                _ => {
+                    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                        "reason": "NotFound", "message": "not found", "code": 404});
+                    return Reply::Full("404 Not Found", json, status.to_string());
+                }
+            };
+            Reply::Full("200 OK", json, body.to_string())
+        });
+        Self { server, max_in_flight }
+    }
+}
+
+/// A folder with the configuration of the established runtime: a data server, a Vault, and no table of ours. The data names the cluster.
+struct PeerSetUp {
+    scratch: Scratch,
+    cluster: EmptyCluster,
+    vault: TestVault,
+    server: DataServer,
+}
+
+impl PeerSetUp {
+    fn new(hold: Duration) -> Self {
+        let (cluster, vault, server) = (EmptyCluster::start(hold), TestVault::start(), DataServer::start());
+        let repo = Scratch::copy_of(&example());
+        let file = "data/clusters/cliffs-stage.yml";
+        let lines = repo.read(file);
+        let lines = lines.lines().map(|line| match line {
+            line if line.starts_with("serverUrl:") => format!("serverUrl: {}\n", cluster.server.url()),
+            line if line.trim_start().starts_with("path: ") => "  path: secret/clusters/cliffs\n".to_owned(),
+            line => format!("{line}\n"),
+        });
+        repo.write(file, lines.collect::<String>());
+        vault.put("clusters/cliffs", &json!({"token": "the-cluster-token", "server": cluster.server.url()}));
+        server.load(&bundle(&repo));
+        let scratch = Scratch::new();
+        let config = format!(
+            "[graphql]\nserver = {:?}\n[vault]\nserver = {:?}\ntoken = {ROOT:?}\n",
+            server.url(),
+            vault.url()
+        );
+        scratch.write("config.toml", config);
+        Self { scratch, cluster, vault, server }
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        let first = ["peer", "reconcile", "--config", "config.toml", "--runs", "runs", "--dry-run"];
+        let flags = ["--cluster-name", "cliffs-stage"];
+        command::qontract(self.scratch.path(), &[&first[..], words, &flags].concat())
+    }
+}
+
+#[test]
+fn a_configuration_of_the_established_runtime_reaches_the_clusters_of_the_data() {
+    let set_up = PeerSetUp::new(Duration::ZERO);
+    let output = set_up.run(&["openshift-namespaces"]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("+ create Namespace `catalog-stage`"), "{}", text(&output));
+    assert!(set_up.vault.requests("") > 0);
+    let seen = set_up.cluster.server.seen();
+    let token = "authorization: bearer the-cluster-token";
+    assert!(!seen.is_empty() && seen.iter().all(|head| head.to_lowercase().contains(token)), "{seen:?}");
+    assert!(!text(&output).contains("the-cluster-token"));
+    // By our own name, real clusters are asked for.
+    let words =
+        ["reconcile", "openshift-namespaces", "--config", "config.toml", "--runs", "runs", "--dry-run"];
+    let output = command::qontract(set_up.scratch.path(), &words);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+}
+
+#[test]
+fn an_address_that_a_change_brings_is_not_used_with_the_configuration_of_the_established_runtime() {
+    let set_up = PeerSetUp::new(Duration::ZERO);
+    let repo = Scratch::copy_of(&example());
+    let base = set_up.server.load(&bundle(&repo));
+    let file = "data/clusters/cliffs-stage.yml";
+    let text_before = repo.read(file);
+    let changed = text_before.lines().map(|line| match line.starts_with("serverUrl:") {
+        true => format!("serverUrl: {}\n", set_up.cluster.server.url()),
+        false => format!("{line}\n"),
+    });
+    repo.write(file, changed.collect::<String>());
+    set_up.server.load(&bundle(&repo));
+    let output = set_up.run(&["--early-exit-compare-sha", &base, "openshift-namespaces"]);
+    assert!(set_up.cluster.server.seen().is_empty(), "{}", text(&output));
+    assert_eq!(set_up.vault.requests(""), 0, "and no token is read for it: {}", text(&output));
+}
+
+#[test]
+fn the_thread_pool_size_bounds_concurrency() {
+    for (size, expect) in [("1", 1), ("10", 2)] {
+        let set_up = PeerSetUp::new(Duration::from_millis(40));
+        let output = set_up.run(&["openshift-limitranges", "--thread-pool-size", size]);
+        assert!(output.status.success(), "{}", text(&output));
+        assert!(set_up.cluster.server.seen().len() > 2, "{:?}", set_up.cluster.server.seen());
+        let max = set_up.cluster.max_in_flight.load(Ordering::SeqCst);
+        assert_eq!(max.min(2), expect, "with {size}: {max} requests in flight");
+    }
+}
+
+#[test]
+fn no_configuration_by_the_established_name_is_a_failure() {
+    let scratch = Scratch::new();
+    let output =
+        command::qontract(scratch.path(), &["peer", "reconcile", "--dry-run", "openshift-namespaces"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("no configuration: pass `--config FILE`"), "{}", text(&output));
 }
