@@ -8,6 +8,7 @@ mod support {
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -360,4 +361,83 @@ fn no_configuration_by_the_established_name_is_a_failure() {
         command::qontract(scratch.path(), &["peer", "reconcile", "--dry-run", "openshift-namespaces"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).contains("no configuration: pass `--config FILE`"), "{}", text(&output));
+}
+
+#[test]
+fn integrations_that_the_data_does_not_declare_are_reported_as_such() {
+    let scratch = Scratch::copy_of(&example());
+    scratch.write("declared.json", bundle(&scratch));
+    std::fs::remove_dir_all(scratch.path().join("data/integrations")).unwrap();
+    scratch.write("bundle.json", bundle(&scratch));
+    let affected = |words: &[&str]| {
+        let output = command::qontract(scratch.path(), &[&["affected"], words].concat());
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let words = ["bundle.json", "bundle.json", "--integration", "openshift-routes", "-o", "json"];
+    let (code, rows, told) = affected(&words);
+    assert_eq!(code, Some(4), "{told}");
+    assert!(told.contains("neither base nor head declares `openshift-routes`"), "{told}");
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    assert_eq!((&rows[0]["integration"], &rows[0]["declared"]), (&json!("openshift-routes"), &json!(false)));
+    let (code, rows, told) = affected(&["bundle.json", "bundle.json"]);
+    assert_eq!(code, Some(4), "{told}");
+    assert!(rows.contains("openshift-namespaces: not declared in the data\n"), "{rows}");
+    // Data that declares some leaves the others out, as before; and one that only base declares is declared.
+    let (code, rows, _) = affected(&["declared.json", "declared.json", "-o", "json"]);
+    assert!(code == Some(0) && !rows.contains("declared\": false"), "{rows}");
+    let (code, ..) = affected(&["declared.json", "bundle.json", "--integration", "openshift-routes"]);
+    assert_ne!(code, Some(4));
+}
+
+#[test]
+fn json_files_may_have_characters_that_yaml_refuses() {
+    let scratch = Scratch::copy_of(&example());
+    let file = "data/services/catalog/app";
+    let yaml: serde_json::Value =
+        qontract_yaml::json::read(scratch.read(&format!("{file}.yml")).as_bytes()).unwrap();
+    let mut app = yaml;
+    app["description"] = "a\u{7f}b\u{2028}c".into();
+    app["$schema"] = "/app-sre/app-1.yml".into();
+    scratch.remove(&format!("{file}.yml"));
+    scratch.write(&format!("{file}.json"), app.to_string());
+    let bytes = command::qontract(scratch.path(), &["bundle", ".", "--no-validate", "-o", "-"]);
+    assert!(bytes.status.success(), "{}", text(&bytes));
+    let bundle: serde_json::Value = serde_json::from_slice(&bytes.stdout).unwrap();
+    let description = &bundle["data"]["/services/catalog/app.json"]["description"];
+    assert_eq!(description, "a\u{7f}b\u{2028}c");
+}
+
+#[test]
+fn odd_requests_are_answered_as_by_the_established_server() {
+    let server = DataServer::start();
+    let sha = server.load(&bundle(&Scratch::copy_of(&example())));
+    let address = server.url().trim_start_matches("http://").trim_end_matches("/graphql").to_owned();
+    let answer = |head: &str, body: &str| {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        let length = body.len();
+        let head = format!("{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        let head = format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    };
+    let reply = answer(&format!("GET /diff/{sha}/{sha}/datafile"), "");
+    assert!(reply.starts_with("HTTP/1.1 404") && reply.ends_with("\r\n\r\ndatafile not found"), "{reply}");
+    let reply = answer(&format!("OPTIONS /diff/{sha}/{sha}/datafile"), "");
+    assert!(reply.starts_with("HTTP/1.1 200") && reply.contains("GET, HEAD"), "{reply}");
+    let reply = answer("POST /graphql", r#"{"query":"\ud83d"}"#);
+    assert!(reply.starts_with("HTTP/1.1 400") && reply.contains("application/json"), "{reply}");
+    assert!(reply.contains("Syntax Error: Invalid character: U+D83D."), "{reply}");
+    // A nested filter on a field that is no object, which `schema` is as well.
+    for field in ["name", "schema"] {
+        let query = format!("{{apps_v1(filter:{{{field}:{{filter:null}}}}){{name}}}}");
+        let reply = answer("POST /graphql", &json!({"query": query}).to_string());
+        assert!(reply.contains("Cannot read properties of undefined (reading 'name')"), "{field}: {reply}");
+        assert!(reply.contains(r#""data":null"#) || reply.contains(r#""apps_v1":null"#), "{field}: {reply}");
+    }
 }
