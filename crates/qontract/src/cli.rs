@@ -1,5 +1,6 @@
 //! The shape of the command line. Its doc comments are the reference.
 
+mod line;
 mod run;
 mod serve;
 
@@ -8,7 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use run::{Chosen, CommandLine, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
+pub use line::CommandLine;
+pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 
 /// Makes the world match one Git repository.

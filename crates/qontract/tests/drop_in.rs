@@ -3,6 +3,8 @@
 
 mod support {
     pub mod command;
+    pub mod empty_cluster;
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
     pub mod loopback;
 }
 
@@ -10,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::process::Output;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use qontract_testkit::{Scratch, example};
@@ -19,7 +20,7 @@ use qontract_testserver::DataServer;
 use qontract_testvault::{ROOT, TestVault};
 use serde_json::json;
 use support::command;
-use support::loopback::{Loopback, Reply};
+use support::empty_cluster::EmptyCluster;
 
 fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -218,53 +219,6 @@ fn a_role_of_the_namespace_is_bound_on_request() {
     };
     assert!(!role_of(&[]).contains_key(&true));
     assert!(role_of(&["--support-role-ref"]).contains_key(&true));
-}
-
-/// An API server without objects that records how many requests are in flight at once.
-struct EmptyCluster {
-    server: Loopback,
-    max_in_flight: Arc<AtomicUsize>,
-}
-
-impl EmptyCluster {
-    /// Each request is held until another one arrives, or `hold` has passed.
-    fn start(hold: Duration) -> Self {
-        let max_in_flight = Arc::new(AtomicUsize::new(0));
-        let in_flight = (Mutex::new(0_usize), Condvar::new());
-        let max = Arc::clone(&max_in_flight);
-        let server = Loopback::start(move |line| {
-            let (count, arrived) = &in_flight;
-            let mut now = count.lock().unwrap();
-            *now += 1;
-            max.fetch_max(*now, Ordering::SeqCst);
-            arrived.notify_all();
-            let (mut now, _) = arrived.wait_timeout_while(now, hold, |now| *now < 2).unwrap();
-            *now -= 1;
-            let path = line.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default();
-            let json = "content-type: application/json\r\n".to_owned();
-            let kind = |name: &str, kind: &str, namespaced: bool| {
-                json!({"name": name, "kind": kind, "namespaced": namespaced, "singularName": "",
-                    "verbs": ["get", "list", "patch", "create", "delete"]})
-            };
-            let body = match path {
-                "/api/v1" => json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1",
-                    "resources": [kind("namespaces", "Namespace", false), kind("limitranges", "LimitRange", true)]}),
-                _ if path.ends_with("/limitranges") => {
-                    json!({"kind": "LimitRangeList", "apiVersion": "v1", "metadata": {}, "items": []})
-                }
-                "/api/v1/namespaces" => {
-                    json!({"kind": "NamespaceList", "apiVersion": "v1", "metadata": {}, "items": []})
-                }
-                _ => {
-                    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                        "reason": "NotFound", "message": "not found", "code": 404});
-                    return Reply::Full("404 Not Found", json, status.to_string());
-                }
-            };
-            Reply::Full("200 OK", json, body.to_string())
-        });
-        Self { server, max_in_flight }
-    }
 }
 
 /// A folder with the configuration of the established runtime: a data server, a Vault, and no table of ours. The data names the cluster.

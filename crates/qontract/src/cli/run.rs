@@ -9,9 +9,10 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand
 use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
-use crate::config::Config;
 use crate::exit::UsageError;
 use crate::targets::SandboxAt;
+
+use super::CommandLine;
 
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
@@ -109,16 +110,6 @@ pub struct RunOptions {
     /// Whose command line it is.
     #[arg(skip)]
     pub line: CommandLine,
-}
-
-/// Whose command line it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CommandLine {
-    /// Ours: with a base, only what is affected runs, and real clusters need a table in the configuration.
-    #[default]
-    Own,
-    /// The established runtime's: everything runs unless asked otherwise, and clusters are those of the data.
-    Peer,
 }
 
 /// What is said, and how.
@@ -254,20 +245,6 @@ impl RunOptions {
             !self.all_shards && variable("CHECK_ONLY_AFFECTED_SHARDS").as_deref() == Some("true");
         self.talk = self.talk.with_environment()?;
         Ok(self)
-    }
-
-    /// The configuration as this command line reads it: by the established runtime's name, one is needed unless `--data` replaces its server, and
-    /// the data's clusters are used without further settings.
-    pub fn configuration(&self) -> anyhow::Result<Config> {
-        let config = Config::read(self.config.as_deref())?;
-        match self.line {
-            CommandLine::Own => Ok(config),
-            CommandLine::Peer if self.config.is_some() => Ok(config.with_data_clusters()),
-            CommandLine::Peer if self.data.is_some() => Ok(config),
-            CommandLine::Peer => {
-                anyhow::bail!("no configuration: pass `--config FILE`, or set `QONTRACT_CONFIG`")
-            }
-        }
     }
 
     /// The folder in place of every target system, if there is one.
