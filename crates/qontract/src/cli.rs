@@ -2,6 +2,7 @@
 
 mod global;
 mod groups;
+mod line;
 mod plan;
 mod records;
 mod run;
@@ -16,6 +17,7 @@ use crate::environment::{ReadBy, help};
 
 pub use global::{ColorWhen, GlobalOptions};
 pub use groups::command;
+pub use line::CommandLine;
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};

@@ -203,7 +203,8 @@ pub fn listed(names: &[String]) -> String {
 }
 
 fn ask<T: DeserializeOwned>(source: &dyn Source, text: &str) -> Result<T, DataError> {
-    let answered = source.answer(Ask { text, operation: None, variables: None, only: None })?;
+    let answered =
+        source.answer(Ask { text, operation: None, variables: None, places: false, only: None })?;
     T::deserialize(answered.data)
         .map_err(|error| DataError::Refused { query: format!("`{text}`"), why: error.to_string() })
 }

@@ -26,7 +26,7 @@ mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Cli, Command, ConfigAction, PeerTool, SchemaAction};
+use crate::cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -40,7 +40,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
         Command::Serve(arguments) => serve::run(*arguments),
-        Command::Reconcile(arguments) => reconcile::run(*arguments, reconcile::CommandLine::Own, printer),
+        Command::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Own, printer),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
         Command::Shards(arguments) => shards::run(arguments, printer),
@@ -55,9 +55,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
-            PeerTool::Reconcile(arguments) => {
-                reconcile::run(*arguments, reconcile::CommandLine::Peer, printer)
-            }
+            PeerTool::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Peer, printer),
             PeerTool::RunIntegration => run_integration::run(),
             PeerTool::Server(arguments) => serve::run_peer(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),

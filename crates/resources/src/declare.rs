@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::Kind;
 use qontract_objects::{Declared, Ground, Grounded as _, Grounds, reads_namespaces};
-use qontract_runtime::{Data as Source, Fault};
+use qontract_runtime::{Data as Source, Fault, ResourceBatch};
 use qontract_template::{Data, Dialect, entry_dialect as dialect};
 
 use crate::family::Family;
@@ -25,8 +25,10 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
     let answer = data.query::<query::Resources>()?;
     let settings = answer.data.app_interface_settings_v1.unwrap_or_default();
     let repository = settings.into_iter().next().map(|settings| settings.repo_url);
+    let namespaces = answer.data.namespaces_v1.unwrap_or_default();
+    let texts = data.resources(namespaces.iter().flat_map(|namespace| paths(family, namespace)).collect())?;
     let mut grounds = Grounds::new(family.name());
-    for (index, mut namespace) in answer.data.namespaces_v1.into_iter().flatten().enumerate() {
+    for (index, mut namespace) in namespaces.into_iter().enumerate() {
         let pointer = format!("/namespaces_v1/{index}");
         let shared = namespace.shared_resources.take().into_iter().flatten();
         let shared = shared.map(|shared| shared.openshift_resources);
@@ -47,7 +49,8 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
         }
         let (mut items, mut places) = (Vec::new(), BTreeMap::new());
         for (at, entry) in entries {
-            let work = Work { family, data, repository: repository.as_deref(), namespace: &namespace };
+            let repository = repository.as_deref();
+            let work = Work { family, data, texts: &texts, repository, namespace: &namespace };
             let Some(item) = work.item(entry) else { continue };
             if let Some(place) = answer.places.of(&at) {
                 places.insert(format!("/items/{}", items.len()), place);
@@ -58,6 +61,23 @@ pub fn declare(family: Family, data: &Source) -> Result<Declared<Named>, Fault> 
         grounds.add(ground, state.map_err(Fault::author));
     }
     Ok(grounds.finish())
+}
+
+/// The resources that a family reads for a namespace.
+fn paths(family: Family, namespace: &Namespace) -> Vec<String> {
+    if namespace.is_to_go() {
+        return Vec::new();
+    }
+    let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
+    let entries = namespace.openshift_resources.iter().chain(shared).flatten();
+    let resources = entries.filter_map(|entry| match (family, entry) {
+        (Family::Files, Entry::Resource(entry)) => entry.path.as_ref(),
+        (Family::Files, Entry::ResourceTemplate(entry)) => entry.path.as_ref(),
+        (Family::Routes, Entry::Route(entry)) => entry.path.as_ref(),
+        (Family::Rules, Entry::PrometheusRule(entry)) => entry.path.as_ref(),
+        _ => None,
+    });
+    resources.map(|resource| resource.path.clone()).collect()
 }
 
 /// The kinds that are looked after in a namespace, with the names that may be.
@@ -114,6 +134,7 @@ struct File {
 struct Work<'d> {
     family: Family,
     data: &'d Source,
+    texts: &'d ResourceBatch,
     repository: Option<&'d str>,
     namespace: &'d Namespace,
 }
@@ -142,7 +163,7 @@ impl Work<'_> {
     /// Reads a resource: only what a room uses is read by it.
     fn text(&self, resource: Option<Resource>) -> Result<File, Fault> {
         let path = resource.ok_or_else(|| Fault::author("the resource that it names is not there"))?.path;
-        let content = self.data.resource(&path)?;
+        let content = self.texts.get(&path)?;
         let content = content.ok_or_else(|| Fault::author(format!("there is no resource `{path}`")))?;
         Ok(File { path, content })
     }

@@ -3,6 +3,7 @@
 //! **Invariant:** a handle answers from one bundle for as long as it lives; a reload elsewhere changes nothing. What it
 //! answers is recorded, and what the integration may not read is an error.
 
+mod batch;
 mod engine;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use crate::fault::Fault;
 use crate::place::Places;
 use crate::state::digest;
 
+pub use batch::ResourceBatch;
 pub use engine::Loaded;
 
 /// A request to a source.
@@ -29,6 +31,8 @@ pub struct Ask<'a> {
     pub operation: Option<&'a str>,
     /// Values of its variables.
     pub variables: Option<&'a Map>,
+    /// Whether the places of objects are needed, which cost as much as the answer.
+    pub places: bool,
     /// Set if only some elements of lists are asked for. Only who has an [engine](Source::engine) is asked so.
     pub only: Option<&'a Entities>,
 }
@@ -62,6 +66,15 @@ pub trait Source: fmt::Debug + Send + Sync {
 
     /// The text of a resource.
     fn resource(&self, path: &str) -> Result<Option<String>, DataError>;
+
+    /// Fetches the texts of many resources with few requests; a path that the bundle lacks is left out.
+    /// `None` if reading them one by one costs no requests.
+    fn fetch_resources(
+        &self,
+        _paths: &BTreeSet<String>,
+    ) -> Result<Option<BTreeMap<String, String>>, DataError> {
+        Ok(None)
+    }
 
     /// The bundle itself, if it is in this process.
     fn engine(&self) -> Option<&Arc<Engine>>;
@@ -226,7 +239,8 @@ impl Data {
             return Err(DataError::Undeclared { query: name });
         }
         let only = self.part.as_deref();
-        let ask = Ask { text: &query.text, operation: Some(&query.name), variables: None, only };
+        let ask =
+            Ask { text: &query.text, operation: Some(&query.name), variables: None, places: true, only };
         let _doing = activity::begin(format!("query {name}"));
         self.permitted(&name, self.source.answer(ask)?)
     }
@@ -238,9 +252,19 @@ impl Data {
             return Err(DataError::Undeclared { query: name });
         }
         let _doing = activity::begin("a query of its own");
-        let answered = self.source.answer(Ask { text, operation: None, variables, only: None })?;
+        let answered =
+            self.source.answer(Ask { text, operation: None, variables, places: false, only: None })?;
         lock(&self.asked).ad_hoc.push((text.to_owned(), digest(&answered.data)));
         self.permitted(&name, answered)
+    }
+
+    /// The texts of many resources, which a remote bundle answers with few requests.
+    pub fn resources(&self, paths: BTreeSet<String>) -> Result<ResourceBatch, DataError> {
+        if !self.terms.looks_up {
+            return Err(DataError::Undeclared { query: "for resources".to_owned() });
+        }
+        let _doing = activity::begin("resources");
+        ResourceBatch::fetch(self, paths)
     }
 
     /// The text of a resource.

@@ -32,11 +32,11 @@ mod secrets;
 pub mod slot;
 pub mod state;
 
-pub use about::{About, Flag, FlagKind, LooksUp, MOST_ROUNDS, OneByOne, Query};
+pub use about::{About, Flag, FlagKind, LooksUp, MOST_ROUNDS, OneByOne, Query, Switch};
 pub use contract::{
     Applied, DeclaredOf, Observed, Read, Rehearsed, Staged, View, Want, Wanted, World, Write,
 };
-pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, Source, Terms};
+pub use data::{Answer, Answered, Ask, Asked, Data, DataError, Loaded, ResourceBatch, Source, Terms};
 pub use declarations::Declaration;
 pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants, texts};
 pub use fault::{Fault, Whose};

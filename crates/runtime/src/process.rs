@@ -207,6 +207,7 @@ impl Process {
                 name: flag.name.leak(),
                 help: flag.help.leak(),
                 kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
+                opposite: None,
             })
             .collect();
         Ok(Self { about, supports_sandbox: answer.sandbox, asking: Arc::new(asking) })

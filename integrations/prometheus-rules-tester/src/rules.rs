@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use qontract_runtime::{Data, Fault, Place, Query};
+use qontract_runtime::{Data, Fault, Place, Query, ResourceBatch};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
 
@@ -56,7 +56,10 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
     let services = settings.find_map(|settings| settings.alerting_services);
     let mut found =
         Found { services: services.map(|services| services.into_iter().collect()), rules: Vec::new() };
-    for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
+    let namespaces = answer.namespaces.unwrap_or_default();
+    let tests = data.resources(namespaces.iter().flat_map(test_paths).collect())?;
+    let texts = Texts { data, tests };
+    for (index, namespace) in namespaces.into_iter().enumerate() {
         if is_left_alone(&namespace) {
             continue;
         }
@@ -70,7 +73,7 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
             };
             let place = answered.places.of(&pointer);
             let values = variables(entry.variables.as_deref(), node, parent);
-            found.rules.push(rule(data, &namespace, entry, place, &values)?);
+            found.rules.push(rule(&texts, &namespace, entry, place, &values)?);
         }
     }
     Ok(found)
@@ -82,8 +85,28 @@ fn is_left_alone(namespace: &Namespace) -> bool {
     namespace.delete.unwrap_or_default() || off.is_some_and(|names| names.iter().any(|name| name == NAME))
 }
 
+/// The tests that a namespace's rules name.
+fn test_paths(namespace: &Namespace) -> Vec<String> {
+    if is_left_alone(namespace) {
+        return Vec::new();
+    }
+    let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
+    let entries = namespace.openshift_resources.iter().chain(shared).flatten();
+    let tests = entries.filter_map(|entry| match entry {
+        NamespaceOpenshiftResource::PrometheusRule(entry) => entry.tests.as_ref(),
+        _ => None,
+    });
+    tests.flatten().cloned().collect()
+}
+
+/// The data, and the texts of all tests.
+struct Texts<'d> {
+    data: &'d Data,
+    tests: ResourceBatch,
+}
+
 fn rule(
-    data: &Data,
+    texts: &Texts<'_>,
     namespace: &Namespace,
     entry: &Entry,
     place: Option<Place>,
@@ -98,13 +121,13 @@ fn rule(
         let values = values.as_ref().map_err(Clone::clone)?;
         let text = match dialect(&entry.provider, entry.r#type.as_deref())? {
             None => text,
-            Some(dialect) => rendered(data, (path, &text), dialect, values)?,
+            Some(dialect) => rendered(texts.data, (path, &text), dialect, values)?,
         };
         qontract_yaml::json::read(text.as_bytes())
     };
     let mut tests = Vec::new();
     for path in entry.tests.iter().flatten() {
-        let text = data.resource(path)?.ok_or_else(|| "there is no such resource".to_owned());
+        let text = texts.tests.get(path)?.ok_or_else(|| "there is no such resource".to_owned());
         let body = text.and_then(|text| told(path, text)).and_then(|test| fit(test, &resource.path));
         tests.push(Test { path: path.clone(), body });
     }

@@ -76,8 +76,9 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
         }
     }
     let mut all = Vec::new();
+    let texts = data.resources(listed.iter().map(|test| test.expected_result.clone()).collect())?;
     for (index, test) in listed.into_iter().enumerate() {
-        let text = data.resource(&test.expected_result)?;
+        let text = texts.get(&test.expected_result)?;
         let text = text.ok_or_else(|| "there is no such resource".to_owned());
         all.push(Test {
             path: test.path,

@@ -6,12 +6,13 @@ use super::{Tree, Violation, layers};
 const RULE: &str = "purity";
 
 /// The folders of `crates/` that only turn values into values.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "access",
     "bundle",
     "diagnostics",
     "graphql",
     "inventory",
+    "kinds",
     "redaction",
     "report",
     "template",

@@ -19,7 +19,7 @@ use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
-use crate::cli::{Chosen, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
+use crate::cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use crate::config::{Config, Location};
 use crate::data::{ComparedSides, Connection, Side};
 use crate::exit::{Exit, UsageError};
@@ -38,18 +38,9 @@ use crate::targets::Targets;
 
 pub use text::explain;
 
-/// Whose command line it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandLine {
-    /// Ours: with a base, only what is affected runs.
-    Own,
-    /// The established runtime's: everything runs unless asked otherwise.
-    Peer,
-}
-
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
-    let mut options = options.with_environment()?;
+    let mut options = RunOptions { line, ..options.with_environment()? };
     if line == CommandLine::Own {
         let location = Location::find(options.config.as_deref());
         location.note().iter().for_each(|note| printer.note(note));
@@ -58,11 +49,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     if let Some(every) = options.every {
         return keep_going(&options, &integration, every);
     }
-    let config = Config::read(options.config.as_deref()).map_err(|error| match line {
-        CommandLine::Own => error,
-        // The established runtime has one exit code for all errors.
-        CommandLine::Peer => anyhow::anyhow!("{error:#}"),
-    })?;
+    let config = options.configuration()?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let log = Arc::new(
         Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),
@@ -83,6 +70,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     }
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
+    request.set_options(integration.options.clone(), &room.about().flags);
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     // A loop goes on when what a flag selects is removed; a person has mistyped it.
     request.strict_selectors = line == CommandLine::Own;
@@ -186,7 +174,6 @@ impl Job<'_> {
         let heard = Arc::new(Aloud);
         let mut begun = Start { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
         let request = &mut begun.request;
-        request.options = integration.options.clone();
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
         // Of two that contradict each other, the safe one counts.

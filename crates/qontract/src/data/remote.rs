@@ -1,5 +1,9 @@
 //! A bundle on a server, pinned by its sha.
 
+mod cache;
+mod resources;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,14 +12,14 @@ use qontract_access::ReadPermit;
 use qontract_bundle::json::write_javascript;
 use qontract_bundle::{Map, Value};
 use qontract_client_http::{Http, Secret, Settings, Url};
-use qontract_client_server::{Address, CommitInfo, Lease, Query, Server, ServerError, Sha};
+use qontract_client_server::{Address, Answer, CommitInfo, Lease, Query, Server, ServerError, Sha};
 use qontract_graphql::{Engine, Node};
 use qontract_runtime::{Answered, Ask, DataError, Places, Source};
-use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use crate::config::Graphql;
 use crate::exit::UsageError;
+use cache::AnswerCache;
 
 /// The server of a configuration.
 pub struct Connection {
@@ -115,6 +119,7 @@ impl Connection {
                 Address::Latest => self.url.to_string(),
             },
             kept: matches!(address, Address::Sha(_)).then(|| self.lease(sha)).flatten(),
+            cache: matches!(address, Address::Sha(_)).then(AnswerCache::default),
             address,
             sha: sha.to_string(),
             info,
@@ -130,6 +135,8 @@ pub struct Remote {
     endpoint: String,
     sha: String,
     info: Option<CommitInfo>,
+    /// Answers of a pinned bundle, which do not change.
+    cache: Option<AnswerCache>,
     #[expect(dead_code, reason = "dropped, the bundle need not stay any longer")]
     kept: Option<Kept>,
 }
@@ -138,6 +145,33 @@ impl Remote {
     /// Where it is asked.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// The answer to a request, from the cache if the bundle is pinned and answered it before.
+    fn request(&self, ask: Ask<'_>) -> Result<Arc<Answer>, DataError> {
+        let Ask { text, operation, variables, places: _, only } = ask;
+        if only.is_some() {
+            return Err(refused(&ask, "a server is not asked for a part".to_owned()));
+        }
+        let variables = variables.map(json).transpose().map_err(|why| refused(&ask, why))?;
+        let key = format!("{operation:?} {variables:?} {text}");
+        if let Some(answer) = self.cache.as_ref().and_then(|cache| cache.get(&key)) {
+            return Ok(answer);
+        }
+        let query = Query { text, variables: variables.as_ref(), operation };
+        let permit = ReadPermit::for_data();
+        let asking = self.server.answer(&permit, &self.address, query);
+        // Data is asked from within the runner, which is asynchronous, by rooms that are not.
+        let answer =
+            tokio::task::block_in_place(|| self.runtime.block_on(asking)).map_err(|error| match error {
+                ServerError::Query(_) => refused(&ask, error.to_string()),
+                other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
+            })?;
+        let answer = Arc::new(answer);
+        if let Some(cache) = &self.cache {
+            cache.store(key, &answer);
+        }
+        Ok(answer)
     }
 }
 
@@ -161,54 +195,31 @@ impl Source for Remote {
     }
 
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
-        let Ask { text, operation, variables, only } = ask;
-        let name = || format!("`{}`", operation.unwrap_or("without a name"));
-        let refused = |why: String| DataError::Refused { query: name(), why };
-        if only.is_some() {
-            return Err(refused("a server is not asked for a part".to_owned()));
-        }
-        let variables = variables.map(json).transpose().map_err(refused)?;
-        let query = Query { text, variables: variables.as_ref(), operation };
-        let permit = ReadPermit::for_data();
-        let asking = self.server.answer(&permit, &self.address, query);
-        // Data is asked from within the runner, which is asynchronous, by rooms that are not.
-        let answer =
-            tokio::task::block_in_place(|| self.runtime.block_on(asking)).map_err(|error| match error {
-                ServerError::Query(_) => refused(error.to_string()),
-                other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
-            })?;
-        let data: Node = serde_json::from_str(answer.data()).map_err(|error| refused(error.to_string()))?;
+        let answer = self.request(ask)?;
+        let refused = |error: serde_json::Error| refused(&ask, error.to_string());
+        let data: Node = serde_json::from_str(answer.data()).map_err(refused)?;
         let schemas = answer.schemas().iter().cloned().collect();
         Ok(Answered { data, places: Places::default(), schemas })
     }
 
     fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
-        #[derive(Deserialize)]
-        struct Resources {
-            resources_v1: Option<Vec<Resource>>,
-        }
-        #[derive(Deserialize)]
-        struct Resource {
-            content: String,
-        }
-        let text = "query Resource($path: String) { resources_v1(path: $path) { content } }";
-        let variables = Map::new(vec![("path", Value::str(path))]);
-        let ask = Ask { text, operation: Some("Resource"), variables: Some(&variables), only: None };
-        let refused = |why: String| DataError::Refused { query: format!("for the resource `{path}`"), why };
-        let found = match self.answer(ask) {
-            Ok(answered) => {
-                Resources::deserialize(answered.data).map_err(|error| refused(error.to_string()))?
-            }
-            // The server has no such resource.
-            Err(DataError::Refused { why, .. }) if why.contains("not exist") => return Ok(None),
-            Err(other) => return Err(other),
-        };
-        Ok(found.resources_v1.into_iter().flatten().next().map(|resource| resource.content))
+        self.fetch_resource(path)
+    }
+
+    fn fetch_resources(
+        &self,
+        paths: &BTreeSet<String>,
+    ) -> Result<Option<BTreeMap<String, String>>, DataError> {
+        self.fetch_together(paths).map(Some)
     }
 
     fn engine(&self) -> Option<&Arc<Engine>> {
         None
     }
+}
+
+fn refused(ask: &Ask<'_>, why: String) -> DataError {
+    DataError::Refused { query: format!("`{}`", ask.operation.unwrap_or("without a name")), why }
 }
 
 fn json(variables: &Map) -> Result<serde_json::Value, String> {

@@ -61,7 +61,7 @@ pub fn build_metrics() -> Arc<Metrics> {
 
 /// Keeps an integration going until the end is asked for.
 pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
-    let config = Config::read(options.config.as_deref())?;
+    let config = options.configuration()?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&keeping.log);
     let room = Arc::new(integrations::room(&integration.name, &config, &targets)?);

@@ -1,0 +1,40 @@
+//! Caches small answers of a pinned bundle: templates of many namespaces send the same query.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use qontract_client_server::Answer;
+
+/// Larger answers are not cached: they are those of declared queries, which are sent once.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// How much is cached for a bundle. When the cache is full, further answers are not stored.
+const MAX_CACHE_BYTES: usize = 32 << 20;
+
+/// Answers by request. Entries stay valid as long as the bundle, which never changes.
+#[derive(Default)]
+pub struct AnswerCache(Mutex<Entries>);
+
+#[derive(Default)]
+struct Entries {
+    answers: BTreeMap<String, Arc<Answer>>,
+    bytes: usize,
+}
+
+impl AnswerCache {
+    /// The answer to a request, if it is cached.
+    pub fn get(&self, key: &str) -> Option<Arc<Answer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).answers.get(key).cloned()
+    }
+
+    /// Stores an answer, unless it is too large.
+    pub fn store(&self, key: String, answer: &Arc<Answer>) {
+        let bytes = key.len() + answer.body().len();
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes > MAX_ANSWER_BYTES || entries.bytes + bytes > MAX_CACHE_BYTES {
+            return;
+        }
+        if entries.answers.insert(key, Arc::clone(answer)).is_none() {
+            entries.bytes += bytes;
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Resources that are requested together, so that a remote bundle needs few requests for many of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Data, DataError, lock};
+
+/// The texts of resources that were requested together.
+///
+/// **Invariant:** a text is the one that [`Data::resource`] returns, and only the resources that are read are recorded.
+#[derive(Clone, Debug)]
+pub struct ResourceBatch {
+    data: Data,
+    requested: BTreeSet<String>,
+    /// Set if the source fetches in batches; a bundle in this process is read when a text is needed.
+    fetched: Option<BTreeMap<String, String>>,
+}
+
+impl ResourceBatch {
+    pub(super) fn fetch(data: &Data, requested: BTreeSet<String>) -> Result<Self, DataError> {
+        let fetched = match requested.is_empty() {
+            true => None,
+            false => data.source.fetch_resources(&requested)?,
+        };
+        Ok(Self { data: data.clone(), requested, fetched })
+    }
+
+    /// The text of a resource. One that was not requested with the others is read by itself.
+    pub fn get(&self, path: &str) -> Result<Option<String>, DataError> {
+        match &self.fetched {
+            Some(fetched) if self.requested.contains(path) => {
+                lock(&self.data.asked).resources.insert(path.to_owned());
+                Ok(fetched.get(path).cloned())
+            }
+            Some(_) | None => self.data.resource(path),
+        }
+    }
+}
