@@ -179,6 +179,7 @@ const ROWS: &str = "
     - explain Q1007
     + explain HOSTILE
     + explain run RUN --runs runs
+    - runs --runs runs
     - runs list --runs runs
     + runs list --runs runs --last HOSTILE
     + runs show RUN --runs runs

@@ -101,6 +101,13 @@ routes: 7 runs with nothing to do, from 2027-01-15T08:00:00Z to 2027-01-15T08:10
 }
 
 #[test]
+fn runs_are_listed_by_default() {
+    let scratch = records();
+    assert_eq!(stdout(&scratch, "runs"), stdout(&scratch, "runs list"));
+    assert_eq!(stdout(&scratch, "runs -o json"), stdout(&scratch, "runs list -o json"));
+}
+
+#[test]
 fn runs_are_filtered_by_integration_state_and_time() {
     let scratch = records();
     assert_eq!(listed(&scratch, ""), "abcde");

@@ -13,10 +13,13 @@ pub struct Runs {
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RecordFormat,
-    /// What to do.
+    /// What to do; by default, list.
     #[command(subcommand)]
-    pub action: RunsAction,
+    pub action: Option<RunsAction>,
 }
+
+/// How many runs are listed by default.
+const DEFAULT_LAST: usize = 20;
 
 /// What to do with run records.
 #[derive(Subcommand, Debug)]
@@ -38,7 +41,7 @@ pub struct RunsList {
     #[arg(long, value_name = "NAME")]
     pub integration: Option<String>,
     /// At most this many, the newest
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_LAST)]
     pub last: usize,
     /// Only runs that failed or were interrupted
     #[arg(long)]
@@ -52,6 +55,13 @@ pub struct RunsList {
     /// Keep listing new runs until interrupted
     #[arg(long)]
     pub follow: bool,
+}
+
+impl Default for RunsList {
+    fn default() -> Self {
+        let (integration, since) = (None, None);
+        Self { integration, last: DEFAULT_LAST, failed: false, held: false, since, follow: false }
+    }
 }
 
 /// Formats of run records.

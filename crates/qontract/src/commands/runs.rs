@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     let Arguments { directory, output, action } = arguments;
     let runs = open(directory)?;
-    match action {
+    match action.unwrap_or_else(|| RunsAction::List(RunsList::default())) {
         RunsAction::Show { run } => show(&runs.resolve(&run)?, output, printer)?,
         RunsAction::List(list) => {
             let filter = filter(&list)?;
