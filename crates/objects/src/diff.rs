@@ -17,14 +17,14 @@ const MAX_REMOVED: usize = 100;
 const MAX_OTHERS: usize = 30;
 
 /// A write onto an object that is there.
-pub struct Change<'a> {
+pub struct ObjectUpdate<'a> {
     item: &'a Item,
     seen: &'a Seen,
     preview: Preview,
     is_taken_over: bool,
 }
 
-impl<'a> Change<'a> {
+impl<'a> ObjectUpdate<'a> {
     /// What writing `item` onto what was seen changes.
     pub fn new(item: &'a Item, seen: &'a Seen, onto: &Onto) -> Self {
         let declared = keep_restarts(&item.desired, &seen.live);
@@ -55,13 +55,12 @@ impl<'a> Change<'a> {
         if !others.is_empty() || decided.is_empty() {
             return entries(&others);
         }
-        match is_marked {
-            true => vec![DiffEntry::from(
-                "only the annotation `qontract.sha256sum` changes: the declaration is not the one that was last written, but no field of the \
-                 object differs",
-            )],
-            false => vec![DiffEntry::from("only our annotations change: no field of the object differs")],
-        }
+        let text = if is_marked {
+            "only the annotation `qontract.sha256sum` changes: the declaration is not the one that was last written, but no field of the object differs"
+        } else {
+            "only our annotations change: no field of the object differs"
+        };
+        vec![text.into()]
     }
 
     /// What the object loses; `None` if that is nothing.

@@ -126,7 +126,7 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
     match seen {
         None => change.body = diff::entries(&body(&item.desired, item.sensitivity.disclosure())),
         Some(seen) => {
-            let written = diff::Change::new(item, seen, &put.onto);
+            let written = diff::ObjectUpdate::new(item, seen, &put.onto);
             let all =
                 |disclosure| notes.iter().cloned().chain(written.entries(&decided, disclosure)).collect();
             change.diff = all(item.sensitivity.disclosure());
@@ -144,7 +144,7 @@ struct ObjectChange {
     what: String,
     /// What is said before the fields that differ.
     notes: Vec<DiffEntry>,
-    /// Why the object is written, but for marks that are told already.
+    /// Why the object is written, but for marks.
     decided: Vec<Difference>,
 }
 

@@ -1,4 +1,4 @@
-//! On random objects: what a diff shows as removed is what is gone after the write, whoever wrote the object before.
+//! On random objects: what a diff shows as removed is what is gone after the write, however the object was written before.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeSet;
@@ -127,7 +127,7 @@ impl World {
         got.unwrap().unwrap()
     }
 
-    /// An object that somebody wrote, and to which others may have added something.
+    /// An object that we or another tool wrote, and to which another manager may have added fields.
     fn begin(&self, address: &Address, first: &Value, chance: &mut Chance) {
         match chance.below(4) {
             0 => {

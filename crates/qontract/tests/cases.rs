@@ -211,12 +211,17 @@ fn world(text: &str) -> BTreeMap<String, Value> {
     }
 }
 
-/// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks.
+/// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Who owns which fields is as the case says.
 fn grown(mut content: Value) -> Value {
     let Some(owner) = content.as_object_mut().and_then(|map| map.remove("owner")) else { return content };
     let (integration, version) = owner.as_str().and_then(|owner| owner.split_once(' ')).unwrap();
     let owner = Owner::new(integration, version, None).unwrap();
-    stamp(&content, &owner, &canonical(&content).unwrap().sha256, "2026-01-01T00:00:00")
+    let managed = content["metadata"].get("managedFields").cloned();
+    let mut stamped = stamp(&content, &owner, &canonical(&content).unwrap().sha256, "2026-01-01T00:00:00");
+    if let Some(managed) = managed {
+        stamped["metadata"]["managedFields"] = managed;
+    }
+    stamped
 }
 
 /// A file of the sandbox as cases tell it: with its owner instead of marks, and without who manages which field.

@@ -28,7 +28,7 @@ pub(crate) fn apply(
     Ok((object, others))
 }
 
-/// The object after `manager` applied `declared` onto `live`, and what it owns then; whoever stands against it is overruled.
+/// The object after `manager` applied `declared` onto `live`, and what it owns then; managers that stand against it are overruled.
 pub(super) fn merged(live: &Value, entries: &[Entry], manager: &str, declared: &Value) -> (Value, FieldSet) {
     let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
     let wanted = FieldSet::declared(declared, &lists);
@@ -137,7 +137,7 @@ fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, kept: &Fie
         }
         (Value::Array(items), Some(("k" | "v", _))) => {
             if let Some(index) = position(items, part) {
-                // What names the item stays as long as the item does: without it nobody would find it.
+                // What names the item stays as long as the item does: without it the item could not be found.
                 let is_name = below.len() == 1 && is_key(part, &below[0]);
                 if !is_name {
                     remove(&mut items[index], below, path, kept);

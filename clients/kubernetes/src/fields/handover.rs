@@ -24,7 +24,7 @@ pub(crate) fn to_be_moved(managed: &Value) -> Fields {
 /// The entries after `manager` took over what others wrote before, as far as `fields` goes; `None` if there is nothing to
 /// take over.
 ///
-/// Sets of another version than ours cannot be united with ours, and are dropped: nobody owns these fields then. The same holds for what a tool
+/// Sets of another version than ours cannot be united with ours, and are dropped: these fields have no owner then. The same holds for what a tool
 /// owns and did not apply, as the annotation of the object `live` says: the server filled it in by default.
 pub(crate) fn hand_over(
     (live, managed): (&Value, &Value),

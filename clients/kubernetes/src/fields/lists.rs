@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 
 use super::{FieldSet, Path};
 
-/// Lists whose items are told apart by their names where `managedFields` do not say.
+/// Lists whose items are identified by their names where `managedFields` do not say.
 const BY_NAME: [&str; 6] =
     ["containers", "initContainers", "ephemeralContainers", "env", "volumes", "imagePullSecrets"];
 
 /// How a list is merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListType {
-    /// Items are told apart by these fields.
+    /// Items are identified by these fields.
     Keys(BTreeSet<String>),
-    /// Items are told apart by their values.
+    /// Items are identified by their values.
     Set,
     /// The list is one value.
     Atomic,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_told_apart_by_values() {
+    fn items_of_a_set_are_identified_by_their_values() {
         let fields = json!({"f:finalizers": {".": {}, "v:\"a\"": {}}});
         check(&fields, &["f:finalizers"], &json!(["a", "b"]), Some(&["v:\"a\"", "v:\"b\""]));
         check(&fields, &["f:finalizers"], &json!(["a", "a"]), None);

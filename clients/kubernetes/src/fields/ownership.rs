@@ -25,7 +25,7 @@ impl fmt::Debug for Ownership {
 /// An object before and after a write.
 #[derive(Clone, PartialEq)]
 pub struct Preview {
-    /// The object after the write. What the server fills in by default is not in it, unless it was there before and nobody owns it.
+    /// The object after the write. What the server fills in by default is not in it, unless it was there before and has no owner.
     pub after: Value,
     /// The object as it would be if nothing of it were declared: all that only we own is gone.
     pub without_ours: Value,
@@ -68,7 +68,7 @@ impl Ownership {
 }
 
 impl Ownership {
-    /// What removing the object `live` and creating it again as `declared` makes of it: what others own goes, too, and what nobody owns comes
+    /// What removing the object `live` and creating it again as `declared` makes of it: what others own goes, too, and what has no owner comes
     /// back by default.
     pub fn replacement(&self, live: &Value, declared: &Value) -> Preview {
         let mut managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_we_own_goes_and_what_others_own_or_nobody_owns_stays() {
+    fn what_only_we_own_goes_and_everything_else_stays() {
         let managed = [
             entry("qontract", "Apply", &json!({"f:data": {"f:a": {}, "f:b": {}, "f:shared": {}}})),
             entry("helm", "Apply", &json!({"f:data": {"f:shared": {}}})),

@@ -163,7 +163,7 @@ impl Clusters {
         }
     }
 
-    /// Creates the object by server-side apply, so that what the server fills in by default is owned by nobody; by `POST` where the server
+    /// Creates the object by server-side apply, so that what the server fills in by default has no owner; by `POST` where the server
     /// cannot apply it.
     async fn create(
         &self,

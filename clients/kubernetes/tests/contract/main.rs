@@ -52,7 +52,7 @@ contract! {
         texts_of_secrets_go_when_they_are_not_declared,
         a_preview_is_what_a_write_makes_of_keys,
         a_preview_is_what_a_write_makes_of_lists,
-        what_the_server_fills_in_is_owned_by_nobody,
+        what_the_server_fills_in_has_no_owner,
         what_the_server_filled_in_for_another_tool_stays;
     kinds:
         a_kind_or_version_that_is_not_served_is_told,

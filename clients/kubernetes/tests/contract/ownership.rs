@@ -193,7 +193,7 @@ pub async fn a_preview_is_what_a_write_makes_of_lists(world: &World) {
     assert_eq!(after["rules"], json!([rules[1]]));
 }
 
-pub async fn what_the_server_fills_in_is_owned_by_nobody(world: &World) {
+pub async fn what_the_server_fills_in_has_no_owner(world: &World) {
     let address = world.address("Deployment", "a");
     let deployment = |container: Value| {
         json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {

@@ -33,6 +33,30 @@ pub trait Ground {
     fn harvest(&self, namespace: &str, kinds: &[&str]) -> Vec<Value>;
 }
 
+/// The fields that a manager owns who applied this object.
+fn applied(object: &Value) -> Value {
+    let mut fields = json!({});
+    for (key, value) in object.as_object().into_iter().flatten() {
+        let is_identity = ["apiVersion", "kind", "name", "namespace", "status"].contains(&key.as_str());
+        if !is_identity {
+            fields[format!("f:{key}")] = if value.is_object() { applied(value) } else { json!({}) };
+        }
+    }
+    fields
+}
+
+/// Takes the fields that an edit names from their owner.
+fn disown(fields: &mut Value, edit: &Value) {
+    for (key, value) in edit.as_object().into_iter().flatten() {
+        let key = format!("f:{key}");
+        match fields.get_mut(&key) {
+            Some(below) if value.is_object() => disown(below, value),
+            Some(_) => drop(fields.as_object_mut().unwrap().remove(&key)),
+            None => {}
+        }
+    }
+}
+
 /// The sandbox.
 pub struct Folder {
     scratch: Scratch,
@@ -70,7 +94,14 @@ impl Ground for Folder {
             let (kind, name) =
                 (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
             let path = format!("clusters/c1/{namespace}/{kind}/{name}.yaml");
-            self.scratch.write(&path, qontract_yaml::json::print(object));
+            let mut object = object.clone();
+            // What is marked was written as we write.
+            if Mark::of(&object).is_some() {
+                let fields = applied(&object);
+                object["metadata"]["managedFields"] =
+                    json!([{"manager": "qontract", "operation": "Apply", "fieldsV1": fields}]);
+            }
+            self.scratch.write(&path, qontract_yaml::json::print(&object));
         }
     }
 
@@ -78,6 +109,10 @@ impl Ground for Folder {
         let path = self.of(namespace, kind).join(format!("{name}.yaml"));
         let mut object = qontract_yaml::json::read(&std::fs::read(&path).unwrap()).unwrap();
         merge(&mut object, edit);
+        // Who edits a field owns it.
+        if object["metadata"]["managedFields"].is_array() {
+            disown(&mut object["metadata"]["managedFields"][0]["fieldsV1"], edit);
+        }
         std::fs::write(path, qontract_yaml::json::print(&object)).unwrap();
     }
 
@@ -87,7 +122,9 @@ impl Ground for Folder {
             for entry in std::fs::read_dir(self.of(namespace, kind)).into_iter().flatten() {
                 let path = entry.unwrap().path();
                 if path.extension().is_some_and(|extension| extension == "yaml") {
-                    all.push(qontract_yaml::json::read(&std::fs::read(path).unwrap()).unwrap());
+                    let mut object = qontract_yaml::json::read(&std::fs::read(path).unwrap()).unwrap();
+                    object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
+                    all.push(object);
                 }
             }
         }
