@@ -182,7 +182,7 @@ pub const VARIABLES: &[Variable] = &[
     common("AWS_REGION, AWS_DEFAULT_REGION", "text", "`us-east-1`", "region of S3"),
     common("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "URL", "the vendor's", "address of another S3 server"),
     common(
-        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_CONFIG_FILE",
         "text",
         "the identity of the pod or machine",
         "credentials of S3, as in the AWS tools",

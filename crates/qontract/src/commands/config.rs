@@ -5,13 +5,14 @@ mod cluster;
 mod report;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::future::join_all;
 use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::Layout;
 use qontract_bundle::repo::head_stamp;
-use qontract_client_http::Url;
+use qontract_client_http::{Settings, Url};
 use qontract_client_promtool as promtool;
 use qontract_client_secrets::{Vault, VaultSettings};
 use qontract_runtime::listing;
@@ -48,6 +49,16 @@ pub fn check(arguments: ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> 
         FindingsFormat::Json => printer.json(&report.json()?)?,
     }
     Ok(if report.has_failed() { Exit::Failure } else { Exit::Ok })
+}
+
+/// Limits on requests. Someone is waiting: one more attempt is enough.
+fn limits() -> Settings {
+    Settings {
+        deadline: Duration::from_secs(15),
+        attempt: Duration::from_secs(10),
+        retries: 1,
+        ..Settings::default()
+    }
 }
 
 /// Reads the configuration.
@@ -126,8 +137,8 @@ fn data(
 ) -> Option<Side> {
     let word = arguments.data.as_deref();
     if let Some(graphql) = config.server(word) {
-        let opened =
-            Connection::new(&graphql, runtime.handle().clone()).and_then(|connection| connection.head(true));
+        let opened = Connection::with_limits(&graphql, runtime.handle().clone(), limits())
+            .and_then(|connection| connection.head(true));
         return match opened {
             Ok(remote) => {
                 let side = Side::elsewhere(Arc::new(remote));
@@ -195,7 +206,7 @@ fn vault(config: &Config, runtime: &Runtime, report: &mut Report) {
     let Some(table) = &config.vault else { return };
     let permit = ReadPermit::for_targets(Mode::DryRun);
     let login = || -> anyhow::Result<()> {
-        let (http, server) = http_of_vault(table, Mode::DryRun)?;
+        let (http, server) = http_of_vault(table, Mode::DryRun, limits())?;
         let vault = Vault::new(&http, VaultSettings::new(server, table.login()?));
         runtime.block_on(vault.check_login(&permit))?;
         Ok(())
@@ -266,7 +277,8 @@ fn targets(
         return Err(UsageError(format!("the data has no cluster `{name}`")).into());
     }
     let namespaces = clusters::namespaces(source).unwrap_or_default();
-    let defined: Vec<String> = listing::all(source).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+    let defined: Vec<String> =
+        listing::all(source).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
     let check = ClusterCheck::new(real, &namespaces, &defined);
     let is_wanted = |name: &String| arguments.cluster.is_empty() || arguments.cluster.contains(name);
     let wanted = all.iter().filter(|cluster| is_wanted(&cluster.name));

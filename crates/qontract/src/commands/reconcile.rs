@@ -85,7 +85,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let outcome = runtime.block_on(activities.scope(qontract_runtime::run(&room, &begun.request)));
     drop(progress);
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
-    record.head.modified = head.is_modified();
+    record.head.modified = mode == Mode::Real && head.is_modified();
     job.tell(&outcome, &record)?;
     Ok(Exit::Run(outcome.ended.code()))
 }
