@@ -292,7 +292,7 @@ TOML. The file is, in this order:
 
 Paths are relative to the configuration file. An unknown key is an error, and so is a table whose name is almost that of one below and that is empty or has one of its keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that the data does not have is a warning.
 
-A missing or wrong configuration ends a command with exit code 2; `run-integration` tries again.
+A missing or wrong configuration ends a command with exit code 2; `run-integration` tries again, or with `RUN_ONCE` ends with 1.
 ";
 
 #[cfg(test)]
