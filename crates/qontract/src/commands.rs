@@ -44,7 +44,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Explain(arguments) => explain::run(arguments, printer),
         Command::Runs(arguments) => runs::run(arguments, printer),
         Command::Config(config) => match config.action {
-            ConfigAction::Check(arguments) => config::check(*arguments, printer),
+            ConfigAction::Check(arguments) => config::check(&arguments, printer),
             ConfigAction::Reference => printer.text(&crate::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),

@@ -33,16 +33,16 @@ use cluster::ClusterCheck;
 use report::Report;
 
 /// Checks everything that the configuration leads to.
-pub fn check(arguments: ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let mut report = Report::default();
-    if let Some(config) = configuration(&arguments, &mut report) {
+    if let Some(config) = configuration(arguments, &mut report) {
         tools(&config, &mut report);
-        let data = data(&arguments, &config, (&runtime, printer), &mut report);
+        let data = data(arguments, &config, (&runtime, printer), &mut report);
         vault(&config, &runtime, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
-        targets(&arguments, &config, data.as_ref(), (&runtime, &mut report))?;
+        targets(arguments, &config, data.as_ref(), (&runtime, &mut report))?;
     }
     match arguments.output {
         FindingsFormat::Text => printer.text(&report.text())?,
