@@ -49,7 +49,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Runs(arguments) => runs::run(arguments, printer),
         Command::Approve(arguments) => approve::run(arguments, printer),
         Command::Config(config) => match config.action {
-            ConfigAction::Check(arguments) => config::check(*arguments, printer),
+            ConfigAction::Check(arguments) => config::check(&arguments, printer),
             ConfigAction::Reference => printer.text(&crate::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),

@@ -182,7 +182,7 @@ pub const VARIABLES: &[Variable] = &[
     common("AWS_REGION, AWS_DEFAULT_REGION", "text", "`us-east-1`", "region of S3"),
     common("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "URL", "the vendor's", "address of another S3 server"),
     common(
-        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_CONFIG_FILE",
         "text",
         "the identity of the pod or machine",
         "credentials of S3, as in the AWS tools",
@@ -292,7 +292,7 @@ TOML. The file is, in this order:
 
 Paths are relative to the configuration file. An unknown key is an error, and so is a table whose name is almost that of one below and that is empty or has one of its keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that the data does not have is a warning.
 
-A missing or wrong configuration ends a command with exit code 2; `run-integration` tries again.
+A missing or wrong configuration ends a command with exit code 2; `run-integration` tries again, or with `RUN_ONCE` ends with 1.
 ";
 
 #[cfg(test)]

@@ -212,15 +212,15 @@ fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
 /// Where secrets are kept: in Vault, or in the tables of the configuration.
 pub fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
     let Some(table) = &config.vault else { return Ok(Arc::new(Tables::new(config.tables()))) };
-    let (http, server) = http_of_vault(table, mode)?;
+    let (http, server) = http_of_vault(table, mode, Settings::default())?;
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
 }
 
 /// The stack that Vault is asked with, and its address.
-pub fn http_of_vault(table: &VaultTable, mode: Mode) -> anyhow::Result<(Http, Url)> {
+pub fn http_of_vault(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::Result<(Http, Url)> {
     let server = Url::parse(&table.server)
         .map_err(|error| ConfigError(format!("`vault.server` is not a URL: {error}")))?;
-    Ok((Http::new(&ReadPermit::for_targets(mode), Settings::default())?, server))
+    Ok((Http::new(&ReadPermit::for_targets(mode), limits)?, server))
 }
 
 /// What templates look up. The stack for it is made only if there is something outside to ask.

@@ -161,9 +161,9 @@ fn run_integration_reads_qontract_config_and_names_both_variables() {
         (output.status.code(), stderr(&output))
     };
     let (code, said) = run(&[("QONTRACT_CONFIG", "config.toml")]);
-    assert!(code == Some(2) && said.contains("cannot begin: `config.toml`, line 1: unknown table"), "{said}");
+    assert!(code == Some(1) && said.contains("cannot begin: `config.toml`, line 1: unknown table"), "{said}");
     let (code, said) = run(&[("QONTRACT_CONFIG", "config.toml"), ("CONFIG", "other.toml")]);
-    assert!(code == Some(2) && said.contains("cannot begin: cannot read `other.toml`"), "{said}");
+    assert!(code == Some(1) && said.contains("cannot begin: cannot read `other.toml`"), "{said}");
     let (_, said) = run(&[]);
     assert!(
         said.contains("cannot read `/config/config.toml`")

@@ -238,7 +238,7 @@ fn what_fails_outside_removes_nothing() {
     let dead = format!("http://127.0.0.1:{}/docs/", free_port());
     let with_dead = settings.replace("allow_urls = [", &format!("allow_urls = [\"{dead}\", "));
     for (call, code, expect) in [
-        (format!("url('{url}/docs/slow')"), 75, "timed out after 3 s"),
+        (format!("url('{url}/docs/slow')"), 75, "gave up after 3 s"),
         (format!("url('{url}/docs/large')"), 1, "the answer has more than 4000 bytes"),
         (format!("url('{url}/docs/broken')"), 75, "500 Internal Server Error"),
         (format!("url('{dead}page')"), 75, "connection refused"),

@@ -5,12 +5,14 @@ mod cluster;
 mod report;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::future::join_all;
 use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::Layout;
 use qontract_bundle::repo::head_stamp;
+use qontract_client_http::Settings;
 use qontract_client_promtool as promtool;
 use qontract_client_secrets::{Vault, VaultSettings};
 use qontract_runtime::listing;
@@ -31,22 +33,32 @@ use cluster::ClusterCheck;
 use report::Report;
 
 /// Checks everything that the configuration leads to.
-pub fn check(arguments: ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let mut report = Report::default();
-    if let Some(config) = configuration(&arguments, &mut report) {
+    if let Some(config) = configuration(arguments, &mut report) {
         tools(&config, &mut report);
-        let data = data(&arguments, &config, (&runtime, printer), &mut report);
+        let data = data(arguments, &config, (&runtime, printer), &mut report);
         vault(&config, &runtime, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
-        targets(&arguments, &config, data.as_ref(), (&runtime, &mut report))?;
+        targets(arguments, &config, data.as_ref(), (&runtime, &mut report))?;
     }
     match arguments.output {
         FindingsFormat::Text => printer.text(&report.text())?,
         FindingsFormat::Json => printer.json(&report.json()?)?,
     }
     Ok(if report.has_failed() { Exit::Failure } else { Exit::Ok })
+}
+
+/// Limits on requests. Someone is waiting: one more attempt is enough.
+fn limits() -> Settings {
+    Settings {
+        deadline: Duration::from_secs(15),
+        attempt: Duration::from_secs(10),
+        retries: 1,
+        ..Settings::default()
+    }
 }
 
 /// Reads the configuration.
@@ -125,8 +137,8 @@ fn data(
 ) -> Option<Side> {
     let word = arguments.data.as_deref();
     if let Some(graphql) = config.server(word) {
-        let opened =
-            Connection::new(&graphql, runtime.handle().clone()).and_then(|connection| connection.head(true));
+        let opened = Connection::with_limits(&graphql, runtime.handle().clone(), limits())
+            .and_then(|connection| connection.head(true));
         return match opened {
             Ok(remote) => {
                 let side = Side::elsewhere(Arc::new(remote));
@@ -194,7 +206,7 @@ fn vault(config: &Config, runtime: &Runtime, report: &mut Report) {
     let Some(table) = &config.vault else { return };
     let permit = ReadPermit::for_targets(Mode::DryRun);
     let login = || -> anyhow::Result<()> {
-        let (http, server) = http_of_vault(table, Mode::DryRun)?;
+        let (http, server) = http_of_vault(table, Mode::DryRun, limits())?;
         let vault = Vault::new(&http, VaultSettings::new(server, table.login()?));
         runtime.block_on(vault.check_login(&permit))?;
         Ok(())

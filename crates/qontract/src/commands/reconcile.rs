@@ -91,7 +91,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         printer.note(text::activities(&activities.finished()).trim_end());
     }
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
-    record.head.modified = head.is_modified();
+    record.head.modified = mode == Mode::Real && head.is_modified();
     job.tell(&outcome, &record)?;
     if stopper.interruption().is_some() {
         // Threads that are blocked are not waited for.

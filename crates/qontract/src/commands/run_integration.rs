@@ -62,7 +62,8 @@ pub fn run() -> anyhow::Result<Exit> {
         log.write(&Line::new(Level::Error, format!("cannot begin: {error:#}{hint}")));
         // What was asked wrongly stays wrong; anything else may come right: a server, a mount.
         if settings.once || error.is::<UsageError>() {
-            return Ok(Exit::of(&error));
+            // A configuration that is missing is no usage error to the established tool.
+            return Ok(if error.is::<ConfigError>() { Exit::Failure } else { Exit::of(&error) });
         }
         failures += 1;
         std::thread::sleep(pace.pause(failures, fastrand::f64()));

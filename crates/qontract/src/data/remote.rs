@@ -60,9 +60,14 @@ impl Drop for Kept {
 impl Connection {
     /// The server of a configuration; nothing is asked yet.
     pub fn new(graphql: &Graphql, runtime: Handle) -> anyhow::Result<Self> {
+        Self::with_limits(graphql, runtime, Settings::default())
+    }
+
+    /// The server of a configuration, with these limits on requests; nothing is asked yet.
+    pub fn with_limits(graphql: &Graphql, runtime: Handle, limits: Settings) -> anyhow::Result<Self> {
         let url = Url::parse(&graphql.server)
             .map_err(|error| UsageError(format!("`graphql.server` is no address: {error}")))?;
-        let http = Http::new(&ReadPermit::for_data(), Settings::default())?;
+        let http = Http::new(&ReadPermit::for_data(), limits)?;
         let token = graphql.token.as_deref().map(Secret::new);
         let has_token = token.is_some();
         Ok(Self { server: Server::new(&http, url.clone(), token), url, runtime, has_token })

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use qontract_access::{Mode, ReadPermit};
-use qontract_client_http::Settings;
 use qontract_client_kubernetes::{
     AccessRequest, Cluster, Clusters, Kind, KubernetesError, Reader as _, Served,
 };
 
+use super::limits;
 use super::report::Report;
 use crate::clusters::{DataNamespace, KindsNeeded, Need, need};
 use crate::targets::RealClusters;
@@ -31,14 +31,7 @@ impl<'a> ClusterCheck<'a> {
     /// For the integrations that the data defines.
     pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], defined: &[String]) -> Self {
         let permit = ReadPermit::for_targets(Mode::DryRun);
-        // Someone is waiting: one more attempt is enough.
-        let limits = Settings {
-            deadline: Duration::from_secs(15),
-            attempt: Duration::from_secs(10),
-            retries: 1,
-            ..Settings::default()
-        };
-        let clusters = Clusters::new(&permit, limits, real.tokens, real.known);
+        let clusters = Clusters::new(&permit, limits(), real.tokens, real.known);
         Self { clusters, permit, namespaces, needs: defined.iter().filter_map(|name| need(name)).collect() }
     }
 

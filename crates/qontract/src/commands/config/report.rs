@@ -1,6 +1,6 @@
 //! The checks and what came of them, as text and as JSON.
 
-use qontract_diagnostics::shown;
+use qontract_diagnostics::{counted, shown};
 use serde::Serialize;
 
 /// What came of a check.
@@ -89,7 +89,7 @@ impl Report {
         }
         let count = |status| self.checks.iter().filter(|check| check.status == status).count();
         let (ok, warnings, failed) = (count(Status::Ok), count(Status::Warning), count(Status::Failed));
-        text.push_str(&format!("{ok} ok, {warnings} warnings, {failed} failed\n"));
+        text.push_str(&format!("{ok} ok, {}, {failed} failed\n", counted(warnings, "warning")));
         text
     }
 
@@ -118,7 +118,7 @@ mod tests {
             ok       git         commit abc\n\
             warning  promtool    not found\n                     hint: install it\n\
             failed   cluster c1  connection refused\n                     hint: check it\n\
-            1 ok, 1 warnings, 1 failed\n";
+            1 ok, 1 warning, 1 failed\n";
         assert_eq!(report.text(), expect);
         let json: serde_json::Value = serde_json::from_slice(&report.json().unwrap()).unwrap();
         assert_eq!(json["checks"][2]["status"], "failed");
