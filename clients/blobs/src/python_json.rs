@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use qontract_yaml::float::python_repr;
 use serde_json::{Number, Value};
 
 /// Writes a value.
@@ -65,23 +66,10 @@ fn write_string(string: &str, text: &mut String) {
 
 fn write_number(number: &Number, text: &mut String) {
     match number.as_f64().filter(|_| number.is_f64()) {
-        Some(float) => write_float(float, text),
+        Some(float) => text.push_str(&python_repr(float)),
         None => {
             let _ = write!(text, "{number}");
         }
-    }
-}
-
-/// The shortest digits, with an exponent where Python has one.
-fn write_float(float: f64, text: &mut String) {
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..16).contains(&exponent) {
-        let _ = write!(text, "{float:?}");
-    } else {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        let _ = write!(text, "{digits}e{sign}{:02}", exponent.abs());
     }
 }
 
@@ -119,6 +107,7 @@ mod tests {
             (1.5e300, "1.5e+300"),
             (0.0001, "0.0001"),
             (0.000_012, "1.2e-05"),
+            (f64::from_bits(0x431c_c0e5_0492_1fcd), "2023347301156851.2"),
         ] {
             check(&json!(float), expect);
         }

@@ -1,79 +1,10 @@
 //! Fields that a cluster never changes once an object is there, and kinds that may be replaced for their sake.
 
+use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fields};
 use serde_json::Value;
 
 use crate::compare::holds;
 use crate::normal;
-
-/// How a field is kept.
-enum Rule {
-    /// What is declared must hold.
-    Holds(&'static str),
-    /// What is declared must hold, unless nothing is there yet.
-    Once(&'static str),
-    /// What is declared must be all there is.
-    Same(&'static str),
-    /// Everything in `spec` but these.
-    SpecBut(&'static [&'static str]),
-}
-
-/// Kind, group, and what of it does not change.
-const TABLE: [(&str, &str, &[Rule]); 20] = [
-    ("Secret", "", &[Rule::Holds("/type")]),
-    ("RoleBinding", "rbac.authorization.k8s.io", &[Rule::Holds("/roleRef")]),
-    ("ClusterRoleBinding", "rbac.authorization.k8s.io", &[Rule::Holds("/roleRef")]),
-    ("RoleBinding", "authorization.openshift.io", &[Rule::Holds("/roleRef")]),
-    ("ClusterRoleBinding", "authorization.openshift.io", &[Rule::Holds("/roleRef")]),
-    ("ResourceQuota", "", &[Rule::Same("/spec/scopes")]),
-    ("Service", "", &[Rule::Once("/spec/clusterIP")]),
-    ("Route", "route.openshift.io", &[Rule::Holds("/spec/host"), Rule::Holds("/spec/wildcardPolicy")]),
-    (
-        "Job",
-        "batch",
-        &[
-            Rule::Holds("/spec/template"),
-            Rule::Holds("/spec/selector"),
-            Rule::Holds("/spec/completions"),
-            Rule::Holds("/spec/completionMode"),
-        ],
-    ),
-    ("Deployment", "apps", &[Rule::Same("/spec/selector")]),
-    ("DaemonSet", "apps", &[Rule::Same("/spec/selector")]),
-    ("ReplicaSet", "apps", &[Rule::Same("/spec/selector")]),
-    (
-        "StatefulSet",
-        "apps",
-        &[
-            Rule::Same("/spec/selector"),
-            Rule::SpecBut(&[
-                "selector",
-                "replicas",
-                "template",
-                "updateStrategy",
-                "persistentVolumeClaimRetentionPolicy",
-                "minReadySeconds",
-                "ordinals",
-                "revisionHistoryLimit",
-            ]),
-        ],
-    ),
-    ("PersistentVolumeClaim", "", &[Rule::SpecBut(&["resources", "volumeAttributesClassName"])]),
-    (
-        "StorageClass",
-        "storage.k8s.io",
-        &[
-            Rule::Holds("/provisioner"),
-            Rule::Same("/parameters"),
-            Rule::Holds("/reclaimPolicy"),
-            Rule::Holds("/volumeBindingMode"),
-        ],
-    ),
-    ("CustomResourceDefinition", "apiextensions.k8s.io", &[Rule::Holds("/spec/scope")]),
-    ("PriorityClass", "scheduling.k8s.io", &[Rule::Holds("/value"), Rule::Holds("/preemptionPolicy")]),
-    ("IngressClass", "networking.k8s.io", &[Rule::Holds("/spec/controller")]),
-    ("RuntimeClass", "node.k8s.io", &[Rule::Holds("/handler")]),
-    ("CSIDriver", "storage.k8s.io", &[Rule::Holds("/spec/attachRequired")]),
-];
 
 /// Kind and group of what may be removed and made again: nothing in it is lost, or it is all declared.
 const REPLACEABLE: [(&str, &str); 10] = [
@@ -94,32 +25,32 @@ pub fn changed(group: &str, desired: &Value, live: &Value) -> Vec<String> {
     let kind = desired["kind"].as_str().unwrap_or_default();
     let (wanted, found) = (normal::of_desired(desired), normal::of_live(live));
     let mut fields = Vec::new();
-    for (_, _, rules) in TABLE.iter().filter(|row| (row.0, row.1) == (kind, group)) {
-        fields.extend(rules.iter().flat_map(|rule| rule.broken(&wanted, &found)));
+    for field in immutable_fields(kind, group) {
+        fields.extend(broken(*field, &wanted, &found));
     }
-    if group.is_empty() && ["Secret", "ConfigMap"].contains(&kind) && live["immutable"] == true {
+    if can_be_sealed(kind, group) && live["immutable"] == true {
         fields.extend(sealed(&wanted, &found));
     }
     fields
 }
 
-impl Rule {
-    /// The fields that break the rule.
-    fn broken(&self, wanted: &Value, found: &Value) -> Vec<String> {
-        let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted(field)] } else { Vec::new() };
-        match self {
-            Rule::Holds(field) => broken(field, !kept(wanted, found, field)),
-            Rule::Once(field) => {
-                let is_set = found.pointer(field).is_some_and(|value| !value.is_null() && value != "");
-                broken(field, is_set && !kept(wanted, found, field))
-            }
-            Rule::Same(field) => broken(field, !kept(wanted, found, field) || !kept(found, wanted, field)),
-            Rule::SpecBut(free) => {
-                let spec = wanted["spec"].as_object().into_iter().flatten();
-                let bound = spec.filter(|(name, _)| !free.contains(&name.as_str()));
-                let lost = bound.filter(|(name, value)| !holds(value, found["spec"].get(name.as_str())));
-                lost.map(|(name, _)| format!("spec.{name}")).collect()
-            }
+/// The fields that what is wanted would change.
+fn broken(field: ImmutableField, wanted: &Value, found: &Value) -> Vec<String> {
+    let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted(field)] } else { Vec::new() };
+    match field {
+        ImmutableField::Fixed(field) => broken(field, !kept(wanted, found, field)),
+        ImmutableField::FixedOnceSet(field) => {
+            let is_set = found.pointer(field).is_some_and(|value| !value.is_null() && value != "");
+            broken(field, is_set && !kept(wanted, found, field))
+        }
+        ImmutableField::FixedWhole(field) => {
+            broken(field, !kept(wanted, found, field) || !kept(found, wanted, field))
+        }
+        ImmutableField::SpecExcept(free) => {
+            let spec = wanted["spec"].as_object().into_iter().flatten();
+            let bound = spec.filter(|(name, _)| !free.contains(&name.as_str()));
+            let lost = bound.filter(|(name, value)| !holds(value, found["spec"].get(name.as_str())));
+            lost.map(|(name, _)| format!("spec.{name}")).collect()
         }
     }
 }
@@ -132,8 +63,8 @@ pub fn is_replaceable(kind: &str, group: &str) -> bool {
 /// What would have to change in an object that was sealed: nothing was added to it behind our back.
 fn sealed(wanted: &Value, found: &Value) -> Vec<String> {
     let same = |field: &str| kept(wanted, found, field) && kept(found, wanted, field);
-    let fields = ["/data", "/binaryData", "/immutable"];
-    fields.into_iter().filter(|field| !same(field)).map(dotted).collect()
+    let fields = SEALED_FIELDS.map(|field| format!("/{field}"));
+    fields.iter().filter(|field| !same(field)).map(|field| dotted(field)).collect()
 }
 
 /// Whether what one object says at a place holds in the other.

@@ -2,10 +2,11 @@
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 
+use crate::Syntax;
 use crate::limits::Limits;
 
-/// The text of `bytes`, if every reader of YAML takes it as the same characters.
-pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagnostic>> {
+/// The text of `bytes`, if every reader of the language takes it as the same characters.
+pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagnostic>> {
     if bytes.len() > limits.bytes {
         let message = format!("the file has {} bytes, more than the {} allowed", bytes.len(), limits.bytes);
         return Err(Box::new(Diagnostic::new(code::YAML_SIZE, message)));
@@ -21,6 +22,12 @@ pub fn check<'a>(bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagno
         return Ok(text);
     }
     for (offset, character) in text.char_indices() {
+        // JSON takes them as they are, and its lines end with line feeds alone.
+        let is_json_text =
+            syntax == Syntax::Json && matches!(character, '\u{7f}'.. if character != '\u{feff}');
+        if is_json_text {
+            continue;
+        }
         if let Some(finding) = judge(offset, character, bytes) {
             return Err(Box::new(finding));
         }

@@ -22,6 +22,7 @@ mod compose;
 mod decimal;
 mod dialect;
 mod events;
+pub mod float;
 mod granit;
 pub mod json;
 mod limits;
@@ -84,7 +85,7 @@ pub fn takes_as_plain(text: &str) -> Result<bool, String> {
 
 /// Parses one file that holds one document in the given language.
 pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
-    let text = match characters::check(bytes, limits) {
+    let text = match characters::check(syntax, bytes, limits) {
         Ok(text) => text,
         Err(finding) => return Parsed { document: None, findings: vec![*finding] },
     };
@@ -92,5 +93,23 @@ pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> Parsed {
     match plain {
         Some(events) => compose::compose(events, text, syntax, limits),
         None => compose::compose(granit::Granit::new(text), text, syntax, limits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, Syntax, Value, parse_as};
+
+    #[test]
+    fn json_takes_characters_that_yaml_refuses() {
+        for character in ['\u{7f}', '\u{85}', '\u{9f}', '\u{2028}', '\u{2029}', '\u{ffff}'] {
+            let text = format!("{{\"a\": \"x{character}y\"}}");
+            let parsed = parse_as(Syntax::Json, text.as_bytes(), &Limits::default());
+            let document = parsed.document.unwrap_or_else(|| panic!("{character:?}: {:?}", parsed.findings));
+            let Value::Map(map) = document.root().value() else { panic!("a map") };
+            let expect = format!("x{character}y");
+            assert_eq!(map.get("a").map(|node| node.value()), Some(Value::Str(&expect)), "{character:?}");
+            assert!(parse_as(Syntax::Yaml, text.as_bytes(), &Limits::default()).document.is_none());
+        }
     }
 }

@@ -6,11 +6,12 @@ use super::{Kind, Tree, Violation};
 const RULE: &str = "layers";
 
 /// The only packages of ours that a client may need.
-const FOR_CLIENTS: [&str; 7] = [
+const FOR_CLIENTS: [&str; 8] = [
     "qontract-access",
     "qontract-child",
     "qontract-client-http",
     "qontract-diagnostics",
+    "qontract-kinds",
     "qontract-redaction",
     "qontract-telemetry",
     "qontract-yaml",
@@ -71,7 +72,7 @@ fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static st
         (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary knows the rooms"),
         (Layer::Room, Layer::Room) => Some("rooms never import rooms"),
         (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => {
-            Some("a client needs only http, access, child, redaction, telemetry, diagnostics and yaml")
+            Some("a client needs only http, access, child, redaction, telemetry, diagnostics, kinds and yaml")
         }
         (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing needs the binary"),
         (Layer::Binary | Layer::Crate | Layer::Client | Layer::Room, Layer::Workshop)

@@ -1,62 +1,53 @@
-//! Fields that an API server does not let anybody change. Pure.
+//! Fields that an API server does not let anybody change, by the table that the planner has, too. Pure.
 
+use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fields};
 use serde_json::Value;
-
-/// What of a `StatefulSet` may change.
-const OF_STATEFUL_SET: [&str; 6] = [
-    "replicas",
-    "template",
-    "updateStrategy",
-    "minReadySeconds",
-    "ordinals",
-    "persistentVolumeClaimRetentionPolicy",
-];
 
 /// The first field that differs and may not.
 pub(super) fn changed(kind: &str, before: &Value, after: &Value) -> Option<String> {
-    let differs = |pointer: &str| before.pointer(pointer) != after.pointer(pointer);
-    let first =
-        |pointers: &[&str]| pointers.iter().find(|pointer| differs(pointer)).map(|found| shown(found));
-    match kind {
-        "Secret" => {
-            let kind = |body: &Value| body["type"].as_str().unwrap_or("Opaque").to_owned();
-            (kind(before) != kind(after)).then(|| "type".to_owned()).or_else(|| frozen(before, after))
+    let version = before["apiVersion"].as_str().or(after["apiVersion"].as_str()).unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let mut fields = immutable_fields(kind, group).iter();
+    let found = fields.find_map(|field| broken(*field, before, after));
+    let is_sealed = can_be_sealed(kind, group) && before["immutable"] == true;
+    found.or_else(|| {
+        let mut fields = SEALED_FIELDS.into_iter().filter(|_| is_sealed);
+        fields.find(|field| before.get(field) != after.get(field)).map(str::to_owned)
+    })
+}
+
+fn broken(field: ImmutableField, before: &Value, after: &Value) -> Option<String> {
+    let differs = |pointer: &str| value(before, pointer) != value(after, pointer);
+    match field {
+        ImmutableField::Fixed(pointer) | ImmutableField::FixedWhole(pointer) => {
+            differs(pointer).then(|| dotted(pointer))
         }
-        "ConfigMap" => frozen(before, after),
-        "RoleBinding" | "ClusterRoleBinding" => first(&["/roleRef"]),
-        "ResourceQuota" => {
-            let scopes = |body: &Value| body["spec"]["scopes"].as_array().cloned().unwrap_or_default();
-            (scopes(before) != scopes(after)).then(|| "spec.scopes".to_owned())
+        ImmutableField::FixedOnceSet(pointer) => {
+            let is_set = value(before, pointer).is_some_and(|value| value != "");
+            (is_set && differs(pointer)).then(|| dotted(pointer))
         }
-        "Deployment" | "DaemonSet" | "ReplicaSet" => first(&["/spec/selector"]),
-        "StatefulSet" => {
-            let spec = |body: &Value| body["spec"].as_object().cloned().unwrap_or_default();
-            let (before, after) = (spec(before), spec(after));
-            let mut names = before.keys().chain(after.keys());
-            let found = names.find(|name| {
-                !OF_STATEFUL_SET.contains(&name.as_str()) && before.get(*name) != after.get(*name)
-            });
-            found.map(|name| format!("spec.{name}"))
+        ImmutableField::SpecExcept(free) => {
+            let names = [before, after].into_iter().filter_map(|body| body["spec"].as_object());
+            let mut names =
+                names.flat_map(serde_json::Map::keys).filter(|name| !free.contains(&name.as_str()));
+            names
+                .find(|name| before["spec"].get(*name) != after["spec"].get(*name))
+                .map(|name| format!("spec.{name}"))
         }
-        // An address that nobody asked for is given by the server.
-        "Service" if before["spec"]["clusterIP"].is_string() => first(&["/spec/clusterIP"]),
-        "Job" => first(&["/spec/selector", "/spec/template", "/spec/completions"]),
-        "PersistentVolumeClaim" => {
-            first(&["/spec/accessModes", "/spec/storageClassName", "/spec/volumeName"])
-        }
-        "StorageClass" => first(&["/provisioner", "/parameters"]),
-        _ => None,
     }
 }
 
-/// A Secret or ConfigMap that says that it never changes.
-fn frozen(before: &Value, after: &Value) -> Option<String> {
-    let fields = ["immutable", "data", "binaryData"];
-    let changed = fields.into_iter().find(|field| before.get(field) != after.get(field));
-    changed.filter(|_| before["immutable"] == true).map(str::to_owned)
+/// The value of a field as the server has it: nothing and an empty list are the same, and a Secret without a type is opaque.
+fn value(body: &Value, pointer: &str) -> Option<Value> {
+    match body.pointer(pointer) {
+        None | Some(Value::Null) if pointer == "/type" => Some("Opaque".into()),
+        None | Some(Value::Null) => None,
+        Some(Value::Array(items)) if items.is_empty() => None,
+        Some(value) => Some(value.clone()),
+    }
 }
 
-fn shown(pointer: &str) -> String {
+fn dotted(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
 }
 
@@ -68,8 +59,21 @@ mod tests {
 
     #[track_caller]
     fn check(kind: &str, before: &Value, after: &Value, expect: Option<&str>) {
-        assert_eq!(changed(kind, before, after).as_deref(), expect);
-        assert_eq!(changed(kind, before, before), None);
+        let version = match kind {
+            "StatefulSet" | "Deployment" => "apps/v1",
+            "RoleBinding" => "rbac.authorization.k8s.io/v1",
+            "Job" => "batch/v1",
+            "Route" => "route.openshift.io/v1",
+            _ => "v1",
+        };
+        let of_version = |body: &Value| {
+            let mut body = body.clone();
+            body["apiVersion"] = version.into();
+            body
+        };
+        let (before, after) = (of_version(before), of_version(after));
+        assert_eq!(changed(kind, &before, &after).as_deref(), expect);
+        assert_eq!(changed(kind, &before, &before), None);
     }
 
     #[test]
@@ -110,6 +114,16 @@ mod tests {
             &json!({"spec": {"serviceName": "a"}}),
             Some("spec.serviceName"),
         );
-        check("Route", &json!({"spec": {"host": "a"}}), &json!({"spec": {"host": "b"}}), None);
+        check(
+            "StatefulSet",
+            &json!({"spec": {"revisionHistoryLimit": 1}}),
+            &json!({"spec": {"revisionHistoryLimit": 2}}),
+            None,
+        );
+        check("Route", &json!({"spec": {"host": "a"}}), &json!({"spec": {"host": "b"}}), Some("spec.host"));
+        check("ResourceQuota", &json!({"spec": {}}), &json!({"spec": {"scopes": []}}), None);
+        // A kind of the same name in another group is another kind.
+        let of = |host: &str| json!({"apiVersion": "example.com/v1", "spec": {"clusterIP": host}});
+        assert_eq!(changed("Service", &of("a"), &of("b")), None);
     }
 }

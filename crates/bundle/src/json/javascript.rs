@@ -1,6 +1,8 @@
 //! JSON as JavaScript's `JSON.stringify` writes it.
 
-use super::{Shortest, escape_unicode, plain, short_escape};
+use qontract_yaml::float::ShortestDigits;
+
+use super::{escape_unicode, plain, short_escape};
 use crate::keys::Key;
 use crate::value::{Map, Value};
 
@@ -119,7 +121,7 @@ impl JavaScript<'_> {
         if value == 0.0 {
             return self.raw("0");
         }
-        let shortest = Shortest::of(value);
+        let shortest = ShortestDigits::of(value);
         if shortest.negative {
             self.0.push(b'-');
         }

@@ -1,6 +1,8 @@
 //! JSON as Python's `json.dumps(sort_keys=True, separators=(",", ":"))` writes it.
 
-use super::{Shortest, escape_unicode, plain_ascii, short_escape};
+use qontract_yaml::float;
+
+use super::{escape_unicode, plain_ascii, short_escape};
 use crate::value::Value;
 
 /// Appends `value`.
@@ -18,7 +20,7 @@ pub fn write_python(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
-        Value::Float(number) => write_float(*number, out),
+        Value::Float(number) => float::write_python(*number, out),
         Value::Str(text) => write_python_str(text, out),
         Value::List(items) => {
             out.push(b'[');
@@ -67,17 +69,4 @@ pub fn write_python_str(text: &str, out: &mut Vec<u8>) {
         at += character.len_utf8();
     }
     out.push(b'"');
-}
-
-/// As Python's `repr`: an exponent below 1e-4 and from 1e16.
-fn write_float(value: f64, out: &mut Vec<u8>) {
-    let shortest = Shortest::of(value);
-    if shortest.negative {
-        out.push(b'-');
-    }
-    if (-4..16).contains(&shortest.exponent) {
-        shortest.positional(true, out);
-    } else {
-        shortest.scientific(2, out);
-    }
 }

@@ -6,18 +6,7 @@ use crate::fault::{Outcome, refused};
 
 /// `repr` of a number with a point: the shortest digits that read back the same.
 pub(crate) fn float(number: f64) -> String {
-    if number.is_infinite() {
-        return if number > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };
-    }
-    let scientific = format!("{number:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..16).contains(&exponent) {
-        let plain = format!("{number}");
-        return if plain.contains('.') { plain } else { format!("{plain}.0") };
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
+    qontract_yaml::float::python_repr(number)
 }
 
 /// `repr` of a text: quoted, and escaped where it cannot be printed.
@@ -69,6 +58,7 @@ mod tests {
         check(0.000_01, "1e-05");
         check(1.5e300, "1.5e+300");
         check(-0.0, "-0.0");
+        check(f64::from_bits(0x431c_c0e5_0492_1fcd), "2023347301156851.2");
     }
 
     #[test]

@@ -1,0 +1,117 @@
+//! Facts about Kubernetes kinds that the planner (`inventory`) and the sandbox (`clients/kubernetes`) share. Pure.
+//!
+//! **Invariant:** there is one table of immutable fields: what the planner would change in place, the sandbox accepts, and what
+//! the sandbox refuses, the planner replaces or reports.
+
+/// A field that an API server never changes once an object exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImmutableField {
+    /// The value at this JSON pointer; an object that does not mention it keeps what it has.
+    Fixed(&'static str),
+    /// The value at this JSON pointer, once it is set.
+    FixedOnceSet(&'static str),
+    /// The value at this JSON pointer as a whole: a part that is added or left out is a change, too.
+    FixedWhole(&'static str),
+    /// All fields of `spec` but these.
+    SpecExcept(&'static [&'static str]),
+}
+
+use ImmutableField::{Fixed, FixedOnceSet, FixedWhole, SpecExcept};
+
+/// Kind, group, and the fields that do not change.
+const IMMUTABLE: [(&str, &str, &[ImmutableField]); 20] = [
+    ("Secret", "", &[Fixed("/type")]),
+    ("RoleBinding", "rbac.authorization.k8s.io", &[Fixed("/roleRef")]),
+    ("ClusterRoleBinding", "rbac.authorization.k8s.io", &[Fixed("/roleRef")]),
+    ("RoleBinding", "authorization.openshift.io", &[Fixed("/roleRef")]),
+    ("ClusterRoleBinding", "authorization.openshift.io", &[Fixed("/roleRef")]),
+    ("ResourceQuota", "", &[FixedWhole("/spec/scopes")]),
+    ("Service", "", &[FixedOnceSet("/spec/clusterIP")]),
+    ("Route", "route.openshift.io", &[Fixed("/spec/host"), Fixed("/spec/wildcardPolicy")]),
+    (
+        "Job",
+        "batch",
+        &[
+            Fixed("/spec/template"),
+            Fixed("/spec/selector"),
+            Fixed("/spec/completions"),
+            Fixed("/spec/completionMode"),
+        ],
+    ),
+    ("Deployment", "apps", &[FixedWhole("/spec/selector")]),
+    ("DaemonSet", "apps", &[FixedWhole("/spec/selector")]),
+    ("ReplicaSet", "apps", &[FixedWhole("/spec/selector")]),
+    (
+        "StatefulSet",
+        "apps",
+        &[
+            FixedWhole("/spec/selector"),
+            SpecExcept(&[
+                "selector",
+                "replicas",
+                "template",
+                "updateStrategy",
+                "persistentVolumeClaimRetentionPolicy",
+                "minReadySeconds",
+                "ordinals",
+                "revisionHistoryLimit",
+            ]),
+        ],
+    ),
+    ("PersistentVolumeClaim", "", &[SpecExcept(&["resources", "volumeAttributesClassName"])]),
+    (
+        "StorageClass",
+        "storage.k8s.io",
+        &[
+            Fixed("/provisioner"),
+            FixedWhole("/parameters"),
+            Fixed("/reclaimPolicy"),
+            Fixed("/volumeBindingMode"),
+        ],
+    ),
+    ("CustomResourceDefinition", "apiextensions.k8s.io", &[Fixed("/spec/scope")]),
+    ("PriorityClass", "scheduling.k8s.io", &[Fixed("/value"), Fixed("/preemptionPolicy")]),
+    ("IngressClass", "networking.k8s.io", &[Fixed("/spec/controller")]),
+    ("RuntimeClass", "node.k8s.io", &[Fixed("/handler")]),
+    ("CSIDriver", "storage.k8s.io", &[Fixed("/spec/attachRequired")]),
+];
+
+/// The immutable fields of a kind.
+///
+/// ```
+/// use qontract_kinds::{ImmutableField, immutable_fields};
+/// assert_eq!(immutable_fields("Secret", ""), [ImmutableField::Fixed("/type")]);
+/// assert!(immutable_fields("Secret", "example.com").is_empty());
+/// ```
+pub fn immutable_fields(kind: &str, group: &str) -> &'static [ImmutableField] {
+    IMMUTABLE.iter().find(|row| (row.0, row.1) == (kind, group)).map_or(&[], |row| row.2)
+}
+
+/// Whether objects of a kind can be sealed by `immutable: true`.
+pub fn can_be_sealed(kind: &str, group: &str) -> bool {
+    group.is_empty() && ["ConfigMap", "Secret"].contains(&kind)
+}
+
+/// The fields of a sealed object that do not change.
+pub const SEALED_FIELDS: [&str; 3] = ["data", "binaryData", "immutable"];
+
+#[cfg(test)]
+mod tests {
+    use super::{IMMUTABLE, can_be_sealed, immutable_fields};
+
+    #[test]
+    fn a_kind_is_listed_once() {
+        for (index, row) in IMMUTABLE.iter().enumerate() {
+            let again = IMMUTABLE[index + 1..].iter().any(|other| (other.0, other.1) == (row.0, row.1));
+            assert!(!again, "{} of `{}`", row.0, row.1);
+        }
+    }
+
+    #[test]
+    fn a_kind_is_known_by_its_group() {
+        assert_eq!(immutable_fields("Deployment", "apps").len(), 1);
+        assert_eq!(immutable_fields("Deployment", "").len(), 0);
+        assert!(can_be_sealed("Secret", "") && can_be_sealed("ConfigMap", ""));
+        assert!(!can_be_sealed("Secret", "x") && !can_be_sealed("Service", ""));
+    }
+}

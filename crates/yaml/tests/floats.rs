@@ -1,0 +1,52 @@
+//! Floats are printed as CPython prints them. Python is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use qontract_yaml::float::python_repr;
+
+/// Prints the `repr` of each number, which comes as the digits of its bits.
+const PRINT: &str = "import struct, sys
+for line in sys.stdin:
+    print(repr(struct.unpack('<d', struct.pack('<Q', int(line)))[0]))
+";
+
+/// So many random numbers are compared, and as many with few digits behind the point, where ties are.
+const CASES: usize = 25_000;
+
+/// A generator of numbers that is the same each time.
+fn next(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn random_numbers_are_printed_as_python_prints_them() {
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut bits: Vec<u64> = (0..CASES).map(|_| next(&mut state)).collect();
+    // Between 2^46 and 2^53: sixteen or seventeen digits, some of them halfway between two.
+    bits.extend((0..CASES).map(|_| (next(&mut state) >> 12) | ((1023 + 46 + next(&mut state) % 7) << 52)));
+    let python =
+        std::env::var("QONTRACT_PYTHON").expect("`QONTRACT_PYTHON` names Python; `cargo xtask test` sets it");
+    let mut child = Command::new(python)
+        .args(["-c", PRINT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input: String = bits.iter().map(|bits| format!("{bits}\n")).collect();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let theirs: Vec<&str> = text.lines().collect();
+    assert_eq!(theirs.len(), bits.len());
+    for (bits, theirs) in bits.iter().zip(theirs) {
+        assert_eq!(python_repr(f64::from_bits(*bits)), theirs, "{bits:#x}");
+    }
+}
