@@ -145,7 +145,9 @@ impl Test {
         }
         if let Some(filter) = value.get("filter") {
             return match schema.described().of_field(field) {
-                _ if !filter.is_given() => Ok(Test::Fault("Cannot convert undefined or null to object")),
+                Some(_) if !filter.is_given() => {
+                    Ok(Test::Fault("Cannot convert undefined or null to object"))
+                }
                 Some(inner) => Ok(Test::Passes(Filter::compile(schema, inner, filter)?)),
                 None => Ok(Test::Fault("Cannot read properties of undefined (reading 'name')")),
             };
@@ -189,17 +191,22 @@ impl Condition {
                 (_, Raw::Absent) => Ok(false),
                 _ => Ok(values.iter().any(|value| is(value, raw))),
             },
-            Test::Passes(filter) => match follow(view, raw)? {
+            Test::Passes(filter) => match follow(view, resolved(view, source, key))? {
                 Resolved::Null => Ok(false),
                 Resolved::One(source) => filter.passes(view, source),
                 Resolved::Many(many) => filter.passes_list(view, &many),
             },
-            Test::Fault(message) => match follow(view, raw)? {
+            Test::Fault(message) => match follow(view, resolved(view, source, key))? {
                 Resolved::Null => Ok(false),
                 _ => Err(FilterFault::internal(*message)),
             },
         }
     }
+}
+
+/// The value of a key as a field is resolved: `schema` is what the datafile calls `$schema`. Other tests look at the key itself.
+fn resolved<'a>(view: View<'a>, source: Source<'a>, key: &str) -> Raw<'a> {
+    view.raw(source, if key == "schema" { "$schema" } else { key })
 }
 
 /// What a key refers to; `null` is nothing here.

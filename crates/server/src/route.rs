@@ -79,7 +79,7 @@ impl Route {
             ("cache", []) => Route::Held,
             ("reload", []) => Route::Reload,
             ("diff", [base, head]) => Route::Diff { base: base.clone(), head: head.clone(), file: None },
-            ("diff", [base, head, kind, path @ ..]) if !path.is_empty() => Route::Diff {
+            ("diff", [base, head, kind, path @ ..]) => Route::Diff {
                 base: base.clone(),
                 head: head.clone(),
                 file: Some((kind.clone(), format!("/{}", path.join("/")))),

@@ -65,7 +65,51 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(bad());
     }
-    Reader::new(text).whole().map(Some).map_err(|_| bad())
+    Reader::new(text).whole().map(Some).map_err(|_| match unpaired_surrogate(text) {
+        Some(unit) => refused(format!("Syntax Error: Invalid character: U+{unit:04X}.")),
+        None => bad(),
+    })
+}
+
+/// The first unpaired surrogate in the `query` of a body that is JSON apart from such escapes. JavaScript takes it as text, and GraphQL refuses it.
+fn unpaired_surrogate(text: &str) -> Option<u16> {
+    let (mut units, mut replaced, mut rest) = (Vec::new(), String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('\\') {
+        let escape = unit_at(&rest[at..]);
+        let next = escape.and_then(|_| unit_at(rest.get(at + 6..)?));
+        let (length, by) = match (escape, next) {
+            (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => (12, None),
+            (Some(unit @ 0xd800..0xe000), _) => (6, Some(unit)),
+            (Some(_), _) => (6, None),
+            (None, _) => (2, None),
+        };
+        let end = (at..=at + length).rev().find(|end| rest.is_char_boundary(*end))?;
+        match by {
+            None => replaced.push_str(&rest[..end]),
+            Some(unit) => {
+                replaced.push_str(&rest[..at]);
+                replaced.push(char::from_u32(PRIVATE_USE + u32::try_from(units.len()).ok()?)?);
+                units.push(unit);
+            }
+        }
+        rest = &rest[end..];
+    }
+    replaced.push_str(rest);
+    let value = Reader::new(&replaced).whole().ok()?;
+    let query = value.get("query")?.as_str()?;
+    query.chars().find_map(|letter| {
+        let number = u32::from(letter).checked_sub(PRIVATE_USE)?;
+        units.get(usize::try_from(number).ok()?).copied()
+    })
+}
+
+/// Characters that stand for surrogates while a body is searched for them.
+const PRIVATE_USE: u32 = 0xf_0000;
+
+/// The UTF-16 unit that an escape at the beginning of a text stands for.
+fn unit_at(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
 fn utf16(bytes: &[u8]) -> String {
@@ -246,6 +290,27 @@ mod tests {
 
     fn body(text: &str) -> Result<Asked, Refusal> {
         read_body(json_of(Some("application/json"), text.as_bytes())?.as_ref())
+    }
+
+    #[test]
+    fn an_unpaired_surrogate_in_a_query_is_an_invalid_character() {
+        let check = |body: &str, expect: Option<&str>| {
+            let refusal = json_of(Some("application/json"), body.as_bytes()).err();
+            let expect = match expect {
+                Some(message) => Refusal::Json(StatusCode::BAD_REQUEST, message.to_owned()),
+                None => Refusal::Page(StatusCode::BAD_REQUEST),
+            };
+            assert_eq!(refusal, Some(expect), "{body}");
+        };
+        let invalid = |unit: &str| format!("Syntax Error: Invalid character: U+{unit}.");
+        check(r#"{"query":"\ud83d"}"#, Some(&invalid("D83D")));
+        check(r#"{"variables":{"a":"\ud800"},"query":"{a}\udc00"}"#, Some(&invalid("DC00")));
+        check(r#"{"query":"\ud83d\ude00 \ude00"}"#, Some(&invalid("DE00")));
+        // Elsewhere, and where it is no JSON either, it is not read.
+        check(r#"{"query":"{a}","variables":{"a":"\ud800"}}"#, None);
+        check(r#"{"query":"\ud83d"#, None);
+        check(r#"{"query":"\\ud83d""#, None);
+        assert!(json_of(Some("application/json"), br#"{"query":"\\ud83d"}"#).is_ok());
     }
 
     #[test]
