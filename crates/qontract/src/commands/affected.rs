@@ -21,6 +21,9 @@ use crate::targets::Targets;
 struct Row {
     integration: String,
     affected: bool,
+    /// Left out if it is: an integration that the data does not declare cannot be judged.
+    #[serde(skip_serializing_if = "is_true")]
+    declared: bool,
     rule: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     causes: Vec<String>,
@@ -53,21 +56,55 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     {
         return Err(UsageError(format!("there is no integration `{unknown}`")).into());
     }
-    let chosen =
-        rooms.iter().filter(|room| integration.is_empty() || integration.contains(&room.about().name));
-    let defined = affected::defined(chosen, &*base.source, &*head.source)?;
-    let rows: Vec<Row> = head.with_lines(|head_line| {
+    let is_chosen = |room: &&Room| integration.is_empty() || integration.contains(&room.about().name);
+    let chosen: Vec<&Room> = rooms.iter().filter(is_chosen).collect();
+    let defined = affected::defined(chosen.iter().copied(), &*base.source, &*head.source)?;
+    let is_defined = |room: &Room| defined.iter().any(|known| known.about().name == room.about().name);
+    // Of all integrations, data declares some; data that declares none, or not the one that is asked about, decides nothing.
+    let undeclared: Vec<&&Room> = if integration.is_empty() && !defined.is_empty() {
+        Vec::new()
+    } else {
+        chosen.iter().filter(|room| !is_defined(room)).collect()
+    };
+    let mut rows: Vec<Row> = head.with_lines(|head_line| {
         base.with_lines(|base_line| {
             let line = |place: &Place| if head.has(place) { head_line(place) } else { base_line(place) };
             let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
             defined.iter().map(|room| row(room, &pair(room), &line)).collect()
         })
     });
+    if !undeclared.is_empty() {
+        let names: Vec<String> = undeclared.iter().map(|room| format!("`{}`", room.about().name)).collect();
+        let names = if integration.is_empty() { "any integration".to_owned() } else { names.join(", ") };
+        printer.note(&format!(
+            "warning: neither base nor head declares {names}\nhint: declare it by a datafile of `/app-sre/integration-1.yml`"
+        ));
+        rows.extend(undeclared.iter().map(|room| Row::undeclared(&room.about().name)));
+    }
     match output {
         FindingsFormat::Text => printer.text(&rows.iter().map(text).collect::<String>())?,
         FindingsFormat::Json => printer.json(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
     }
-    Ok(if rows.iter().any(|row| row.affected) { Exit::Failure } else { Exit::Ok })
+    Ok(match rows.iter().any(|row| row.affected) {
+        true => Exit::Failure,
+        false if undeclared.is_empty() => Exit::Ok,
+        false => Exit::Run(UNDECLARED),
+    })
+}
+
+/// The exit code of an integration that the data does not declare, as of a run.
+const UNDECLARED: u8 = 4;
+
+impl Row {
+    fn undeclared(integration: &str) -> Self {
+        let (integration, rule) = (integration.to_owned(), "not declared in the data".to_owned());
+        Row { integration, affected: false, declared: false, rule, causes: Vec::new(), shards: None }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
@@ -76,12 +113,14 @@ fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
         Verdict::Unaffected(rule) => Row {
             integration,
             affected: false,
+            declared: true,
             rule: rule.as_str().to_owned(),
             causes: Vec::new(),
             shards: Some(Vec::new()),
         },
         Verdict::Unknown(fault) => {
-            Row { integration, affected: true, rule: fault.to_string(), causes: Vec::new(), shards: None }
+            let rule = fault.to_string();
+            Row { integration, affected: true, declared: true, rule, causes: Vec::new(), shards: None }
         }
         Verdict::Affected(found) => {
             let causes = found.causes.iter().map(|cause| {
@@ -108,7 +147,7 @@ fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
                 differing.chain(gone).collect()
             });
             let rule = found.rule.as_str().to_owned();
-            Row { integration, affected: true, rule, causes: causes.collect(), shards }
+            Row { integration, affected: true, declared: true, rule, causes: causes.collect(), shards }
         }
     }
 }
@@ -117,7 +156,10 @@ fn row(room: &Room, pair: &Pair, line: &dyn Fn(&Place) -> String) -> Row {
 const MOST_CAUSES: usize = 10;
 
 fn text(row: &Row) -> String {
-    let Row { integration, affected, rule, causes, shards } = row;
+    let Row { integration, affected, declared, rule, causes, shards } = row;
+    if !declared {
+        return format!("{integration}: {rule}\n");
+    }
     if !affected {
         return format!("{integration}: not affected ({rule})\n");
     }
