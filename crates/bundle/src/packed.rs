@@ -1,10 +1,14 @@
 //! Numbers, digests and texts as bytes, one after the other: for what only this program reads again.
 
+use std::io;
+
 use crate::digest::Sha256;
 
 /// Puts things one after the other.
 #[derive(Default)]
 pub struct Packer {
+    /// What comes before `bytes`, in pieces that are never copied into one.
+    before: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }
 
@@ -51,15 +55,45 @@ impl Packer {
 
     /// What others have packed.
     pub fn packed(&mut self, other: &Packer) {
-        self.count(other.bytes.len());
-        self.bytes.extend_from_slice(&other.bytes);
+        self.count(other.len());
+        other.pieces().for_each(|piece| self.bytes.extend_from_slice(piece));
+    }
+
+    /// A list of what others have packed, which is not copied.
+    pub fn packed_list(&mut self, all: Vec<Packer>) {
+        self.count(all.len());
+        for other in all {
+            self.count(other.len());
+            self.before.push(std::mem::replace(&mut self.bytes, other.bytes));
+            let last = self.before.len();
+            // What comes before its bytes comes behind ours.
+            self.before.splice(last..last, other.before);
+        }
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.before.iter().chain([&self.bytes]).map(Vec::as_slice)
+    }
+
+    fn len(&self) -> usize {
+        self.pieces().map(<[u8]>::len).sum()
     }
 
     /// All of it, to be kept; `by` names the program, as another one may pack otherwise.
     pub fn sealed(self, by: &str) -> Vec<u8> {
+        let mut sealed = Vec::with_capacity(self.len() + 64);
+        // Writing to memory does not fail.
+        let _ = self.write_sealed(by, &mut sealed);
+        sealed
+    }
+
+    /// Writes all of it, to be kept; see [`sealed`](Self::sealed).
+    pub fn write_sealed(self, by: &str, out: &mut dyn io::Write) -> io::Result<()> {
         let by = Sha256::of(by.as_bytes());
-        let sum = Sha256::of_parts([by.as_bytes(), &*self.bytes]);
-        [sum.as_bytes(), by.as_bytes(), &*self.bytes].concat()
+        let sum = Sha256::of_parts([by.as_bytes().as_slice()].into_iter().chain(self.pieces()));
+        out.write_all(sum.as_bytes())?;
+        out.write_all(by.as_bytes())?;
+        self.pieces().try_for_each(|piece| out.write_all(piece))
     }
 }
 
@@ -165,6 +199,12 @@ mod tests {
         let mut inner = Packer::default();
         inner.digest(Sha256::of(b"x"));
         packer.packed(&inner);
+        let (mut first, mut second) = (Packer::default(), Packer::default());
+        first.text("in one piece");
+        second.packed_list(vec![Packer::default(), first]);
+        second.text("behind");
+        packer.packed_list(vec![second, Packer::default()]);
+        packer.text("last");
         let sealed = packer.sealed("one");
         assert!(Unpacker::open(&sealed, "another").is_none());
         let mut unpacker = Unpacker::open(&sealed, "one").expect("whole");
@@ -174,6 +214,14 @@ mod tests {
         assert_eq!(unpacker.option(Unpacker::digest), Some(None));
         assert_eq!(unpacker.list(Unpacker::text), Some(vec!["a", ""]));
         assert_eq!(unpacker.packed().and_then(|mut inner| inner.digest()), Some(Sha256::of(b"x")));
+        let lists: Vec<Unpacker<'_>> = unpacker.list(Unpacker::packed).expect("a list");
+        let [mut second, empty] = lists[..] else { panic!("two of them") };
+        let inner: Vec<Unpacker<'_>> = second.list(Unpacker::packed).expect("a list");
+        assert!(inner[0].is_empty() && empty.is_empty());
+        let mut text = inner[1];
+        assert_eq!(text.text(), Some("in one piece"));
+        assert_eq!(second.text(), Some("behind"));
+        assert_eq!(unpacker.text(), Some("last"));
         assert!(unpacker.is_empty() && unpacker.number().is_none());
         for end in 0..sealed.len() {
             assert!(Unpacker::open(&sealed[..end], "one").is_none(), "{end}");

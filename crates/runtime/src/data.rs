@@ -31,6 +31,8 @@ pub struct Ask<'a> {
     pub operation: Option<&'a str>,
     /// Values of its variables.
     pub variables: Option<&'a Map>,
+    /// Whether the places of objects are needed, which cost as much as the answer.
+    pub places: bool,
     /// Set if only some elements of lists are asked for. Only who has an [engine](Source::engine) is asked so.
     pub only: Option<&'a Entities>,
 }
@@ -237,7 +239,8 @@ impl Data {
             return Err(DataError::Undeclared { query: name });
         }
         let only = self.part.as_deref();
-        let ask = Ask { text: &query.text, operation: Some(&query.name), variables: None, only };
+        let ask =
+            Ask { text: &query.text, operation: Some(&query.name), variables: None, places: true, only };
         let _doing = activity::begin(format!("query {name}"));
         self.permitted(&name, self.source.answer(ask)?)
     }
@@ -249,7 +252,8 @@ impl Data {
             return Err(DataError::Undeclared { query: name });
         }
         let _doing = activity::begin("a query of its own");
-        let answered = self.source.answer(Ask { text, operation: None, variables, only: None })?;
+        let answered =
+            self.source.answer(Ask { text, operation: None, variables, places: false, only: None })?;
         lock(&self.asked).ad_hoc.push((text.to_owned(), digest(&answered.data)));
         self.permitted(&name, answered)
     }

@@ -87,7 +87,8 @@ fn has_field(source: &dyn Source, name: &str) -> Result<bool, DataError> {
 }
 
 fn ask<T: serde::de::DeserializeOwned>(source: &dyn Source, text: &str) -> Result<T, DataError> {
-    let data: Node = source.answer(Ask { text, operation: None, variables: None, only: None })?.data;
+    let ask = Ask { text, operation: None, variables: None, places: false, only: None };
+    let data: Node = source.answer(ask)?.data;
     T::deserialize(data)
         .map_err(|error| DataError::Refused { query: format!("`{text}`"), why: error.to_string() })
 }

@@ -101,8 +101,49 @@ pub fn to_json(records: &[Record]) -> String {
     text
 }
 
+/// Writes records as JSON one by one: a bundle has hundreds of thousands of them, and their text is as large as the bundle.
+#[derive(Debug, Default)]
+pub struct JsonRecords {
+    text: String,
+    is_begun: bool,
+}
+
+impl JsonRecords {
+    /// Adds a record.
+    pub fn add(&mut self, record: &Record) {
+        self.text.push_str(if self.is_begun { ",\n" } else { "[\n" });
+        self.is_begun = true;
+        let record = serde_json::to_string_pretty(record).expect("records are plain data");
+        for (index, line) in record.lines().enumerate() {
+            self.text.push_str(if index == 0 { "  " } else { "\n  " });
+            self.text.push_str(line);
+        }
+    }
+
+    /// The text so far, if it is worth writing; it is whole records.
+    pub fn take_if_large(&mut self) -> Option<String> {
+        (self.text.len() >= MAX_BUFFER).then(|| std::mem::take(&mut self.text))
+    }
+
+    /// The rest of the text.
+    pub fn finish(mut self) -> String {
+        self.text.push_str(if self.is_begun { "\n]\n" } else { "[]\n" });
+        self.text
+    }
+}
+
+/// So much text is written at a time.
+const MAX_BUFFER: usize = 256 << 10;
+
 /// All records of a bundle.
 pub fn records(bundle: &Bundle) -> Vec<Record> {
+    let mut records = Vec::new();
+    visit_records(bundle, &mut |record| records.push(record));
+    records
+}
+
+/// Passes on each record of a bundle, in order, as it is made.
+pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(Record)) {
     let types = Types::read(&bundle.graphql().value);
     let checker = Checker::new(bundle, Formats::Ignored);
     let layout = Layout::default();
@@ -118,21 +159,25 @@ pub fn records(bundle: &Bundle) -> Vec<Record> {
         unread: &unread,
         known: &known,
     };
-    let mut records: Vec<Record> =
-        bundle.schemas().iter().map(|schema| one_schema(&cx, &schema.path, &schema.document.value)).collect();
-    records.extend(bundle.datafiles().iter().map(|file| one_file(&cx, &file.path, &file.document.value)));
+    for schema in bundle.schemas() {
+        visit(one_schema(&cx, &schema.path, &schema.document.value));
+    }
+    for file in bundle.datafiles() {
+        visit(one_file(&cx, &file.path, &file.document.value));
+    }
     let links = cx.links();
-    records.extend(references(&cx, &links));
-    records.extend(repeated(&links));
+    references(&cx, &links, visit);
+    repeated(&links).into_iter().for_each(&mut *visit);
+    // Nothing below needs them, and they are many.
+    drop(links);
     for resource in bundle.resources() {
         let document = resource.schema.as_ref().and_then(|_| resources::document(resource));
-        records.push(match document {
+        visit(match document {
             Some(value) => one_file(&cx, &resource.path, &value),
             None => Record::ok(Kind::File, &resource.path, None),
         });
     }
-    records.extend(types_records(&cx));
-    records
+    types_records(&cx).into_iter().for_each(visit);
 }
 
 /// Resources that name a schema and cannot be read, mostly templates: taken as good, and worth a warning.
@@ -195,8 +240,7 @@ fn not_found(path: &str, url: &str) -> Record {
     Record::error(Kind::File, path, "SCHEMA_NOT_FOUND", text, Some(url))
 }
 
-fn references(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Record> {
-    let mut records = Vec::new();
+fn references(cx: &Context<'_>, files: &[FileLinks<'_>], visit: &mut dyn FnMut(Record)) {
     for FileLinks { path, links } in files {
         for link in links {
             let schema = link.schema_path.unwrap_or_default();
@@ -204,12 +248,12 @@ fn references(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Record> {
                 What::Resource(resource) if cx.bundle.resource(resource).is_none() => {
                     let text = format!("Resource file {resource} not found in file {path}");
                     let reason = "RESOURCE_FILE_NOT_FOUND";
-                    records.push(Record::error(Kind::Reference, path, reason, text, Some(schema)));
+                    visit(Record::error(Kind::Reference, path, reason, text, Some(schema)));
                 }
                 What::Reference(reference) => {
                     let to = reference.to;
                     let shown = to.as_str().map_or_else(|| crate::tree::plain(to).to_string(), str::to_owned);
-                    records.push(match references::broken(cx, *reference, schema) {
+                    visit(match references::broken(cx, *reference, schema) {
                         None => {
                             let mut record = Record::ok(Kind::Reference, path, Some(schema));
                             record.result.summary = format!("OK: {path} ({shown}) ({schema})");
@@ -239,7 +283,6 @@ fn references(cx: &Context<'_>, files: &[FileLinks<'_>]) -> Vec<Record> {
             }
         }
     }
-    records
 }
 
 fn repeated(files: &[FileLinks<'_>]) -> Vec<Record> {
@@ -286,4 +329,26 @@ fn types_records(cx: &Context<'_>) -> Vec<Record> {
         records.push(Record::error(Kind::Schema, GRAPHQL_FILE, reason, text, None));
     }
     records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{JsonRecords, Kind, Record, to_json};
+
+    #[test]
+    fn records_one_by_one_are_the_text_of_all() {
+        let ok = Record::ok(Kind::File, "/a.yml", Some("/s.yml"));
+        let error =
+            Record::error(Kind::Reference, "/b.yml", "FILE_NOT_FOUND", "a\nb {\"x\"}".to_owned(), None);
+        for records in [vec![], vec![ok], vec![error, Record::ok(Kind::Schema, "/c.yml", None)]] {
+            let mut json = JsonRecords::default();
+            let mut text = String::new();
+            for record in &records {
+                json.add(record);
+                text.extend(json.take_if_large());
+            }
+            text.push_str(&json.finish());
+            assert_eq!(text, to_json(&records));
+        }
+    }
 }

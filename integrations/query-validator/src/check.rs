@@ -1,6 +1,6 @@
 //! Whether each query and each resource still works.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_runtime::{Data, DataError, Fault, Place};
 use serde::Serialize;
@@ -40,13 +40,21 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
     let validations = answer.data.query_validations_v1.unwrap_or_default();
     let paths = validations.iter().flat_map(|validation| &validation.queries).map(|query| query.path.clone());
     let texts = data.resources(paths.collect())?;
+    // Many validations name the same queries, and an answer may be of all data.
+    let mut asked: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut all = Vec::new();
     for (index, validation) in validations.into_iter().enumerate() {
         let place = answer.places.of(&format!("/query_validations_v1/{index}"));
         let mut items = Vec::new();
         for (number, query) in validation.queries.into_iter().enumerate() {
-            let text = texts.get(&query.path)?;
-            items.push(ask(data, (query.path, text), format!("/queries/{number}/path"))?);
+            let outcome = match asked.get(&query.path) {
+                Some(known) => known.clone(),
+                None => ask(data, texts.get(&query.path)?)?,
+            };
+            asked.entry(query.path.clone()).or_insert_with(|| outcome.clone());
+            let Outcome { text, reads, problem } = outcome;
+            let pointer = format!("/queries/{number}/path");
+            items.push(Item { path: query.path, pointer, text, reads, problem });
         }
         for (number, resource) in validation.resources.into_iter().flatten().enumerate() {
             items.push(named(&resource, format!("/resources/{number}/path")));
@@ -56,10 +64,18 @@ pub fn validations(data: &Data) -> Result<Vec<Validation>, Fault> {
     Ok(all)
 }
 
-fn ask(data: &Data, (path, text): (String, Option<String>), pointer: String) -> Result<Item, Fault> {
+/// What came of a query.
+#[derive(Clone)]
+struct Outcome {
+    text: Option<String>,
+    reads: BTreeSet<String>,
+    problem: Option<String>,
+}
+
+fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
     let Some(text) = text else {
         let problem = Some("there is no such resource".to_owned());
-        return Ok(Item { path, pointer, text: None, reads: BTreeSet::new(), problem });
+        return Ok(Outcome { text: None, reads: BTreeSet::new(), problem });
     };
     let mut reads = BTreeSet::new();
     let problem = match data.ad_hoc(&text, None) {
@@ -77,7 +93,7 @@ fn ask(data: &Data, (path, text): (String, Option<String>), pointer: String) -> 
             return Err(other.into());
         }
     };
-    Ok(Item { path, pointer, text: Some(text), reads, problem })
+    Ok(Outcome { text: Some(text), reads, problem })
 }
 
 fn named(resource: &NamespaceOpenshiftResource, pointer: String) -> Item {

@@ -45,7 +45,7 @@ impl Memory {
         let Some(index) = self.index(&mut fs::File::open(folder.join(BUNDLE))?, ground, bundle) else {
             return Err(io::Error::other("the bundle is not what was written"));
         };
-        replace(folder, INDEX, |out| out.write_all(&index.sealed(by)))
+        replace(folder, INDEX, |out| index.write_sealed(by, out))
     }
 
     /// The file in a folder that tells what was written down there, and when.
@@ -100,7 +100,7 @@ impl Memory {
             batches.push(packer);
         }
         (cutter.sha() == bundle.sha).then_some(())?;
-        index.list(batches.iter(), Packer::packed);
+        index.packed_list(batches);
         Some(index)
     }
 

@@ -2,7 +2,7 @@
 
 use qontract_bundle::{Pool, load_from};
 use qontract_diagnostics::shown;
-use qontract_validate::peer::{self, Record};
+use qontract_validate::peer::{self, JsonRecords};
 
 use crate::cli::PeerValidator;
 use crate::exit::{Exit, UsageError};
@@ -17,11 +17,18 @@ pub fn run(arguments: &PeerValidator, printer: &Printer) -> anyhow::Result<Exit>
         printer
             .note(&format!("WARNING: {} names a schema but cannot be read, and is not checked", shown(path)));
     }
-    let mut records = peer::records(&bundle);
-    let wrong = records.iter().any(Record::is_error);
-    if *only_errors {
-        records.retain(Record::is_error);
-    }
-    printer.json(peer::to_json(&records).as_bytes())?;
-    Ok(if wrong { Exit::Failure } else { Exit::Ok })
+    let (mut json, mut has_errors, mut written) = (JsonRecords::default(), false, Ok(()));
+    peer::visit_records(&bundle, &mut |record| {
+        has_errors |= record.is_error();
+        if written.is_err() || (*only_errors && !record.is_error()) {
+            return;
+        }
+        json.add(&record);
+        if let Some(text) = json.take_if_large() {
+            written = printer.json(text.as_bytes());
+        }
+    });
+    written?;
+    printer.json(json.finish().as_bytes())?;
+    Ok(if has_errors { Exit::Failure } else { Exit::Ok })
 }

@@ -149,7 +149,7 @@ impl Remote {
 
     /// The answer to a request, from the cache if the bundle is pinned and answered it before.
     fn request(&self, ask: Ask<'_>) -> Result<Arc<Answer>, DataError> {
-        let Ask { text, operation, variables, only } = ask;
+        let Ask { text, operation, variables, places: _, only } = ask;
         if only.is_some() {
             return Err(refused(&ask, "a server is not asked for a part".to_owned()));
         }

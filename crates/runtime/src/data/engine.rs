@@ -36,9 +36,9 @@ impl Source for Loaded {
     }
 
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
-        let Ask { text, operation, variables, only } = ask;
+        let Ask { text, operation, variables, places, only } = ask;
         let request =
-            Request { query: text, operation, variables, provenance: true, only, ..Request::default() };
+            Request { query: text, operation, variables, provenance: places, only, ..Request::default() };
         let typed = self.engine.tree(request).map_err(|error| DataError::Refused {
             query: super::quoted(operation.unwrap_or(&super::abridged(text))),
             why: match error {

@@ -38,7 +38,8 @@ impl Remote {
     pub(super) fn fetch_resource(&self, path: &str) -> Result<Option<String>, DataError> {
         let text = "query Resource($path: String) { resources_v1(path: $path) { path content } }";
         let variables = Map::new(vec![("path", Value::str(path))]);
-        let ask = Ask { text, operation: Some("Resource"), variables: Some(&variables), only: None };
+        let ask =
+            Ask { text, operation: Some("Resource"), variables: Some(&variables), places: false, only: None };
         let found = match self.request(ask) {
             Ok(answer) => answer,
             Err(error) if is_missing(&error) => return Ok(None),
@@ -75,8 +76,13 @@ impl Remote {
         for batch in paths.chunks(MAX_BATCH) {
             let variables = Map::new(named(batch));
             let text = batch_query(batch.len());
-            let ask =
-                Ask { text: &text, operation: Some("Resources"), variables: Some(&variables), only: None };
+            let ask = Ask {
+                text: &text,
+                operation: Some("Resources"),
+                variables: Some(&variables),
+                places: false,
+                only: None,
+            };
             let answer = self.request(ask)?;
             let found: BTreeMap<&str, Option<Vec<Resource<'_>>>> = serde_json::from_str(answer.data())
                 .map_err(|error| super::refused(&ask, error.to_string()))?;
@@ -87,7 +93,7 @@ impl Remote {
 
     fn fetch_all(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
         let text = "query AllResources { resources_v1 { path content } }";
-        let ask = Ask { text, operation: Some("AllResources"), variables: None, only: None };
+        let ask = Ask { text, operation: Some("AllResources"), variables: None, places: false, only: None };
         let answer = self.request(ask)?;
         let found: ResourceList<'_> =
             serde_json::from_str(answer.data()).map_err(|error| super::refused(&ask, error.to_string()))?;
