@@ -31,13 +31,23 @@ pub struct Person {
     pub github: String,
 }
 
+/// What is granted, and by which kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted<'a> {
+    /// The kind of the objects that bind: `RoleBinding` or `ClusterRoleBinding`.
+    pub binding: &'a str,
+    /// The kind of the role: `Role` or `ClusterRole`.
+    pub role_kind: &'a str,
+    /// The role.
+    pub role: &'a str,
+}
+
 impl Members {
-    /// Binds all of them, as a cluster knows them that lets people in by `services`, to a `ClusterRole`: by objects of a `kind`, which is
-    /// `RoleBinding` or `ClusterRoleBinding`.
+    /// Binds all of them, as a cluster knows them that lets people in by `services`.
     pub fn bind(
         &self,
         all: &mut Collection,
-        (kind, role): (&str, &str),
+        granted: Granted<'_>,
         services: &[&str],
         place: Option<&Place>,
     ) -> Result<(), Fault> {
@@ -54,7 +64,7 @@ impl Members {
         });
         for bound in people.map(Ok).chain(accounts) {
             let (name, subject) = bound?;
-            all.add_until(binding(kind, role, &name, &subject), until, place.cloned())?;
+            all.add_until(binding(granted, &name, &subject), until, place.cloned())?;
         }
         Ok(())
     }
@@ -82,12 +92,12 @@ impl Members {
 }
 
 /// One binds one: so each comes and goes alone.
-fn binding(kind: &str, role: &str, name: &str, subject: &Value) -> Value {
+fn binding(Granted { binding, role_kind, role }: Granted<'_>, name: &str, subject: &Value) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),
-        "kind": kind,
+        "kind": binding,
         "metadata": {"name": format!("{role}-{name}")},
-        "roleRef": {"kind": "ClusterRole", "name": role},
+        "roleRef": {"kind": role_kind, "name": role},
         "subjects": [subject],
     })
 }
@@ -120,14 +130,15 @@ macro_rules! reads_members {
 
 #[cfg(test)]
 mod tests {
-    use super::{Members, Person};
+    use super::{Granted, Members, Person};
     use crate::collection::Collection;
 
     fn check(services: &[&str], expect: Result<&[&str], &str>) {
         let ann = Person { org: "ann".to_owned(), github: "ann-hub".to_owned() };
         let members = Members { people: vec![ann], accounts: vec!["ci/bot".to_owned()], until: None };
         let mut all = Collection::of("RoleBinding");
-        let bound = members.bind(&mut all, ("RoleBinding", "view"), services, None);
+        let granted = Granted { binding: "RoleBinding", role_kind: "ClusterRole", role: "view" };
+        let bound = members.bind(&mut all, granted, services, None);
         let objects = all.finish().0.objects;
         let names = objects.iter().filter_map(|body| body["metadata"]["name"].as_str()).collect::<Vec<_>>();
         let told = bound.map(|()| &*names).map_err(|fault| fault.text);

@@ -11,6 +11,8 @@ pub struct Contact {
     pub cluster: Cluster,
     /// The token for namespaces that ask for more, if there is one.
     pub admin: Option<TokenRef>,
+    /// Whether the data says that it is internal, which `--internal` and `--external` select by.
+    pub is_internal: bool,
     /// Integrations that are to leave it alone.
     pub off: Vec<String>,
 }
@@ -33,7 +35,7 @@ impl Contact {
 
 /// Lets the clusters of a room's own answers be read as what all rooms ask of them.
 ///
-/// The room's request asks of each cluster `name`, `serverUrl`, `automationToken`, `clusterAdminAutomationToken` (both with `path`, `field`
+/// The room's request asks of each cluster `name`, `serverUrl`, `internal`, `automationToken`, `clusterAdminAutomationToken` (both with `path`, `field`
 /// and `version`), and `disable { integrations }`.
 #[macro_export]
 macro_rules! reads_clusters {
@@ -55,6 +57,7 @@ macro_rules! reads_clusters {
                         field: secret.field,
                         version: secret.version,
                     }),
+                    is_internal: cluster.internal == Some(true),
                     off: cluster.disable.and_then(|disable| disable.integrations).unwrap_or_default(),
                 }
             }

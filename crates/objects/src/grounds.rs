@@ -7,6 +7,7 @@ use qontract_runtime::state::{Declared, Disabled, Shard};
 use qontract_runtime::{Fault, OneByOne, Place, Places, ShardKey};
 
 use crate::contact::Contact;
+use crate::flags::INTERNAL;
 
 /// A namespace, as the data of every room tells it.
 #[derive(Clone, Debug)]
@@ -49,6 +50,7 @@ impl<S> Grounds<S> {
     /// Adds a namespace with what is declared for it, or with what is wrong about that.
     pub fn add(&mut self, ground: Ground, state: Result<Stated<S>, Fault>) {
         let key = ground.key();
+        self.label(&ground.contact, &key);
         let Ground { contact, namespace, is_external, is_admin, place, cluster_place } = ground;
         let disabled = contact.disabled(self.integration, cluster_place).or_else(|| {
             let by = format!("the namespace `{namespace}`: it is managed by others");
@@ -72,6 +74,7 @@ impl<S> Grounds<S> {
         S: Default,
     {
         let (key, place) = (ground.key(), ground.place);
+        self.label(&ground.contact, &key);
         let by = format!("the namespace `{}`: {why}", ground.namespace);
         let disabled = Some(Disabled { by, place: place.clone() });
         let state = Ok((ground.contact.cluster, (S::default(), BTreeMap::new())));
@@ -81,12 +84,19 @@ impl<S> Grounds<S> {
     /// Adds a whole cluster, for objects that are in no namespace.
     pub fn add_cluster(&mut self, contact: Contact, place: Option<Place>, state: Result<Stated<S>, Fault>) {
         let key = ShardKey::new([("cluster", contact.cluster.name.as_str())]);
+        self.label(&contact, &key);
         let disabled = contact.disabled(self.integration, place.clone());
         if self.is_twin((&contact, ""), &key, "cluster", place.as_ref()) {
             return;
         }
         let state = state.map(|state| (contact.cluster, state));
         self.insert(key, place, disabled, state);
+    }
+
+    fn label(&mut self, contact: &Contact, key: &ShardKey) {
+        if contact.is_internal {
+            self.declared.label(INTERNAL, key.clone());
+        }
     }
 
     /// Whether it is there already under another name, which is wrong: two of one server would undo each other's work in turns.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::Declared;
 use crate::estate::{Estate, Item, Managed, Sensitivity};
+use crate::flags::{NO_TAKE_OVER, with_cluster_flags};
 use crate::keeper::{Keeper, Kept, Plot};
 
 /// What is declared for a shard of such a room: the objects themselves. The place of the object at index 3 is that of `/objects/3`.
@@ -40,16 +41,15 @@ impl Objects {
 /// A room whose objects follow from the data alone.
 pub struct Plain {
     about: About,
-    declare: fn(&Data) -> Result<Declared<Objects>, Fault>,
+    declare: Declare,
 }
+
+/// What the data says, on a command line with these options.
+type Declare = fn(&Data, &Options) -> Result<Declared<Objects>, Fault>;
 
 impl Plain {
     /// The room that declares this, on these clusters.
-    pub fn room(
-        about: About,
-        declare: fn(&Data) -> Result<Declared<Objects>, Fault>,
-        kubernetes: Arc<dyn Kubernetes>,
-    ) -> Kept<Self> {
+    pub fn room(about: About, declare: Declare, kubernetes: Arc<dyn Kubernetes>) -> Kept<Self> {
         Kept::new(Self { about, declare }, kubernetes)
     }
 
@@ -62,10 +62,7 @@ impl Plain {
 
     /// What such a room says about itself, if its shards are clusters.
     pub fn of_clusters<Q: Operation>(name: &str, description: &str) -> About {
-        About::new(name, description)
-            .query::<Q>()
-            .selects("cluster-name", "cluster")
-            .excludes("exclude-cluster", "cluster")
+        with_cluster_flags(About::new(name, description).query::<Q>())
     }
 }
 
@@ -76,8 +73,12 @@ impl Keeper for Plain {
         &self.about
     }
 
-    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<Objects>, Fault> {
-        (self.declare)(data)
+    fn declare(&self, data: &Data, options: &Options) -> Result<Declared<Objects>, Fault> {
+        let mut declared = (self.declare)(data, options)?;
+        if options.is_on(NO_TAKE_OVER) {
+            declared.shards.values_mut().for_each(|shard| shard.state.takes_over = false);
+        }
+        Ok(declared)
     }
 
     fn estate(&self, plot: Plot<'_, Objects>) -> (Option<String>, Vec<Managed>) {

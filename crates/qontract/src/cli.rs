@@ -1,5 +1,6 @@
 //! The shape of the command line. Its doc comments are the reference.
 
+mod line;
 mod run;
 mod serve;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub use line::CommandLine;
 pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 

@@ -22,7 +22,7 @@ mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Command, PeerTool, SchemaAction};
+use crate::cli::{Command, CommandLine, PeerTool, SchemaAction};
 use crate::exit::Exit;
 use crate::printer::Printer;
 
@@ -35,7 +35,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
         Command::Serve(arguments) => serve::run(*arguments),
-        Command::Reconcile(arguments) => reconcile::run(*arguments, reconcile::CommandLine::Own, printer),
+        Command::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Own, printer),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
         Command::Shards(arguments) => shards::run(arguments, printer),
@@ -45,9 +45,7 @@ pub fn run(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
-            PeerTool::Reconcile(arguments) => {
-                reconcile::run(*arguments, reconcile::CommandLine::Peer, printer)
-            }
+            PeerTool::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Peer, printer),
             PeerTool::RunIntegration => run_integration::run(),
             PeerTool::Server(arguments) => serve::run_peer(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),

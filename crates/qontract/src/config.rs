@@ -321,6 +321,14 @@ impl Config {
         asked.or(self.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()))
     }
 
+    /// The configuration with the clusters of the data as real targets, as the established runtime has them: `[kubernetes]` is
+    /// not needed.
+    #[must_use]
+    pub fn with_data_clusters(mut self) -> Self {
+        self.kubernetes.get_or_insert_default();
+        self
+    }
+
     /// The tables that are the store of secrets where there is no other.
     pub fn tables(&self) -> toml::Table {
         self.store.0.clone()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Kind, Kubernetes};
-use qontract_objects::{Declared, Estate, Item as Wished, Keeper, Kept, Managed, Plot};
+use qontract_objects::{Declared, Estate, Item as Wished, Keeper, Kept, Managed, Plot, with_cluster_flags};
 use qontract_runtime::{About, Data, Fault, Options, Read, SecretLookup, Want, texts};
 
 use crate::item::{Item, Named};
@@ -47,13 +47,10 @@ impl Family {
 
     /// What it says about itself.
     pub fn about(self, description: &str) -> About {
-        About::new(self.name(), description)
-            .query::<query::Resources>()
+        with_cluster_flags(About::new(self.name(), description).query::<query::Resources>())
             .looks_up_to_declare()
             .one_by_one("namespaces_v1", &["name"])
             .looks_up_more_for(self.looks_up_more_for())
-            .selects("cluster-name", "cluster")
-            .excludes("exclude-cluster", "cluster")
             .selects("namespace-name", "namespace")
             // Restarts follow from what was written.
             .rounds(3)

@@ -32,11 +32,47 @@ pub enum FlagKind {
     Excludes(&'static str),
     /// A value for the room.
     Value,
+    /// A switch for the integration, without a value.
+    Switch,
+    /// A switch that selects the shards that have a label, or with `has: false` those that do not.
+    Label {
+        /// The label.
+        label: &'static str,
+        /// Whether a shard must have it.
+        has: bool,
+    },
+    /// The number of shards that are processed concurrently.
+    Concurrency,
+    /// A switch of the established runtime that has no effect here; the text says why.
+    Ignored(&'static str),
+}
+
+impl FlagKind {
+    /// Whether the flag is given without a value.
+    pub fn is_switch(self) -> bool {
+        match self {
+            FlagKind::Switch | FlagKind::Label { .. } | FlagKind::Ignored(_) => true,
+            FlagKind::Selects(_) | FlagKind::Excludes(_) | FlagKind::Value | FlagKind::Concurrency => false,
+        }
+    }
 }
 
 /// A flag of an integration on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// What it is good for.
+    pub help: &'static str,
+    /// What it does.
+    pub kind: FlagKind,
+    /// The switch that this one turns off: of the two, the last one on the command line counts.
+    pub opposite: Option<&'static str>,
+}
+
+/// One of two switches that turn each other off.
+#[derive(Clone, Copy, Debug)]
+pub struct Switch {
     /// Its name, without the dashes.
     pub name: &'static str,
     /// What it is good for.
@@ -130,17 +166,33 @@ impl About {
 
     /// With a flag that selects shards by a dimension.
     #[must_use]
-    pub fn selects(mut self, flag: &'static str, dimension: &'static str) -> Self {
+    pub fn selects(self, flag: &'static str, dimension: &'static str) -> Self {
         let help = "Only what is of this one; may be given several times";
-        self.flags.push(Flag { name: flag, help, kind: FlagKind::Selects(dimension) });
-        self
+        self.flag(flag, help, FlagKind::Selects(dimension))
     }
 
     /// With a flag that leaves out shards by a dimension.
     #[must_use]
-    pub fn excludes(mut self, flag: &'static str, dimension: &'static str) -> Self {
+    pub fn excludes(self, flag: &'static str, dimension: &'static str) -> Self {
         let help = "All but what is of this one; may be given several times";
-        self.flags.push(Flag { name: flag, help, kind: FlagKind::Excludes(dimension) });
+        self.flag(flag, help, FlagKind::Excludes(dimension))
+    }
+
+    /// With a flag of this kind.
+    #[must_use]
+    pub fn flag(mut self, name: &'static str, help: &'static str, kind: FlagKind) -> Self {
+        self.flags.push(Flag { name, help, kind, opposite: None });
+        self
+    }
+
+    /// With two switches that turn each other off.
+    #[must_use]
+    pub fn switches(mut self, one: Switch, other: Switch) -> Self {
+        let flag = |switch: Switch, opposite: &'static str| {
+            let Switch { name, help, kind } = switch;
+            Flag { name, help, kind, opposite: Some(opposite) }
+        };
+        self.flags.extend([flag(one, other.name), flag(other, one.name)]);
         self
     }
 

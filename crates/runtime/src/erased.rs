@@ -75,6 +75,8 @@ pub trait AnyDeclared: Send + Sync {
     fn place(&self, key: &ShardKey) -> Option<Place>;
     /// What switches a shard off.
     fn disabled(&self, key: &ShardKey) -> Option<&Disabled>;
+    /// Whether a shard has a label.
+    fn has_label(&self, label: &str, key: &ShardKey) -> bool;
     /// Shards that are wrong, and how.
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>>;
     /// What differs between this, of base, and another one of the same room, of head.
@@ -105,6 +107,10 @@ where
 
     fn disabled(&self, key: &ShardKey) -> Option<&Disabled> {
         self.shards.get(key)?.disabled.as_ref()
+    }
+
+    fn has_label(&self, label: &str, key: &ShardKey) -> bool {
+        self.has_label(label, key)
     }
 
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>> {

@@ -30,7 +30,7 @@ mod secrets;
 pub mod slot;
 pub mod state;
 
-pub use about::{About, Flag, FlagKind, LooksUp, MOST_ROUNDS, OneByOne, Query};
+pub use about::{About, Flag, FlagKind, LooksUp, MOST_ROUNDS, OneByOne, Query, Switch};
 pub use contract::{
     Applied, DeclaredOf, Observed, Read, Rehearsed, Staged, View, Want, Wanted, World, Write,
 };

@@ -20,6 +20,36 @@ impl Options {
         self.0.get(flag).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a switch is on.
+    pub fn is_on(&self, flag: &str) -> bool {
+        self.0.contains_key(flag)
+    }
+
+    /// The number of shards to process concurrently, if a flag names it.
+    pub fn concurrency(&self, flags: &[Flag]) -> Option<usize> {
+        let mut flags = flags.iter().filter(|flag| flag.kind == FlagKind::Concurrency);
+        flags.find_map(|flag| self.values(flag.name).last()?.parse().ok())
+    }
+
+    /// A warning for each switch that is on and has no effect.
+    pub fn ignored(&self, flags: &[Flag]) -> Vec<String> {
+        let ignored = flags.iter().filter_map(|flag| match flag.kind {
+            FlagKind::Ignored(why) if self.is_on(flag.name) => {
+                Some(format!("`--{}` has no effect: {why}", flag.name))
+            }
+            _ => None,
+        });
+        ignored.collect()
+    }
+
+    /// Whether a shard is selected by its labels.
+    pub fn select_labelled(&self, flags: &[Flag], has_label: impl Fn(&str) -> bool) -> bool {
+        flags.iter().all(|flag| match flag.kind {
+            FlagKind::Label { label, has } if self.is_on(flag.name) => has_label(label) == has,
+            _ => true,
+        })
+    }
+
     /// Whether nothing was given.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -53,7 +83,11 @@ impl Options {
             match flag.kind {
                 FlagKind::Selects(dimension) => values.is_empty() || named(dimension),
                 FlagKind::Excludes(dimension) => !named(dimension),
-                FlagKind::Value => true,
+                FlagKind::Value
+                | FlagKind::Switch
+                | FlagKind::Label { .. }
+                | FlagKind::Concurrency
+                | FlagKind::Ignored(_) => true,
             }
         })
     }
@@ -62,7 +96,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::Options;
-    use crate::about::About;
+    use crate::about::{About, FlagKind, Switch};
     use crate::key::ShardKey;
 
     fn check(given: &[(&str, &str)], expected: &[&str]) {
@@ -79,6 +113,45 @@ mod tests {
             .filter_map(|key| key.get("cluster"))
             .collect();
         assert_eq!(selected, expected);
+    }
+
+    fn with_switches(given: &[(&str, &str)]) -> (About, Options) {
+        let kind = |has| FlagKind::Label { label: "internal", has };
+        let about = About::new("x", "")
+            .switches(
+                Switch { name: "internal", help: "", kind: kind(true) },
+                Switch { name: "external", help: "", kind: kind(false) },
+            )
+            .flag("use-jump-host", "", FlagKind::Ignored("there is none"))
+            .flag("thread-pool-size", "", FlagKind::Concurrency);
+        let mut options = Options::default();
+        for (flag, value) in given {
+            options.add(flag, *value);
+        }
+        (about, options)
+    }
+
+    #[test]
+    fn switches_select_by_labels() {
+        let check = |given: &[(&str, &str)], internal: bool, external: bool| {
+            let (about, options) = with_switches(given);
+            let select =
+                |labels: &[&str]| options.select_labelled(&about.flags, |label| labels.contains(&label));
+            assert_eq!((select(&["internal"]), select(&[])), (internal, external), "{given:?}");
+        };
+        check(&[], true, true);
+        check(&[("internal", "")], true, false);
+        check(&[("external", "")], false, true);
+    }
+
+    #[test]
+    fn concurrency_is_the_last_that_is_given_and_what_is_ignored_is_reported() {
+        let (about, options) = with_switches(&[("thread-pool-size", "3"), ("thread-pool-size", "7")]);
+        assert_eq!(options.concurrency(&about.flags), Some(7));
+        assert_eq!(options.ignored(&about.flags), [""; 0]);
+        let (about, options) = with_switches(&[("use-jump-host", "")]);
+        assert_eq!(options.concurrency(&about.flags), None);
+        assert_eq!(options.ignored(&about.flags), ["`--use-jump-host` has no effect: there is none"]);
     }
 
     #[test]

@@ -148,6 +148,7 @@ impl Process {
                 name: flag.name.leak(),
                 help: flag.help.leak(),
                 kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
+                opposite: None,
             })
             .collect();
         Ok(Self { about, asking: Arc::new(asking) })

@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use qontract_access::{Mode, Permits};
 
+use crate::about::Flag;
 use crate::affected::Pair;
 use crate::audit::{Audit, NoAudit};
 use crate::data::{Data, Source, Terms};
@@ -89,7 +90,24 @@ pub struct Request {
     pub audit: Arc<dyn Audit>,
 }
 
+impl Limits {
+    /// With so many shards at a time, and no more groups of one shard than that.
+    #[must_use]
+    pub fn with_concurrency(self, shards: usize) -> Self {
+        let shards = shards.max(1);
+        Self { shards, groups: self.groups.min(shards), ..self }
+    }
+}
+
 impl Request {
+    /// Sets the integration's options, and with them how many shards are processed concurrently.
+    pub fn set_options(&mut self, options: Options, flags: &[Flag]) {
+        if let Some(concurrency) = options.concurrency(flags) {
+            self.limits = self.limits.with_concurrency(concurrency);
+        }
+        self.options = options;
+    }
+
     /// A run on `head`, with everything else as it usually is.
     pub fn new(run: impl Into<String>, mode: Mode, head: Arc<dyn Source>, today: Date) -> Self {
         Self {

@@ -6,7 +6,7 @@
 mod compare;
 mod digest;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_bundle::Sha256;
 use serde::Serialize;
@@ -68,12 +68,24 @@ pub struct Declared<C, T, S> {
     pub shards: BTreeMap<ShardKey, Shard<T, S>>,
     /// What is wrong with some shards, which are left out; the others go on.
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,
+    /// Labels that flags select shards by, each with the shards that have it.
+    pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
 }
 
 impl<C, T, S> Declared<C, T, S> {
     /// Nothing but what is common.
     pub fn new(common: C) -> Self {
-        Self { common, shards: BTreeMap::new(), faults: BTreeMap::new() }
+        Self { common, shards: BTreeMap::new(), faults: BTreeMap::new(), labels: BTreeMap::new() }
+    }
+
+    /// Labels a shard, for flags that select by it.
+    pub fn label(&mut self, label: &'static str, key: ShardKey) {
+        self.labels.entry(label).or_default().insert(key);
+    }
+
+    /// Whether a shard has a label.
+    pub fn has_label(&self, label: &str, key: &ShardKey) -> bool {
+        self.labels.get(label).is_some_and(|keys| keys.contains(key))
     }
 
     /// Adds a shard. A second one of the same key makes both wrong: neither is processed.
@@ -110,7 +122,7 @@ impl<C, T, S> Declared<C, T, S> {
 pub struct Digests {
     /// Of what matters to every shard.
     pub common: Sha256,
-    /// Per shard, of its target and its state.
+    /// Per shard, of its target, its state and its labels.
     pub shards: BTreeMap<ShardKey, Sha256>,
 }
 
@@ -121,11 +133,12 @@ impl<C: Serialize, T: Serialize, S: Serialize> Declared<C, T, S> {
         let faulty: Vec<(&ShardKey, Vec<String>)> =
             self.faults.iter().map(|(key, faults)| (key, texts(faults))).collect();
         let common = digest(&(&self.common, faulty));
-        let of = |shard: &Shard<T, S>| {
+        let of = |key: &ShardKey, shard: &Shard<T, S>| {
             let disabled = shard.disabled.as_ref().map(|disabled| &disabled.by);
-            digest(&(&shard.target, &shard.state, disabled))
+            let labels = self.labels.keys().filter(|label| self.has_label(label, key));
+            digest(&(&shard.target, &shard.state, disabled, labels.collect::<Vec<_>>()))
         };
-        let shards = self.shards.iter().map(|(key, shard)| (key.clone(), of(shard))).collect();
+        let shards = self.shards.iter().map(|(key, shard)| (key.clone(), of(key, shard))).collect();
         Digests { common, shards }
     }
 }

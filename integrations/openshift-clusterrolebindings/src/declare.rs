@@ -1,13 +1,13 @@
 //! What the data says about who has which role of a cluster.
 
-use qontract_objects::{Collection, Declared, Grounds, Members, Objects, Stated};
-use qontract_runtime::{Data, Fault, Places};
+use qontract_objects::{Collection, Declared, Granted, Grounds, Members, Objects, Stated};
+use qontract_runtime::{Data, Fault, Options, Places};
 
 use crate::NAME;
 use crate::query::{Cluster, ClusterRoleBindings, Role};
 
 /// The bindings of all clusters whose roles are managed. In the others nothing is looked after.
-pub fn declare(data: &Data) -> Result<Declared<Objects>, Fault> {
+pub fn declare(data: &Data, _: &Options) -> Result<Declared<Objects>, Fault> {
     let answer = data.query::<ClusterRoleBindings>()?;
     let roles = answer.data.roles_v1.unwrap_or_default();
     let mut grounds = Grounds::new(NAME);
@@ -28,9 +28,11 @@ fn bindings(cluster: &Cluster, roles: &[Role], places: &Places) -> Result<Stated
     for (index, role) in roles.iter().enumerate() {
         for (nth, access) in role.access.iter().flatten().enumerate() {
             let is_here = access.cluster.as_ref().is_some_and(|it| it.name == cluster.name);
-            let Some(granted) = access.cluster_role.as_ref().filter(|_| is_here) else { continue };
+            let Some(role_name) = access.cluster_role.as_ref().filter(|_| is_here) else { continue };
+            let granted =
+                Granted { binding: "ClusterRoleBinding", role_kind: "ClusterRole", role: role_name };
             let place = places.of(&format!("/roles_v1/{index}/access/{nth}"));
-            Members::from(role).bind(&mut all, ("ClusterRoleBinding", granted), &services, place.as_ref())?;
+            Members::from(role).bind(&mut all, granted, &services, place.as_ref())?;
         }
     }
     Ok(all.finish())

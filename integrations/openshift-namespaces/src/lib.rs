@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Kind, Kubernetes};
-use qontract_objects::{Declared, Estate, Item, Keeper, Kept, Managed, Plot, reads_clusters};
+use qontract_objects::{
+    Declared, Estate, Item, Keeper, Kept, Managed, Plot, reads_clusters, with_cluster_flags,
+};
 use qontract_runtime::{About, Data, Fault, Options, Read, Want};
 
 pub use declare::Namespace;
@@ -25,10 +27,8 @@ pub struct OpenshiftNamespaces {
 
 /// What it says about itself.
 pub fn about() -> About {
-    About::new(NAME, "Makes the namespaces that the data names, and removes those that say so")
-        .query::<query::Namespaces>()
-        .selects("cluster-name", "cluster")
-        .excludes("exclude-cluster", "cluster")
+    let description = "Makes the namespaces that the data names, and removes those that say so";
+    with_cluster_flags(About::new(NAME, description).query::<query::Namespaces>())
         .selects("namespace-name", "namespace")
         .one_by_one("namespaces_v1", &["name"])
         .groundwork()

@@ -1,14 +1,14 @@
 //! What the data says about quotas.
 
 use qontract_objects::{Collection, Declared, Objects, in_namespaces, without_nulls};
-use qontract_runtime::{Data, Fault};
+use qontract_runtime::{Data, Fault, Options};
 use serde_json::{Value, json};
 
 use crate::NAME;
 use crate::query::{Quotas, ResourceQuotaItem};
 
 /// The quotas of all namespaces.
-pub fn declare(data: &Data) -> Result<Declared<Objects>, Fault> {
+pub fn declare(data: &Data, _: &Options) -> Result<Declared<Objects>, Fault> {
     let answer = data.query::<Quotas>()?;
     Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, pointer| {
         let mut all = Collection::of("ResourceQuota");

@@ -6,7 +6,7 @@ mod query;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::{Kept, Plain, reads_namespaces};
+use qontract_objects::{Kept, Plain, reads_namespaces, with_take_over_flags};
 use qontract_runtime::About;
 
 reads_namespaces!(query);
@@ -16,7 +16,7 @@ pub const NAME: &str = "openshift-resourcequotas";
 
 /// What it says about itself.
 pub fn about() -> About {
-    Plain::of_namespaces::<query::Quotas>(NAME, "Keeps the quotas of namespaces")
+    with_take_over_flags(Plain::of_namespaces::<query::Quotas>(NAME, "Keeps the quotas of namespaces"))
 }
 
 /// The integration on these clusters.

@@ -32,6 +32,8 @@ pub struct Cluster {
     /// `serverUrl`
     #[serde(rename = "serverUrl")]
     pub server_url: String,
+    /// `internal`
+    pub internal: Option<bool>,
     /// `automationToken`
     #[serde(rename = "automationToken")]
     pub automation_token: Option<VaultSecret>,

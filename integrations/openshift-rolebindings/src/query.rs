@@ -39,6 +39,8 @@ pub struct Cluster {
     /// `serverUrl`
     #[serde(rename = "serverUrl")]
     pub server_url: String,
+    /// `internal`
+    pub internal: Option<bool>,
     /// `automationToken`
     #[serde(rename = "automationToken")]
     pub automation_token: Option<VaultSecret>,

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::rules::{Found, Rule};
 
-/// So many run at once.
-const AT_ONCE: usize = 4;
+/// How many checks run concurrently unless a flag says otherwise.
+const DEFAULT_CONCURRENCY: usize = 4;
 /// The longest object that prometheus-operator hands to Prometheus.
 const LONGEST: usize = 512 << 10;
 
@@ -84,7 +84,8 @@ async fn ask(promtool: &Promtool, cx: &Cx<'_>, questions: BTreeSet<Question>) ->
         };
         ((rules, test), verdict)
     });
-    asked.buffer_unordered(AT_ONCE).collect().await
+    let concurrency = cx.options.concurrency(&crate::about().flags).unwrap_or(DEFAULT_CONCURRENCY);
+    asked.buffer_unordered(concurrency).collect().await
 }
 
 /// What is wrong with a rule and its tests.

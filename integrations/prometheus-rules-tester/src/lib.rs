@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use qontract_client_promtool::Promtool;
 use qontract_runtime::state::{Declared, Shard};
-use qontract_runtime::{About, Cx, Data, Fault, Function, FunctionState, Options, ShardKey};
+use qontract_runtime::{About, Cx, Data, Fault, FlagKind, Function, FunctionState, Options, ShardKey};
 use serde_json::{Value, json};
 
 use judge::fault;
@@ -28,6 +28,7 @@ pub fn about() -> About {
         .query::<query::Rules>()
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")
+        .flag("thread-pool-size", "Run at most this many checks concurrently", FlagKind::Concurrency)
         .looks_up()
 }
 

@@ -12,6 +12,8 @@ use qontract_telemetry::log::{Form, Level};
 use crate::exit::UsageError;
 use crate::targets::SandboxAt;
 
+use super::CommandLine;
+
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
 pub struct Reconcile {
@@ -105,6 +107,9 @@ pub struct RunOptions {
     /// Form of the result
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RunFormat,
+    /// Whose command line it is.
+    #[arg(skip)]
+    pub line: CommandLine,
 }
 
 /// What is said, and how.
@@ -317,6 +322,12 @@ impl FromArgMatches for Chosen {
         let known = known();
         let about = known.iter().find(|about| about.name == name);
         for flag in about.into_iter().flat_map(|about| &about.flags) {
+            if flag.kind.is_switch() {
+                if given.get_flag(flag.name) {
+                    options.add(flag.name, "true");
+                }
+                continue;
+            }
             for value in given.get_many::<String>(flag.name).into_iter().flatten() {
                 options.add(flag.name, value.clone());
             }
@@ -349,18 +360,34 @@ impl Subcommand for Chosen {
     }
 }
 
+/// A number that is at least 1, as it was written.
+fn positive_number(text: &str) -> Result<String, String> {
+    match text.parse::<u16>() {
+        Ok(1..) => Ok(text.to_owned()),
+        Ok(0) | Err(_) => Err("a number from 1 to 65535 is expected".to_owned()),
+    }
+}
+
 fn subcommand(about: &About) -> Command {
     let flags = about.flags.iter().map(|flag| {
-        let name = match flag.kind {
-            FlagKind::Selects(dimension) | FlagKind::Excludes(dimension) => dimension,
-            FlagKind::Value => "VALUE",
+        let arg =
+            Arg::new(flag.name).long(flag.name).help(flag.help).help_heading("Flags of the integration");
+        let arg = match flag.opposite {
+            Some(opposite) => arg.overrides_with(opposite),
+            None => arg,
         };
-        Arg::new(flag.name)
-            .long(flag.name)
-            .help(flag.help)
-            .value_name(name.to_uppercase())
-            .action(ArgAction::Append)
-            .help_heading("Flags of the integration")
+        match flag.kind {
+            FlagKind::Switch | FlagKind::Label { .. } | FlagKind::Ignored(_) => {
+                arg.action(ArgAction::SetTrue)
+            }
+            FlagKind::Selects(dimension) | FlagKind::Excludes(dimension) => {
+                arg.value_name(dimension.to_uppercase()).action(ArgAction::Append)
+            }
+            FlagKind::Value => arg.value_name("VALUE").action(ArgAction::Append),
+            FlagKind::Concurrency => {
+                arg.value_name("N").action(ArgAction::Append).value_parser(positive_number)
+            }
+        }
     });
     Command::new(about.name.clone()).about(about.description.clone()).args(flags)
 }

@@ -17,7 +17,7 @@ use qontract_runtime::{ChangeKind, Clock, Outcome, Place, Record};
 use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
-use crate::cli::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions};
+use crate::cli::{Chosen, CommandLine, LogLevel, Reconcile, RunFormat, RunOptions};
 use crate::config::Config;
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
@@ -34,22 +34,13 @@ use crate::targets::Targets;
 pub use text::explain;
 use text::plan;
 
-/// Whose command line it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandLine {
-    /// Ours: with a base, only what is affected runs.
-    Own,
-    /// The established runtime's: everything runs unless asked otherwise.
-    Peer,
-}
-
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
-    let options = options.with_environment()?;
+    let options = RunOptions { line, ..options.with_environment()? };
     if let Some(every) = options.every {
         return keep_going(&options, &integration, every);
     }
-    let config = Config::read(options.config.as_deref())?;
+    let config = options.configuration()?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let targets = Targets::new(&config, options.sandbox_at(), mode)?;
     let room = integrations::room(&integration.name, &config, &targets)?;
@@ -61,6 +52,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let (head, base) = job.sides(runtime.handle())?;
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
+    request.set_options(integration.options.clone(), &room.about().flags);
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     request.only_affected = match line {
         CommandLine::Own => !options.all_shards,
@@ -138,7 +130,6 @@ impl Job<'_> {
         let heard = Arc::new(Aloud);
         let mut begun = Start { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
         let request = &mut begun.request;
-        request.options = integration.options.clone();
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
         // Of two that contradict each other, the safe one counts.

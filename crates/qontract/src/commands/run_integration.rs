@@ -14,7 +14,7 @@ use qontract_runtime::looping::Pace;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
 use crate::allocator::{self, GiveBack};
-use crate::cli::{self, Cli, Command, PeerTool};
+use crate::cli::{self, Cli, Command, CommandLine, PeerTool, RunOptions};
 use crate::exit::{Exit, UsageError};
 use crate::integrations;
 use crate::keep::one::{Keeping, keep};
@@ -72,7 +72,7 @@ fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
     })?;
     let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
     let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
-    let options = arguments.options.with_environment()?;
+    let options = RunOptions { line: CommandLine::Peer, ..arguments.options.with_environment()? };
     keep(&options, &arguments.integration, keeping)
 }
 

@@ -52,7 +52,7 @@ pub struct Keeping {
 
 /// Keeps an integration going until the end is asked for.
 pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
-    let config = Config::read(options.config.as_deref())?;
+    let config = options.configuration()?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let targets = Targets::new(&config, options.sandbox_at(), mode)?;
     let room = Arc::new(integrations::room(&integration.name, &config, &targets)?);

@@ -92,7 +92,7 @@ async fn once(
     };
     let mut begun = start.now()?;
     let request = &mut begun.request;
-    request.options = options;
+    request.set_options(options, &room.about().flags);
     request.slot = manner.slot;
     request.budgets = manner.budgets;
     request.validate_schemas = manner.validate_schemas;

@@ -145,13 +145,14 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     let mut known = declared.keys();
     known.extend(gone.iter().chain(declared.faults().keys()));
     outcome.warnings.extend(request.options.idle(&room.about().flags, &known));
+    outcome.warnings.extend(request.options.ignored(&room.about().flags));
     let mut pass_over = |key: ShardKey, why: Skip, faults: &[Fault]| {
         let mut shard = ShardOutcome::new(ShardState::Skipped(why));
         shard.faults.extend_from_slice(faults);
         outcome.shards.insert(key, shard);
     };
     // What is wrong with no shard in particular is wrong whatever is selected.
-    let concerns = |key: &ShardKey| key.is_whole() || selected(room, request, key);
+    let concerns = |key: &ShardKey| key.is_whole() || selected(room, request, &**declared, key);
     for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
         pass_over(key.clone(), Skip::Wrong, faults);
     }
@@ -161,7 +162,7 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
         .filter(|_| request.distrusts_head())
         .map(|base| base.keys().into_iter().filter_map(|key| base.target(key)).collect());
     let (mut keys, mut unaffected) = (Vec::new(), 0);
-    for key in declared.keys().into_iter().filter(|key| selected(room, request, key)) {
+    for key in declared.keys().into_iter().filter(|key| selected(room, request, &**declared, key)) {
         if differs.as_ref().is_some_and(|comparison| !comparison.affects(key)) {
             unaffected += 1;
         } else if let Some(why) = skip(&**declared, key, trusted.as_ref()) {
@@ -172,7 +173,8 @@ fn select(room: &Room, request: &Request, compared: Compared, outcome: &mut Outc
     }
     let mut orphans = Vec::new();
     let wrong = declared.faults();
-    for key in gone.into_iter().filter(|key| selected(room, request, key) && !wrong.contains_key(key)) {
+    let is_selected = |key: &ShardKey| base.as_ref().is_none_or(|base| selected(room, request, &**base, key));
+    for key in gone.into_iter().filter(|key| is_selected(key) && !wrong.contains_key(key)) {
         match base.as_ref().and_then(|base| base.disabled(&key)) {
             Some(off) => pass_over(key, Skip::DisabledBefore(off.by.clone()), &[]),
             None => orphans.push(key),
@@ -199,8 +201,12 @@ fn skip(
     (!known).then_some(Skip::Undialled)
 }
 
-fn selected(room: &Room, request: &Request, key: &ShardKey) -> bool {
-    request.options.select(&room.about().flags, key) && request.slot.has(&key.slot_value())
+/// Whether flags and slot select a shard of this declared state.
+fn selected(room: &Room, request: &Request, declared: &dyn AnyDeclared, key: &ShardKey) -> bool {
+    let (options, flags) = (&request.options, &room.about().flags);
+    options.select(flags, key)
+        && options.select_labelled(flags, |label| declared.has_label(label, key))
+        && request.slot.has(&key.slot_value())
 }
 
 /// What decides about removals in this run.

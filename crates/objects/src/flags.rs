@@ -1,0 +1,49 @@
+//! The flags that the integrations of clusters share, by the established runtime's names.
+
+use qontract_runtime::{About, FlagKind, Switch};
+
+/// The label of shards on internal clusters.
+pub const INTERNAL: &str = "internal";
+
+/// The switch that leaves objects without a mark alone.
+pub const NO_TAKE_OVER: &str = "no-take-over";
+
+/// The integration with the flags that select clusters, and those that say how they are reached.
+#[must_use]
+pub fn with_cluster_flags(about: About) -> About {
+    let internal = |name, help, has| Switch { name, help, kind: FlagKind::Label { label: INTERNAL, has } };
+    let no_jump_host = "clusters are reached directly, and a cluster behind a jump host is not";
+    about
+        .selects("cluster-name", "cluster")
+        .excludes("exclude-cluster", "cluster")
+        .switches(
+            internal("internal", "Only clusters that the data marks as internal", true),
+            internal("external", "Only clusters that the data does not mark as internal", false),
+        )
+        .flag("thread-pool-size", "Process at most this many shards concurrently", FlagKind::Concurrency)
+        .switches(
+            Switch {
+                name: "use-jump-host",
+                help: "No effect: clusters are reached directly",
+                kind: FlagKind::Ignored(no_jump_host),
+            },
+            Switch {
+                name: "no-use-jump-host",
+                help: "Reach clusters directly; this is the default",
+                kind: FlagKind::Switch,
+            },
+        )
+}
+
+/// The integration with the flags that decide about objects without a mark.
+#[must_use]
+pub fn with_take_over_flags(about: About) -> About {
+    about.switches(
+        Switch {
+            name: "take-over",
+            help: "Remove other objects of the kind, also those without a mark; this is the default",
+            kind: FlagKind::Switch,
+        },
+        Switch { name: NO_TAKE_OVER, help: "Leave objects without a mark alone", kind: FlagKind::Switch },
+    )
+}
