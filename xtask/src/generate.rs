@@ -9,9 +9,9 @@ pub fn run(house: &House, arguments: &GenerateArgs) -> Result<()> {
     let generator =
         house.cargo("run --quiet --package qontract-graphql --example generate --").args([&house.root]);
     if arguments.check {
-        generator.args(["--check"]).run()?
+        generator.args(["--check"]).run()?;
     } else {
-        generator.run()?
+        generator.run()?;
     }
     reference(house, arguments)
 }

@@ -23,7 +23,7 @@ use qontract_testkit::Scratch;
 fn the_configuration_is_found_in_its_default_places() {
     let scratch = world();
     let refused = |said: &str, file: &str| {
-        assert!(said.contains(&format!("`{file}`, line 1: unknown table")), "{said}")
+        assert!(said.contains(&format!("`{file}`, line 1: unknown table")), "{said}");
     };
     let listed = |folder: &str| {
         with(&scratch.path().join(folder), &[("HOME", scratch.path().to_str().unwrap())], &["integrations"])
@@ -205,7 +205,7 @@ fn every_variable_in_the_sources_is_on_the_reference_page() {
             }
             if path.is_dir() {
                 folders.push(path);
-            } else if name.ends_with(".rs") {
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
                 missing.extend(

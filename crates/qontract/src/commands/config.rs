@@ -165,7 +165,7 @@ fn data(
     if folder.is_dir() {
         match head_stamp(folder) {
             Ok(stamp) if stamp.commit.is_empty() => {
-                report.ok("git", "the data is not in a Git work tree".to_owned())
+                report.ok("git", "the data is not in a Git work tree".to_owned());
             }
             Ok(stamp) => report.ok("git", format!("commit {}", short(&stamp.commit))),
             Err(error) => report.failed(
@@ -292,6 +292,8 @@ fn targets(
     let _progress = Progress::start("checking clusters", activities.clone());
     let checks = join_all(wanted.map(|cluster| check.run(cluster)));
     let checks = runtime.block_on(activities.scope(checks));
-    checks.into_iter().for_each(|checks| report.extend(checks));
+    for checks in checks {
+        report.extend(checks);
+    }
     Ok(())
 }

@@ -165,7 +165,7 @@ fn line(text: &str, at: usize) -> usize {
 
 /// The names of the innermost value that a byte is in.
 fn descend<'t>(table: &'t DeTable<'_>, at: usize, path: &mut Vec<&'t str>) {
-    for (name, value) in table.iter() {
+    for (name, value) in table {
         let holds = |table: &DeTable<'_>| contains(table, at);
         let inside = value.span().contains(&at) || value.get_ref().as_table().is_some_and(holds);
         if inside {
@@ -195,7 +195,7 @@ pub fn unknown_keys(root: &DeTable<'_>, text: &str) -> Vec<UnknownKey> {
 
 fn walk<'t>(table: &'t DeTable<'_>, path: &mut Vec<&'t str>, found: &mut Vec<(usize, String)>) {
     let names = children(path);
-    for (key, value) in table.iter() {
+    for (key, value) in table {
         let name: &str = key.get_ref();
         let is_known = names.contains(&"*") || names.contains(&name);
         let (at, inner) = (key.span().start, value.get_ref().as_table());

@@ -29,7 +29,8 @@ impl Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What was checked.
-    pub check: String,
+    #[serde(rename = "check")]
+    pub name: String,
     /// What came of it.
     pub status: Status,
     /// What was found.
@@ -48,7 +49,7 @@ pub struct Report {
 impl Report {
     /// A check that went well.
     pub fn ok(&mut self, check: &str, detail: String) {
-        self.checks.push(Check { check: check.to_owned(), status: Status::Ok, detail, hint: None });
+        self.checks.push(Check { name: check.to_owned(), status: Status::Ok, detail, hint: None });
     }
 
     /// A check that found something that may be wrong.
@@ -62,7 +63,7 @@ impl Report {
     }
 
     fn push(&mut self, check: &str, status: Status, detail: String, hint: &str) {
-        self.checks.push(Check { check: check.to_owned(), status, detail, hint: Some(hint.to_owned()) });
+        self.checks.push(Check { name: check.to_owned(), status, detail, hint: Some(hint.to_owned()) });
     }
 
     /// Adds the checks of another report.
@@ -78,10 +79,10 @@ impl Report {
     /// A table for people, with a summary.
     pub fn text(&self) -> String {
         let width =
-            self.checks.iter().map(|check| shown(&check.check).chars().count()).max().unwrap_or_default();
+            self.checks.iter().map(|check| shown(&check.name).chars().count()).max().unwrap_or_default();
         let mut text = String::new();
-        for Check { check, status, detail, hint } in &self.checks {
-            let (status, check) = (status.as_str(), shown(check));
+        for Check { name, status, detail, hint } in &self.checks {
+            let (status, check) = (status.as_str(), shown(name));
             text.push_str(&format!("{status:<8} {check:<width$}  {}\n", shown(detail)));
             if let Some(hint) = hint {
                 text.push_str(&format!("{:8} {:width$}  hint: {}\n", "", "", shown(hint)));
