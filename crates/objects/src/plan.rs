@@ -127,10 +127,12 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
         None => change.body = diff::entries(&body(&item.desired, item.sensitivity.disclosure())),
         Some(seen) => {
             let written = diff::ObjectUpdate::new(item, seen, &put.onto);
-            let all =
-                |disclosure| notes.iter().cloned().chain(written.entries(&decided, disclosure)).collect();
-            change.diff = all(item.sensitivity.disclosure());
-            change.diff_by_name = item.sensitivity.disclosure_in_record().map(all).unwrap_or_default();
+            change.diff.clone_from(&notes);
+            change.diff.extend(written.entries(&decided, item.sensitivity.disclosure()));
+            if let Some(disclosure) = item.sensitivity.disclosure_in_record() {
+                change.diff_by_name = notes;
+                change.diff_by_name.extend(written.entries(&decided, disclosure));
+            }
             change.loss = written.loss().filter(|_| how == ChangeKind::Change);
         }
     }

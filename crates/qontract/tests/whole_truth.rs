@@ -146,11 +146,8 @@ fn bodies_of_secrets_show_no_value() {
 fn an_object_that_loses_many_keys_counts_as_a_removal() {
     let world = World::new(&["openshift-resourcequotas"]);
     let config = |guards: &str| {
-        drop(
-            world
-                .0
-                .write("config.toml", format!("[guards]\nshard_removals = 0\nshard_percent = 0\n{guards}")),
-        )
+        let text = format!("[guards]\nshard_removals = 0\nshard_percent = 0\n{guards}");
+        world.0.write("config.toml", text);
     };
     let check = || world.run("openshift-resourcequotas", &["--dry-run", "--config", "config.toml"]);
     // One of four limits: not half of them.

@@ -52,6 +52,6 @@ pub use place::{Place, Places};
 pub use plan::{Change, ChangeKind, Group, Held, Plan, Step, StepResult, Thing, Wait};
 pub use record::{Clock, Record};
 pub use room::Room;
-pub use run::{Limits, Request, run};
+pub use run::{Bodies, Limits, Request, run};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};

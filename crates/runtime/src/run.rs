@@ -54,6 +54,16 @@ impl Default for Limits {
     }
 }
 
+/// Whether changes that create something show all of its fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bodies {
+    /// They do not.
+    #[default]
+    Hidden,
+    /// They do.
+    Shown,
+}
+
 /// What a run is asked to do.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -80,7 +90,7 @@ pub struct Request {
     /// Whether addresses that head changes are used all the same.
     pub trust_head: bool,
     /// Whether changes that create something show all of its fields.
-    pub show_bodies: bool,
+    pub bodies: Bodies,
     /// How much may be removed.
     pub budgets: Budgets,
     /// Where removals are reserved.
@@ -129,7 +139,7 @@ impl Request {
             strict_selectors: false,
             validate_schemas: true,
             trust_head: false,
-            show_bodies: false,
+            bodies: Bodies::default(),
             budgets: Budgets::default(),
             ledger: Arc::new(MemoryLedger::default()),
             now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),

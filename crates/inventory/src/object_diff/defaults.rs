@@ -105,30 +105,30 @@ mod tests {
     use super::is_default;
     use crate::path::Segment;
 
-    fn check(group: &str, path: &str, value: Value, expect: bool) {
+    fn check(group: &str, path: &str, value: &Value, expect: bool) {
         let path: Vec<Segment> = path.split('.').map(|key| Segment::Key(key.to_owned())).collect();
-        assert_eq!(is_default(group, &path, &value), expect, "{group} {path:?} {value}");
+        assert_eq!(is_default(group, &path, value), expect, "{group} {path:?} {value}");
     }
 
     #[test]
     fn what_the_server_fills_in_is_a_default() {
-        check("apps", "spec.revisionHistoryLimit", json!(10), true);
-        check("apps", "spec.revisionHistoryLimit", json!(11), false);
-        check("networking.k8s.io", "spec.ingress.protocol", json!("TCP"), true);
-        check("", "spec.ports.protocol", json!("UDP"), false);
-        check("", "spec.clusterIP", json!("10.0.0.1"), true);
-        check("batch", "spec.suspend", json!(false), true);
-        check("batch", "spec.suspend", json!(true), false);
-        check("batch", "spec.other", json!(false), false);
-        check("", "type", json!("Opaque"), true);
+        check("apps", "spec.revisionHistoryLimit", &json!(10), true);
+        check("apps", "spec.revisionHistoryLimit", &json!(11), false);
+        check("networking.k8s.io", "spec.ingress.protocol", &json!("TCP"), true);
+        check("", "spec.ports.protocol", &json!("UDP"), false);
+        check("", "spec.clusterIP", &json!("10.0.0.1"), true);
+        check("batch", "spec.suspend", &json!(false), true);
+        check("batch", "spec.suspend", &json!(true), false);
+        check("batch", "spec.other", &json!(false), false);
+        check("", "type", &json!("Opaque"), true);
     }
 
     #[test]
     fn what_users_name_and_what_others_define_is_none() {
-        check("", "data.protocol", json!("TCP"), false);
-        check("", "clusterIP", json!("10.0.0.1"), false);
-        check("apps", "spec.template.metadata.labels.replicas", json!(1), false);
-        check("example.com", "spec.replicas", json!(1), false);
-        check("rbac.authorization.k8s.io", "roleRef.apiGroup", json!("rbac.authorization.k8s.io"), true);
+        check("", "data.protocol", &json!("TCP"), false);
+        check("", "clusterIP", &json!("10.0.0.1"), false);
+        check("apps", "spec.template.metadata.labels.replicas", &json!(1), false);
+        check("example.com", "spec.replicas", &json!(1), false);
+        check("rbac.authorization.k8s.io", "roleRef.apiGroup", &json!("rbac.authorization.k8s.io"), true);
     }
 }

@@ -14,7 +14,7 @@ use qontract_bundle::Layout;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{ChangeKind, Clock, Ended, Outcome, Record};
+use qontract_runtime::{Bodies, ChangeKind, Clock, Ended, Outcome, Record};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
@@ -179,7 +179,7 @@ impl Job<'_> {
         // Of two that contradict each other, the safe one counts.
         request.validate_schemas = options.validate_schemas || !options.no_validate_schemas;
         request.trust_head = options.trust_head;
-        request.show_bodies = options.show_bodies;
+        request.bodies = if options.show_bodies { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
         Ok(begun)
     }

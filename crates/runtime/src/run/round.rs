@@ -11,13 +11,13 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_access::{Mode, Permits};
 use qontract_telemetry::activity;
 
-use super::Request;
 use super::affairs::Work;
 use super::apply::{self, Done, Hand};
 use super::redact::ShardRedactor;
 use super::rehearse;
 use super::reserve::Reservations;
 use super::unresolved::Unresolved;
+use super::{Bodies, Request};
 use crate::about::MOST_ROUNDS;
 use crate::contract::Read;
 use crate::data::Data;
@@ -61,7 +61,7 @@ struct Planned {
     notes: Vec<String>,
     redactor: ShardRedactor,
     mode: Mode,
-    shows_bodies: bool,
+    bodies: Bodies,
 }
 
 impl Planned {
@@ -71,7 +71,7 @@ impl Planned {
         if self.mode == Mode::Real && !change.diff_by_name.is_empty() {
             change.diff = std::mem::take(&mut change.diff_by_name);
         }
-        if self.shows_bodies && change.kind == ChangeKind::Add && change.diff.is_empty() {
+        if self.bodies == Bodies::Shown && change.kind == ChangeKind::Add && change.diff.is_empty() {
             change.diff = std::mem::take(&mut change.body);
         }
         change
@@ -276,12 +276,11 @@ impl Crew<'_> {
             }
         }
         shard.wants = Some(wants);
-        let (redactor, mode, shows_bodies) =
-            (ShardRedactor::default(), self.request.mode, self.request.show_bodies);
+        let (redactor, mode, bodies) = (ShardRedactor::default(), self.request.mode, self.request.bodies);
         if mode == Mode::DryRun {
             plan.drop_secret_losses();
         }
-        Ok(Planned { plan, facts, faults, notes, redactor, mode, shows_bodies })
+        Ok(Planned { plan, facts, faults, notes, redactor, mode, bodies })
     }
 
     /// Asks targets whether they would do what is planned and not held.
