@@ -10,7 +10,7 @@ mod support {
 
 use qontract_access::Mode;
 use qontract_inventory::Owner;
-use qontract_runtime::{Clock, Outcome, Record};
+use qontract_runtime::{Clock, Outcome, PlaceLines, Record};
 use serde_json::{Value, json};
 use support::ground::{Folder, Ground};
 use support::yard::{Wish, Yard};
@@ -35,7 +35,11 @@ fn secret(number: usize, round: &str) -> Value {
 }
 
 fn told(outcome: &Outcome) -> String {
-    let record = Record::new(outcome, Clock { began: 0, milliseconds: 0 }, &|place| format!("{place:?}"));
+    let record = Record::new(
+        outcome,
+        Clock { began: 0, milliseconds: 0 },
+        PlaceLines::same(&|place| format!("{place:?}")),
+    );
     let shard = outcome.shards.values().next().unwrap();
     let changes: Vec<String> = shard.changes.iter().map(ToString::to_string).collect();
     format!("{outcome:?}\n{}\n{}", serde_json::to_string(&record).unwrap(), changes.join("\n"))

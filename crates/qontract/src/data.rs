@@ -205,6 +205,12 @@ impl<'a> ComparedSides<'a> {
         Self { base, head, base_lines: Lines::default(), head_lines: Lines::default() }
     }
 
+    /// `file:line` of a place, whether or not it changed; what only base has is a line of base.
+    pub fn own_line(&self, place: &Place) -> String {
+        let Self { base, head, base_lines, head_lines } = self;
+        if head.has(place) { head.line(head_lines, place) } else { base.line(base_lines, place) }
+    }
+
     /// `file:line` of what differs at a place; what only base has is a line of base. `causes` are all changes that affect the integration in question.
     pub fn line(&self, place: &Place, causes: &[Place]) -> String {
         let Self { base, head, base_lines, head_lines } = self;

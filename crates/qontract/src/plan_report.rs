@@ -9,7 +9,7 @@ use qontract_report::{
     ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration, markdown,
 };
 use qontract_runtime::record::{Bundle, Planned, Told};
-use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record};
+use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record, StepResult};
 
 use crate::cli::PlanFormat;
 use crate::printer::Printer;
@@ -208,7 +208,13 @@ fn change(shard: &str, planned: &Planned) -> ReportedChange {
         notes,
         location: planned.place.as_deref().map(Location::parse),
         held: planned.why.clone(),
-        result: None,
+        result: match planned.result {
+            StepResult::Planned => None,
+            StepResult::Done => Some(qontract_report::StepResult::Done),
+            StepResult::Failed => Some(qontract_report::StepResult::Failed),
+            StepResult::Interrupted => Some(qontract_report::StepResult::Interrupted),
+            StepResult::NotTried => Some(qontract_report::StepResult::NotTried),
+        },
     }
 }
 

@@ -78,7 +78,7 @@ fn up_falls_back_to_the_example_only_outside_of_a_data_repo() {
     scratch.copy(&example(), "clone/examples/app-interface");
     scratch.copy(&example(), "repo/examples/app-interface");
     let up = |folder: &str| {
-        run(&scratch.path().join(folder), &["up", "--once", "--dry-run", "--sandbox", "s", "--runs", "r"]).1
+        run(&scratch.path().join(folder), &["up", "--once", "--dry-run", "--sandbox", "s", "--runs", "r"]).2
     };
     assert!(up("clone").contains("up: dry run of examples/app-interface on "), "the example");
     assert!(up("repo").contains("up: dry run of . on "), "one's own");
@@ -222,7 +222,8 @@ fn a_mistyped_name_gets_the_nearest_one() {
     ] {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (found, out, err) = run(&repo, &words);
-        assert!(found == code && err.contains(expect), "{words:?}: {found} {out}{err}");
+        let said = format!("{out}{err}");
+        assert!(found == code && said.contains(expect), "{words:?}: {found} {said}");
     }
     let (code, out, _) = run(&repo, &["get", "ns"]);
     assert!(code == 0 && out.contains("catalog-stage"), "{out}");

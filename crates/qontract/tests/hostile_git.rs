@@ -24,7 +24,7 @@ const COMMANDS: [(&[&str], i32); 14] = [
     (&["bundle", "DATA"], 0),
     (&["bundle", "DATA", "--rev", "HEAD"], 0),
     (&["diff", "HEAD", "DATA", "--repo", "DATA"], 0),
-    (&["affected", "HEAD", "DATA", "--repo", "DATA"], 0),
+    (&["affected", "HEAD", "DATA", "--repo", "DATA"], 4),
     (&["query", "{ teams_v1 { name } }", "--data", "DATA"], 0),
     (&["query", "{ teams_v1 { name } }", "--data", "HEAD", "--repo", "DATA"], 0),
     (&["get", "teams", "--data", "DATA"], 0),

@@ -15,9 +15,9 @@ use support::limited::run;
 /// A program of the process form that answers to `plan` with what the file `answer` has.
 const PROGRAM: &str = r#"
 case $1 in
-describe) echo '{"name": "service-dependencies", "description": "leaks what it was given"}' ;;
-declare) sed "s#RAW#$GIVEN#g" declared ;;
-plan) base=$(printf %s "$GIVEN" | base64 -w0); sed -e "s#RAW#$GIVEN#g" -e "s#BASE64#$base#g" answer; sed "s#.*#$GIVEN $base#" >&2 ;;
+describe) echo '{"name": "service-dependencies", "description": "leaks what it was given", "sandbox": true}' ;;
+declare) sed "s#RAW#$GIVEN_TOKEN#g" declared ;;
+plan) base=$(printf %s "$GIVEN_TOKEN" | base64 -w0); sed -e "s#RAW#$GIVEN_TOKEN#g" -e "s#BASE64#$base#g" answer; sed "s#.*#$GIVEN_TOKEN $base#" >&2 ;;
 apply) echo '{}' ;;
 esac
 "#;
@@ -40,7 +40,7 @@ fn program_stage(script: &str) -> Scratch {
     scratch
         .write("declared", json!({"shards": [{"key": [["app", "a"]], "state": "in the data"}]}).to_string());
     let config = "[sandbox]\ndirectory = \"sandbox\"\n[integrations.service-dependencies]\n\
-                  command = [\"sh\", \"program.sh\"]\nenvironment = [\"GIVEN\"]\n";
+                  command = [\"sh\", \"program.sh\"]\nenvironment = [\"GIVEN_TOKEN\"]\n";
     scratch.write("config.toml", config);
     scratch
 }
@@ -67,7 +67,10 @@ fn what_a_program_was_given_is_not_shown_in_any_encoding() {
     ] {
         scratch.write("answer", &answer);
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
-        command.current_dir(scratch.path()).args(PROGRAM_WORDS.split(' ')).env("GIVEN", "hush-token-123");
+        command
+            .current_dir(scratch.path())
+            .args(PROGRAM_WORDS.split(' '))
+            .env("GIVEN_TOKEN", "hush-token-123");
         let output = command.env("NO_COLOR", "1").output().unwrap();
         let mut text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{answer}: {text}");
@@ -89,13 +92,13 @@ fn an_answer_of_a_program_that_is_not_a_plan_is_an_error_of_its_shard() {
     let escapes = json!({"waits": ["\u{1b}[2J".repeat(200_000)]});
     for (answer, expect) in [
         ("[]".to_owned(), "it is not a JSON object"),
-        ("null".to_owned(), "it is not a JSON object"),
-        (String::new(), "it is not a JSON object"),
+        ("null".to_owned(), "invalid type: null"),
+        (String::new(), "nothing was printed to stdout"),
         ("{} {}".to_owned(), "trailing characters"),
         (json!({"scopes": [unknown, scope]}).to_string(), "`app=a` is more than once among `scopes`"),
         (json!({"waits": ["x".repeat((1 << 20) + 1)]}).to_string(), "more than 1048576 bytes"),
         (escapes.to_string(), "more than 1048576 bytes"),
-        (json!({"scopes": "\u{1b}".repeat(1 << 20)}).to_string(), "did not answer as it should"),
+        (json!({"scopes": "\u{1b}".repeat(1 << 20)}).to_string(), "is not valid"),
     ] {
         scratch.write("answer", &answer);
         let output = run(&scratch, PROGRAM_WORDS);
@@ -113,7 +116,7 @@ fn a_guess_of_a_given_value_that_stands_in_the_data_is_not_answered() {
         scratch.write("answer", &answer);
         let outputs = ["in the data", "something else"].map(|given| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
-            command.current_dir(scratch.path()).args(PROGRAM_WORDS.split(' ')).env("GIVEN", given);
+            command.current_dir(scratch.path()).args(PROGRAM_WORDS.split(' ')).env("GIVEN_TOKEN", given);
             let output = command.env("NO_COLOR", "1").output().unwrap();
             String::from_utf8(output.stdout).unwrap()
         });

@@ -372,7 +372,6 @@ fn diff_shows_what_the_folder_changes_since_the_commit() {
 #[test]
 fn diff_shows_the_content_of_files_that_come_and_go() {
     let scratch = repo();
-    let app = scratch.read("data/services/observability/app.yml");
     scratch.write(
         "data/services/new/app.yml",
         "---\n$schema: /app-sre/app-1.yml\nname: new\ndescription: brand new\n",

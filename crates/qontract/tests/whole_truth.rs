@@ -109,10 +109,9 @@ fn what_is_created_shows_its_body_on_request() {
     let world = World::new(&[]);
     let plain = world.check("openshift-resourcequotas");
     assert!(!plain.contains("spec.hard"), "{plain}");
-    let (_, text) = world.run("openshift-resourcequotas", &["--dry-run", "--show-bodies"]);
+    let (_, text) = world.run("openshift-resourcequotas", &["--dry-run", "--full"]);
     has_line(&text, "+ spec.hard[\"limits.memory\"]: \"8Gi\"");
-    let (_, json) =
-        world.run("openshift-resourcequotas", &["--dry-run", "--show-bodies", "--output", "json"]);
+    let (_, json) = world.run("openshift-resourcequotas", &["--dry-run", "--full", "--output", "json"]);
     let record: Value = serde_json::from_str(&json).unwrap();
     let is_limit = |entry: &Value| entry["path"] == "spec.hard[\"limits.memory\"]" && entry["after"] == "8Gi";
     let mut entries = Vec::new();
@@ -137,7 +136,7 @@ fn bodies_of_secrets_show_no_value() {
     let world = World::new(&[]);
     let secrets = std::fs::read_to_string(example().join("sandbox/secrets.toml")).unwrap();
     world.0.write("sandbox/secrets.toml", secrets);
-    let (_, text) = world.run("openshift-vault-secrets", &["--dry-run", "--show-bodies"]);
+    let (_, text) = world.run("openshift-vault-secrets", &["--dry-run", "--full"]);
     assert!(text.contains("+ create Secret"), "{text}");
     assert!(text.contains("that come") && !text.contains("+ data."), "{text}");
 }

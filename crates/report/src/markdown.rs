@@ -158,6 +158,9 @@ fn one_change(change: &ReportedChange, detail: Detail) -> String {
     if let Some(why) = held {
         out.push_str(&format!("  - held: {}\n", code(why)));
     }
+    for note in &change.notes {
+        out.push_str(&format!("  - {}\n", code(note)));
+    }
     let (fields, folded) = detail.fields(change);
     for field in fields {
         out.push_str(&format!("  - {}\n", one_field(field, detail.max_value)));
@@ -165,9 +168,6 @@ fn one_change(change: &ReportedChange, detail: Detail) -> String {
     if folded > 0 {
         let noun = if fields.is_empty() { "field" } else { "more field" };
         out.push_str(&format!("  - … {}\n", counted(folded, noun)));
-    }
-    for note in &change.notes {
-        out.push_str(&format!("  - {}\n", code(note)));
     }
     out
 }

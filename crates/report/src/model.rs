@@ -165,7 +165,9 @@ pub enum StepResult {
     Done,
     /// It failed.
     Failed,
-    /// It was not tried, because something before it failed.
+    /// It was abandoned because of a shutdown, and may be done in part.
+    Interrupted,
+    /// It was not tried, because something before it failed, or because of a shutdown.
     NotTried,
 }
 

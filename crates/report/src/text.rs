@@ -148,6 +148,7 @@ fn one_change(change: &ReportedChange, detail: Detail, indent: &str, out: &mut S
     match change.result {
         Some(StepResult::Done) => out.push(Style::Added, "✓ "),
         Some(StepResult::Failed) => out.push(Style::Error, "✗ "),
+        Some(StepResult::Interrupted) => out.push(Style::Error, "? "),
         Some(StepResult::NotTried) => out.push(Style::Dim, "· "),
         None => {}
     }
@@ -158,6 +159,9 @@ fn one_change(change: &ReportedChange, detail: Detail, indent: &str, out: &mut S
     let line = format!("{} {}", change.action.sign(), shown(&change.summary));
     out.push(style_of(change.action), &line);
     out.push(Style::Plain, "\n");
+    for note in &change.notes {
+        out.push(Style::Plain, &format!("{indent}    {}\n", shown(note)));
+    }
     let (fields, folded) = detail.fields(change);
     for field in fields {
         let style = match field.action {
@@ -173,9 +177,6 @@ fn one_change(change: &ReportedChange, detail: Detail, indent: &str, out: &mut S
         let noun = if fields.is_empty() { "field" } else { "more field" };
         let text = format!("{indent}    … {} (--full shows them)\n", counted(folded, noun));
         out.push(Style::Dim, &text);
-    }
-    for note in &change.notes {
-        out.push(Style::Plain, &format!("{indent}    {}\n", shown(note)));
     }
     if let Some(location) = &change.location {
         out.push(Style::Dim, &format!("{indent}    --> {}\n", shown(&location.to_string())));

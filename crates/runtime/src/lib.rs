@@ -50,7 +50,7 @@ pub use options::{Options, UnmatchedSelector};
 pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState, Skip};
 pub use place::{Place, Places};
 pub use plan::{Change, ChangeKind, Group, Held, Plan, Step, StepResult, Thing, Wait};
-pub use record::{Clock, Record};
+pub use record::{Clock, PlaceLines, Record};
 pub use room::Room;
 pub use run::{Bodies, Limits, Request, run};
 pub use run_state::RunState;

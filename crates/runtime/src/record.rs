@@ -162,9 +162,26 @@ pub struct Clock {
     pub milliseconds: u64,
 }
 
+/// Turns places into `file:line`.
+#[derive(Clone, Copy)]
+pub struct PlaceLines<'a> {
+    /// For changes and decisions: the line that changed, where base and head are compared.
+    pub changes: &'a dyn Fn(&Place) -> String,
+    /// For faults: the line of the place itself, which may be in a part of the file that did not change.
+    pub faults: &'a dyn Fn(&Place) -> String,
+}
+
+impl<'a> PlaceLines<'a> {
+    /// The same lines for everything.
+    pub fn same(line: &'a dyn Fn(&Place) -> String) -> Self {
+        Self { changes: line, faults: line }
+    }
+}
+
 impl Record {
-    /// The record of an outcome; `line` turns places into `file:line`.
-    pub fn new(outcome: &Outcome, clock: Clock, line: &dyn Fn(&Place) -> String) -> Self {
+    /// The record of an outcome.
+    pub fn new(outcome: &Outcome, clock: Clock, lines: PlaceLines<'_>) -> Self {
+        let line = lines.changes;
         let options = outcome.options.iter().map(|(flag, values)| (flag.to_owned(), values.to_vec()));
         let decisions = outcome.decisions.iter().map(|decision| Told {
             text: decision.text.clone(),
@@ -173,7 +190,7 @@ impl Record {
             whose: None,
             places: once_each(decision.places.iter().map(line)),
         });
-        let shards = outcome.shards.iter().map(|(key, shard)| (key.to_string(), Shard::new(shard, line)));
+        let shards = outcome.shards.iter().map(|(key, shard)| (key.to_string(), Shard::new(shard, lines)));
         Self {
             version: RECORD_VERSION,
             run: outcome.run.clone(),
@@ -188,7 +205,7 @@ impl Record {
             decisions: decisions.collect(),
             causes: once_each(outcome.causes.iter().map(line)),
             shards: shards.collect(),
-            faults: outcome.faults.iter().map(|fault| told(fault, line)).collect(),
+            faults: outcome.faults.iter().map(|fault| told(fault, lines.faults)).collect(),
             warnings: outcome.warnings.clone(),
             approval: outcome.approval.clone(),
             ended: outcome.ended,
@@ -209,7 +226,8 @@ impl Record {
 }
 
 impl Shard {
-    fn new(shard: &ShardOutcome, line: &dyn Fn(&Place) -> String) -> Self {
+    fn new(shard: &ShardOutcome, lines: PlaceLines<'_>) -> Self {
+        let line = lines.changes;
         let (state, skip) = match &shard.state {
             ShardState::Ran => ("ran", None),
             ShardState::Orphaned => ("orphaned", None),
@@ -232,7 +250,7 @@ impl Shard {
             held: held.collect(),
             waits: waits.collect(),
             notes: shard.notes.clone(),
-            faults: shard.faults.iter().map(|fault| told(fault, line)).collect(),
+            faults: shard.faults.iter().map(|fault| told(fault, lines.faults)).collect(),
             applied: shard.applied,
             removed: shard.removed,
         }

@@ -14,8 +14,8 @@ use qontract_access::Mode;
 use qontract_runtime::audit::{Audit, Written};
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Data, DeclaredOf, DiffEntry, Ended, Fault, Held, Observed, Options,
-    Outcome, Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup, ShardState, Skip, Staged,
-    Thing, View, Wait, Want, Wanted, World, Write, run,
+    Outcome, PlaceLines, Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup, ShardState, Skip,
+    Staged, Thing, View, Wait, Want, Wanted, World, Write, run,
 };
 use support::shelves::{Asked, Declaration, Stock, source};
 
@@ -273,8 +273,11 @@ fn if_base_and_head_cannot_be_compared_the_addresses_of_base_are_dialled_and_no_
 fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
     let play = Play::check(&["a: one=x/one"], &["a: one=x/one", "new: two=x/two"]);
     let outcome = play.run();
-    let record =
-        Record::new(&outcome, qontract_runtime::Clock { began: 0, milliseconds: 0 }, &|_| String::new());
+    let record = Record::new(
+        &outcome,
+        qontract_runtime::Clock { began: 0, milliseconds: 0 },
+        PlaceLines::same(&|_| String::new()),
+    );
     let shard = &record.shards["shelf=new"];
     assert_eq!(shard.reason.as_deref(), Some("unapproved"));
     let why = "its address is new or changed: not contacted in a dry run without --trust-head";
@@ -291,8 +294,11 @@ fn why_a_shard_was_skipped_is_recorded_in_a_word_and_in_a_sentence() {
 
 /// All that a run reports.
 fn told(play: &Play, outcome: &Outcome) -> String {
-    let record =
-        Record::new(outcome, qontract_runtime::Clock { began: 0, milliseconds: 0 }, &|_| String::new());
+    let record = Record::new(
+        outcome,
+        qontract_runtime::Clock { began: 0, milliseconds: 0 },
+        PlaceLines::same(&|_| String::new()),
+    );
     format!("{outcome:?}\n{}\n{:?}", serde_json::to_string(&record).unwrap(), play.audit.0.lock().unwrap())
 }
 

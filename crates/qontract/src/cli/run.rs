@@ -64,9 +64,6 @@ pub struct RunOptions {
     /// Use addresses that the change brings or changes, which is otherwise not done in a dry run
     #[arg(long, global = true)]
     pub trust_head: bool,
-    /// Show all fields of objects that are created; values of secrets are never shown
-    #[arg(long, global = true)]
-    pub show_bodies: bool,
     /// Enforce the list of schemas that the integration may read; this is the default
     #[arg(long, global = true, overrides_with = "no_validate_schemas")]
     pub validate_schemas: bool,

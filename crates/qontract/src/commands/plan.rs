@@ -9,7 +9,7 @@ use qontract_access::Mode;
 use qontract_bundle::Layout;
 use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::{Record, Room, listing};
+use qontract_runtime::{Bodies, Record, Room, listing};
 
 use crate::cli::{Plan, variable};
 use crate::commands::reconcile::{Aloud, record};
@@ -183,6 +183,7 @@ impl Planner {
         request.only_affected = !arguments.all;
         request.even_unaffected = arguments.all;
         request.trust_head = arguments.trust_head;
+        request.bodies = if arguments.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
         let outcome = qontract_runtime::run(room, &begun.request).await;
         Ok(record(&outcome, begun.clock(), head, Some(base)))

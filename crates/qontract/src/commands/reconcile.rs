@@ -14,7 +14,7 @@ use qontract_bundle::Layout;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, ChangeKind, Clock, Ended, Outcome, Record};
+use qontract_runtime::{Bodies, ChangeKind, Clock, Ended, Outcome, Place, PlaceLines, Record};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
@@ -179,7 +179,7 @@ impl Job<'_> {
         // Of two that contradict each other, the safe one counts.
         request.validate_schemas = options.validate_schemas || !options.no_validate_schemas;
         request.trust_head = options.trust_head;
-        request.bodies = if options.show_bodies { Bodies::Shown } else { Bodies::Hidden };
+        request.bodies = if options.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
         Ok(begun)
     }
@@ -235,10 +235,12 @@ impl Heard for Aloud {
 /// The record of a run. Lines are those that differ from base; what only base has, has its lines there.
 pub fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
     match base {
-        None => head.with_lines(|line| Record::new(outcome, clock, line)),
+        None => head.with_lines(|line| Record::new(outcome, clock, PlaceLines::same(line))),
         Some(base) => {
             let sides = ComparedSides::new(base, head);
-            Record::new(outcome, clock, &|place| sides.line(place, &outcome.causes))
+            let (changes, faults) =
+                (|place: &Place| sides.line(place, &outcome.causes), |place: &Place| sides.own_line(place));
+            Record::new(outcome, clock, PlaceLines { changes: &changes, faults: &faults })
         }
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
+use qontract_runtime::Bodies;
 use qontract_runtime::looping::{Crowd, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
@@ -95,6 +96,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         // The table shows how runs end.
         run_level: if is_live { Level::Debug } else { Level::Info },
         mode,
+        bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
         every: arguments.every,
         crowd: crowd(sandbox.as_deref()),
         left_out: std::sync::Mutex::default(),

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
-use qontract_runtime::Ended;
 use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop};
 use qontract_runtime::slot::Slot;
+use qontract_runtime::{Bodies, Ended};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::{Notify, watch};
@@ -106,6 +106,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
             budgets: config.guards.budgets(),
             ledger: journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs),
             validate_schemas: options.validate_schemas || !options.no_validate_schemas,
+            bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
         },
         runs,
         kept: Arc::clone(&voice) as _,

@@ -8,7 +8,7 @@ use qontract_access::Mode;
 use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::looping::{Stop, Turn};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Ended, Options, Record, Room, run};
+use qontract_runtime::{Bodies, Ended, Options, PlaceLines, Record, Room, run};
 
 use crate::keep::audit::Heard;
 use crate::keep::feed::Feed;
@@ -28,6 +28,8 @@ pub struct Manner {
     pub ledger: Arc<dyn Ledger>,
     /// Whether the list of allowed schemas is enforced.
     pub validate_schemas: bool,
+    /// Whether plans show the content of what is created.
+    pub bodies: Bodies,
 }
 
 /// What is done with the record of a run.
@@ -96,10 +98,11 @@ async fn once(
     request.slot = manner.slot;
     request.budgets = manner.budgets;
     request.validate_schemas = manner.validate_schemas;
+    request.bodies = manner.bodies;
     request.stop = stop;
     let outcome = run(room, &begun.request).await;
     let clock = begun.clock();
-    let mut record = head.with_lines(|line| Record::new(&outcome, clock, line));
+    let mut record = head.with_lines(|line| Record::new(&outcome, clock, PlaceLines::same(line)));
     // What was done is told, whether it can be kept or not.
     if let Err(error) = runs.keep_of_loop(&record) {
         record.warnings.push(format!("the record of the run is not kept: {error:#}"));

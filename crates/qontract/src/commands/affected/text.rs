@@ -14,7 +14,10 @@ pub fn render(rows: &[Row], verbose: bool) -> Styled {
     for row in rows.iter().filter(|row| row.affected) {
         one_row(row, &mut out);
     }
-    let others: Vec<&Row> = rows.iter().filter(|row| !row.affected).collect();
+    for row in rows.iter().filter(|row| !row.declared) {
+        out.push(Style::Warning, &format!("{}: {}\n", shown(&row.integration), shown(&row.rule)));
+    }
+    let others: Vec<&Row> = rows.iter().filter(|row| row.declared && !row.affected).collect();
     if verbose {
         for row in &others {
             out.push(
@@ -24,7 +27,7 @@ pub fn render(rows: &[Row], verbose: bool) -> Styled {
         }
     }
     let hint = if verbose || others.is_empty() { "" } else { " (-v lists them)" };
-    let affected = rows.len() - others.len();
+    let affected = rows.iter().filter(|row| row.affected).count();
     out.push(Style::Plain, &format!("{affected} affected, {} not affected{hint}\n", others.len()));
     out
 }
@@ -60,7 +63,7 @@ const MAX_SHARDS: usize = 50;
 /// A table of affected integrations, and the shards of each, folded.
 pub fn markdown(rows: &[Row]) -> String {
     let affected: Vec<&Row> = rows.iter().filter(|row| row.affected).collect();
-    let others = rows.len() - affected.len();
+    let others = rows.iter().filter(|row| row.declared && !row.affected).count();
     let mut out = format!("### Affected: {}\n", counted(affected.len(), "integration"));
     if !affected.is_empty() {
         out.push_str("\n| integration | because of | shards |\n|---|---|---|\n");

@@ -12,7 +12,7 @@ use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop, Stopper};
 use qontract_runtime::record::Shard;
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{ChangeKind, Ended, Fault, Options, Record, listing};
+use qontract_runtime::{Bodies, ChangeKind, Ended, Fault, Options, Record, listing};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
@@ -56,6 +56,8 @@ pub struct Crew {
     /// The level of the line that each run of a loop leaves.
     pub run_level: Level,
     pub mode: Mode,
+    /// Whether plans show the content of what is created.
+    pub bodies: Bodies,
     pub every: Duration,
     /// How many of them run at a time.
     pub crowd: Crowd,
@@ -166,6 +168,7 @@ impl Crew {
                 budgets: self.config.guards.budgets(),
                 ledger: Arc::clone(&self.ledger),
                 validate_schemas: true,
+                bodies: self.bodies,
             },
             runs: Arc::clone(&self.runs),
             kept,
