@@ -22,10 +22,8 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
         return Ok(text);
     }
     for (offset, character) in text.char_indices() {
-        // JSON takes them as they are, and its lines end with line feeds alone.
-        let is_json_text =
-            syntax == Syntax::Json && matches!(character, '\u{7f}'.. if character != '\u{feff}');
-        if is_json_text {
+        // They end no line in JSON.
+        if syntax == Syntax::Json && matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}') {
             continue;
         }
         if let Some(finding) = judge(offset, character, bytes) {

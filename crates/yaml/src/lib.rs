@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn json_takes_characters_that_yaml_refuses() {
-        for character in ['\u{7f}', '\u{85}', '\u{9f}', '\u{2028}', '\u{2029}', '\u{ffff}'] {
+        for character in ['\u{85}', '\u{2028}', '\u{2029}'] {
             let text = format!("{{\"a\": \"x{character}y\"}}");
             let parsed = parse_as(Syntax::Json, text.as_bytes(), &Limits::default());
             let document = parsed.document.unwrap_or_else(|| panic!("{character:?}: {:?}", parsed.findings));

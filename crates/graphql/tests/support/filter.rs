@@ -137,14 +137,15 @@ fn holds(world: &Reference, field: &Value, key: &str, value: &Value, source: &Va
         return unreadable(format!("Cannot read properties of null (reading '{key}')"));
     }
     if let Some(inner) = get(value, "filter") {
-        let found = if or_null.is_null() { Value::Null } else { world.follow(raw)? };
+        // A field is resolved here, and `schema` is what the datafile calls `$schema`.
+        let resolved = if key == "schema" { source.get("$schema") } else { raw };
+        let is_missing = resolved.is_none_or(Value::is_null);
+        let found = if is_missing { Value::Null } else { world.follow(resolved)? };
         if found.is_null() {
             return Ok(false);
         }
-        if inner.is_null() {
-            return unreadable("Cannot convert undefined or null to object".to_owned());
-        }
         return match world.conf(field["type"].as_str().unwrap()) {
+            Some(_) if inner.is_null() => unreadable("Cannot convert undefined or null to object".to_owned()),
             None => unreadable("Cannot read properties of undefined (reading 'name')".to_owned()),
             Some(conf) => passes(world, conf, inner, &found),
         };
