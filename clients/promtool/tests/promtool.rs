@@ -59,7 +59,7 @@ async fn a_test_is_about_the_rules_that_are_given_whatever_files_it_names() {
 async fn a_program_that_is_missing_is_no_pass() {
     let none = Promtool::new(find(Some(Path::new("/no/promtool")), None));
     let error = none.check_rules(&permit(), &rules("up")).await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no promtool: `/no/promtool` is no program");
+    assert_eq!(error.to_string(), "promtool not found at `/no/promtool`: not an executable file");
     assert!(none.ready().is_err() && real().ready().is_ok());
 }
 

@@ -228,8 +228,8 @@ fn a_mistyped_name_gets_the_nearest_one() {
     let (code, out, _) = run(&repo, &["get", "ns"]);
     assert!(code == 0 && out.contains("catalog-stage"), "{out}");
     // The peer has no such error: it stays a warning.
-    let peer = [&["peer", "reconcile"][..], &dry, &["openshift-namespaces", "--cluster-name", "clifs-stage"]]
-        .concat();
+    let peer = [&["peer", "reconcile", "--data", "."][..], &dry];
+    let peer = [&peer.concat()[..], &["openshift-namespaces", "--cluster-name", "clifs-stage"]].concat();
     let (code, _, err) = run(&repo, &peer);
     assert!(
         code == 0 && err.contains("warning: `--cluster-name clifs-stage` matches nothing"),

@@ -159,7 +159,12 @@ fn exit_codes_are_those_that_scripts_expect() {
         &|| edit(&scratch, STAGE, "replicas: 2", "replicas: 3"),
         // A template that cannot be rendered.
         &|| {
-            edit(&scratch, "resources/shop/app-config.configmap.yaml.j2", "data:", "data:\n  BROKEN: {{ nope")
+            edit(
+                &scratch,
+                "resources/shop/app-config.configmap.yaml.j2",
+                "data:",
+                "data:\n  BROKEN: {{ nope() }}",
+            )
         },
     ];
     for (index, (enter, (plain, detailed))) in states.iter().zip(expect).enumerate() {

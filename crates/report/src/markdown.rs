@@ -179,7 +179,8 @@ fn one_field(field: &ReportedField, max_value: usize) -> String {
         FieldAction::Changed => "changed",
         FieldAction::Removed => "removed",
     };
-    let show = |value: &serde_json::Value| code(&shortened(&value.to_string(), max_value));
+    let max = field.max_value(max_value);
+    let show = |value: &serde_json::Value| code(&shortened(&value.to_string(), max));
     let values = match (before, after) {
         (None, None) => String::new(),
         (Some(value), None) | (None, Some(value)) => format!(": {}", show(value)),

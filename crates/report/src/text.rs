@@ -21,6 +21,9 @@ pub struct Detail {
     pub bodies: bool,
 }
 
+/// Of removed fields, which come first, so many are always shown.
+const MAX_REMOVED: usize = 100;
+
 impl Default for Detail {
     fn default() -> Self {
         Self { max_fields: 40, max_value: 200, bodies: false }
@@ -33,7 +36,11 @@ impl Detail {
 
     /// Which fields of a change are shown, and how many are not.
     pub(crate) fn fields(self, change: &ReportedChange) -> (&[ReportedField], usize) {
-        let most = if change.action == ChangeAction::Add && !self.bodies { 0 } else { self.max_fields };
+        let removed = change.fields.iter().take_while(|field| field.action == FieldAction::Removed).count();
+        let most = match change.action {
+            ChangeAction::Add if !self.bodies => 0,
+            _ => self.max_fields.max(removed.min(MAX_REMOVED)),
+        };
         let (shown, folded) = change.fields.split_at(most.min(change.fields.len()));
         (shown, folded.len())
     }
@@ -186,10 +193,21 @@ fn one_change(change: &ReportedChange, detail: Detail, indent: &str, out: &mut S
     }
 }
 
+impl ReportedField {
+    /// How many characters of a value are shown: of what is removed, more, since it is the last time that it can be seen.
+    pub(crate) fn max_value(&self, usual: usize) -> usize {
+        match self.action {
+            FieldAction::Removed => usual.saturating_mul(3),
+            FieldAction::Added | FieldAction::Changed => usual,
+        }
+    }
+}
+
 /// A field on one line: its sign, its path and its values.
 fn field_line(field: &ReportedField, max_value: usize) -> String {
     let ReportedField { action, path, before, after } = field;
-    let show = |value: &Value| shortened(&value.to_string(), max_value);
+    let max = field.max_value(max_value);
+    let show = |value: &Value| shortened(&value.to_string(), max);
     let values = match (before, after) {
         (None, None) => String::new(),
         (Some(value), None) | (None, Some(value)) => format!(": {}", show(value)),

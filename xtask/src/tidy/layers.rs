@@ -159,7 +159,7 @@ mod tests {
                 ("qontract-bundle", "crates/bundle", &[]),
             ],
             &[
-                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, redaction, telemetry, diagnostics and yaml",
+                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, redaction, telemetry, diagnostics, kinds and yaml",
             ],
         );
     }

@@ -62,5 +62,5 @@ async fn a_redirect_to_nowhere_is_a_failure() {
     let server = server.await;
     let (permits, http) = run(Mode::DryRun, settings());
     let error = http.read(&permits.read, Request::get(server.url("/old"))).await.unwrap_err();
-    assert!(error.to_string().ends_with("a redirect to `nowhere` is not followed"), "{error}");
+    assert!(error.to_string().ends_with("redirect to `nowhere` not followed"), "{error}");
 }

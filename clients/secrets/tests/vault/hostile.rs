@@ -83,7 +83,7 @@ async fn an_answer_that_drips_is_given_up_at_the_deadline() {
             let server = Loopback::start(move |_| Reply::Drip(status));
             let desk = desk_until(server.url(), login.clone(), Duration::from_millis(200));
             let error = desk.failure("secret/a").await;
-            assert!(told(&error).contains("given up after 200 ms"), "{}", told(&error));
+            assert!(told(&error).contains("timed out after 200 ms"), "{}", told(&error));
             assert!(error.is_transient());
         }
     }

@@ -17,11 +17,7 @@ impl RunOptions {
     /// The configuration as this command line reads it: by the established runtime's name, one is needed unless `--data` replaces its server, and
     /// the data's clusters are used without further settings.
     pub fn configuration(&self) -> anyhow::Result<Config> {
-        let config = Config::read(self.config.as_deref()).map_err(|error| match self.line {
-            CommandLine::Own => error,
-            // The established runtime has one exit code for all errors.
-            CommandLine::Peer => anyhow::anyhow!("{error:#}"),
-        })?;
+        let config = Config::read(self.config.as_deref())?;
         match self.line {
             CommandLine::Own => Ok(config),
             CommandLine::Peer if self.config.is_some() => Ok(config.with_data_clusters()),

@@ -49,7 +49,11 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     if let Some(every) = options.every {
         return keep_going(&options, &integration, every);
     }
-    let config = options.configuration()?;
+    let config = options.configuration().map_err(|error| match line {
+        CommandLine::Own => error,
+        // The established runtime has one exit code for all errors.
+        CommandLine::Peer => anyhow::anyhow!("{error:#}"),
+    })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let log = Arc::new(
         Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),

@@ -161,6 +161,12 @@ pub const KEYS: &[Key] = &[
         "none",
         "environment variables that are passed to the program only when it applies a step",
     ),
+    key(
+        "integrations.*.secret_environment",
+        KeyType::Texts,
+        "none",
+        "variables that the program gets in `plan` and `apply`, and whose values are never shown",
+    ),
     key("integrations.*.deadline_seconds", KeyType::Number, "60", "time limit of one answer of the program"),
     key("guards.shard_removals", KeyType::Number, "10", "removals of a shard without approval"),
     key("guards.shard_percent", KeyType::Number, "10", "the same as a percentage; the larger one counts"),
@@ -181,6 +187,14 @@ pub const KEYS: &[Key] = &[
     key("guards.run_removals", KeyType::Number, "none", "former name of `integration_removals`"),
     key("guards.run_percent", KeyType::Number, "none", "former name of `integration_percent`"),
     key("guards.window_hours", KeyType::Number, "24", "how long a removal counts"),
+    key("guards.keys.count", KeyType::Number, "5", "an object that loses so many keys counts as a removal"),
+    key("guards.keys.percent", KeyType::Number, "50", "the same as a percentage of its keys"),
+    key(
+        "guards.keys.lists",
+        KeyType::Boolean,
+        "true",
+        "whether an object that loses all items of a list counts as a removal",
+    ),
 ];
 
 /// The key with this path, in which `*` stands for any name.

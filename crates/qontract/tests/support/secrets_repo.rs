@@ -123,6 +123,9 @@ fn without_runs(text: &str) -> String {
     };
     let lines = text.lines().filter(keep).map(|line| {
         let line = line.split("\"time\":").next().unwrap_or_default();
+        let took =
+            if line.starts_with("debug: ") { line.rfind(" in ").unwrap_or(line.len()) } else { line.len() };
+        let line = &line[..took];
         let words = line.split_inclusive(|one: char| "`\"/ ".contains(one));
         let word = |word: &str| if is_run(word) { "RUN ".to_owned() } else { word.to_owned() };
         words.map(word).collect::<String>() + "\n"
