@@ -18,7 +18,7 @@ use rayon::prelude::*;
 pub(crate) use disk::{DiskPath, Root};
 pub use folders::Folders;
 pub use layout::Layout;
-pub use revision::{GitError, Revision, head_stamp};
+pub use revision::{GitError, Revision, head_stamp, merge_base};
 pub use sight::Sight;
 
 /// Most bytes of one file of a data repo.

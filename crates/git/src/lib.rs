@@ -157,6 +157,11 @@ impl Repository {
         object::commit(&self.git, revision)
     }
 
+    /// The best common ancestor of two commits; none if they have none, or if the history that is here does not tell.
+    pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Option<ObjectId>, GitError> {
+        object::merge_base(&self.git, &one.id, &other.id)
+    }
+
     /// The tree at `path` of a commit; the whole tree if the path is empty. `revision` is how the user calls the commit.
     pub fn tree(&self, commit: &Commit, path: &str, revision: &str) -> Result<ObjectId, GitError> {
         let none = || GitError::NoFolder { revision: revision.to_owned(), path: path.to_owned() };

@@ -9,6 +9,9 @@ use crate::{EntryKind, GitError};
 
 /// The subcommand.
 const CAT_FILE: &str = "cat-file";
+
+/// The most bytes of a line with an object id.
+const MAX_ID_BYTES: u64 = 256;
 /// Most bytes of a line before an object: names are limited to what a path may have, twice.
 const MAX_HEADER_BYTES: u64 = 16 << 10;
 
@@ -75,6 +78,20 @@ pub fn commit(git: &Git, revision: &str) -> Result<Commit, GitError> {
     let (header, text) = found?.ok_or_else(none)?;
     let time = committer_time(&text).filter(|_| header.kind == "commit");
     Ok(Commit { id: header.id, time: time.ok_or(GitError::Answer(CAT_FILE))? })
+}
+
+/// The best common ancestor of two commits. The history of a shallow clone may not reach it.
+pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<ObjectId>, GitError> {
+    let found = git.run("merge-base", &[one.as_str(), other.as_str()], String::new(), |output| {
+        let mut line = String::new();
+        output.take(MAX_ID_BYTES).read_line(&mut line)?;
+        Ok(ObjectId::parse(line.trim_end()))
+    });
+    match found {
+        // It fails without a message if there is no common ancestor, and with one if a commit is missing.
+        Err(GitError::Failed { .. } | GitError::Answer(_)) => Ok(None),
+        other => other,
+    }
 }
 
 /// The tree at a path of a commit.

@@ -36,7 +36,7 @@ pub use mark::{
 };
 pub use names::marks_of;
 pub use object::{Desired, InvalidObject, Live};
-pub use object_diff::{KeyLoss, ObjectDiff, ObjectWrite, body, diff};
+pub use object_diff::{KeyLoss, LiveWriter, ObjectDiff, ObjectWrite, body, diff};
 pub use order::{Stage, Turn};
 pub use recycle::{uses, wants_recycle};
 pub use restart::{keep_restarts, to_write};

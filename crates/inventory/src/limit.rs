@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 pub const MAX_CHARS: usize = 200;
 
 /// How many values of a map or list are shown, at any depth.
-const MAX_VALUES: usize = 16;
+pub const MAX_VALUES: usize = 16;
 
 /// How many characters are shown in front of the first difference of two long texts.
 const CONTEXT: usize = 20;
@@ -52,7 +52,7 @@ fn limited(whole: &Value, left: &mut usize) -> Value {
     }
 }
 
-/// Two values side by side. Of long texts, what is shown begins shortly before they differ.
+/// The two values of a changed field. Long texts are shown from shortly before the first difference.
 pub fn pair(before: &Value, after: &Value) -> (Value, Value) {
     let (Value::String(one), Value::String(other)) = (before, after) else {
         return (value(before), value(after));

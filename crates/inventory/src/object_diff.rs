@@ -30,8 +30,19 @@ pub struct ObjectWrite<'a> {
     pub after: &'a Value,
     /// The object without everything that only we own.
     pub without_ours: &'a Value,
-    /// Whether another tool wrote what we take over. It does not mark what it made of secrets, so the values that go are not shown.
-    pub is_taken_over: bool,
+    /// Who wrote the values of the live object.
+    pub writer: LiveWriter,
+}
+
+/// Who wrote the values of a live object. Other tools do not mark what they make of secrets, so their values are not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveWriter {
+    /// We did.
+    Us,
+    /// We did, but the write also removes fields that others own: the values of removed fields are not shown.
+    UsAndOthers,
+    /// Another tool, from which we take the object over: no value of the live object is shown.
+    Others,
 }
 
 /// What a write changes inside an object.
@@ -66,7 +77,8 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     };
     let is_open = !was_sensitive && is_open(write.desired, disclosure);
     let mut walk = FieldWalk::new(write.desired.kind(), write.desired.group(), shown(is_open));
-    walk.show_removed = shown(is_open && !write.is_taken_over);
+    walk.show_removed = shown(is_open && write.writer == LiveWriter::Us);
+    walk.show_before = shown(is_open && write.writer != LiveWriter::Others);
     walk.visible = visible.as_ref();
     walk.value(Some(&before), Some(&after));
     let owned = leaves(&before).saturating_sub(leaves(&normalized(write.without_ours)));
@@ -92,6 +104,7 @@ pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
     };
     let show = shown(is_open(desired, disclosure));
     let mut walk = FieldWalk::new(desired.kind(), desired.group(), show);
+    walk.expands_items = true;
     walk.visible = visible.as_ref();
     walk.value(None, Some(&content(desired)));
     walk.differences()

@@ -81,7 +81,7 @@ impl Steward {
                     self.await_kind(write, cluster, &draft.address.kind).await;
                 }
                 let done = self.kubernetes.put(write.permit, cluster, MANAGER, &draft).await;
-                // To create something is one request: if that is refused, nothing was done.
+                // If the last request to create something is refused, nothing was done: one before it would have made this one a conflict.
                 if let (Onto::Nothing, Err(error)) = (&draft.onto, &done)
                     && is_refusal(error)
                 {

@@ -2,7 +2,7 @@
 
 use qontract_client_kubernetes::{Fields, MANAGER, Onto, Preview};
 use qontract_inventory::{
-    Difference, Disclosure, ObjectWrite, SENSITIVE, SHA256SUM, Side, diff, keep_restarts,
+    Difference, Disclosure, LiveWriter, ObjectWrite, SENSITIVE, SHA256SUM, Side, diff, keep_restarts,
 };
 use qontract_runtime::guard::FieldLoss;
 use qontract_runtime::{DiffEntry, FieldChange, FieldDiff};
@@ -16,12 +16,15 @@ const MAX_REMOVED: usize = 100;
 /// How many changed and added fields are shown.
 const MAX_OTHERS: usize = 30;
 
+/// How many fields of a created object are shown on request (`--full`).
+const MAX_BODY: usize = 2000;
+
 /// A write onto an object that is there.
 pub struct ObjectUpdate<'a> {
     item: &'a Item,
     seen: &'a Seen,
     preview: Preview,
-    is_taken_over: bool,
+    writer: LiveWriter,
 }
 
 impl<'a> ObjectUpdate<'a> {
@@ -29,14 +32,17 @@ impl<'a> ObjectUpdate<'a> {
     pub fn new(item: &'a Item, seen: &'a Seen, onto: &Onto) -> Self {
         let declared = keep_restarts(&item.desired, &seen.live);
         let live = seen.live.body();
-        let (preview, is_taken_over) = match onto {
+        let (preview, ours) = match onto {
             Onto::Version(_, fields) => {
-                let preview = seen.ownership.preview(live, MANAGER, *fields, &declared);
-                (preview, *fields != Fields::Settled)
+                (seen.ownership.preview(live, MANAGER, *fields, &declared), LiveWriter::Us)
             }
-            Onto::Nothing | Onto::Replaced(_) => (seen.ownership.replacement(live, &declared), true),
+            Onto::Nothing | Onto::Replaced(_) => {
+                (seen.ownership.replacement(live, &declared), LiveWriter::UsAndOthers)
+            }
         };
-        Self { item, seen, preview, is_taken_over }
+        let is_taken_over = seen.fields != Fields::Settled || seen.live.mark().is_none();
+        let writer = if is_taken_over { LiveWriter::Others } else { ours };
+        Self { item, seen, preview, writer }
     }
 
     /// The entries of the diff as far as they may be shown. `decided` are the differences because of which the object is
@@ -50,8 +56,11 @@ impl<'a> ObjectUpdate<'a> {
             return entries(&differences);
         }
         let is_marked = self.seen.live.mark().is_some_and(|mark| mark.sha256sum.is_some());
-        let others: Vec<Difference> =
+        let mut others: Vec<Difference> =
             decided.iter().filter(|difference| difference.path != SHA256SUM).cloned().collect();
+        if self.writer == LiveWriter::Others {
+            others.iter_mut().for_each(hide_before);
+        }
         if !others.is_empty() || decided.is_empty() {
             return entries(&others);
         }
@@ -77,19 +86,35 @@ impl<'a> ObjectUpdate<'a> {
             live: &self.seen.live,
             after: &self.preview.after,
             without_ours: &self.preview.without_ours,
-            is_taken_over: self.is_taken_over,
+            writer: self.writer,
         }
     }
 }
 
 /// Differences as entries of a diff. Removed fields come first; where there are many, the rest is counted.
 pub fn entries(differences: &[Difference]) -> Vec<DiffEntry> {
+    entries_up_to(differences, MAX_OTHERS)
+}
+
+/// The fields of a created object as entries of a diff. A run shows them only on request.
+pub fn body_entries(fields: &[Difference]) -> Vec<DiffEntry> {
+    entries_up_to(fields, MAX_BODY)
+}
+
+/// Hides the value that another tool wrote.
+fn hide_before(difference: &mut Difference) {
+    if matches!(difference.before, Side::Shown(_)) {
+        difference.before = Side::Hidden;
+    }
+}
+
+fn entries_up_to(differences: &[Difference], max_others: usize) -> Vec<DiffEntry> {
     let is_removed = |difference: &&Difference| difference.after == Side::Absent;
     let (removed, others): (Vec<_>, Vec<_>) = differences.iter().partition(is_removed);
-    let shown = removed.iter().take(MAX_REMOVED).chain(others.iter().take(MAX_OTHERS));
+    let shown = removed.iter().take(MAX_REMOVED).chain(others.iter().take(max_others));
     let mut entries: Vec<DiffEntry> = shown.map(|difference| entry(difference)).collect();
     let more_removed = removed.len().saturating_sub(MAX_REMOVED);
-    let more = more_removed + others.len().saturating_sub(MAX_OTHERS);
+    let more = more_removed + others.len().saturating_sub(max_others);
     if more > 0 {
         let fields = if more == 1 { "field" } else { "fields" };
         let removed = if more_removed > 0 { format!(" ({more_removed} removed)") } else { String::new() };
@@ -123,7 +148,7 @@ mod tests {
     use qontract_inventory::{Difference, Side};
     use serde_json::json;
 
-    use super::{MAX_OTHERS, MAX_REMOVED, entries};
+    use super::{MAX_BODY, MAX_OTHERS, MAX_REMOVED, body_entries, entries, hide_before};
 
     fn differences(removed: usize, added: usize) -> Vec<Difference> {
         let one = |number: usize, before: Side, after: Side| Difference {
@@ -155,6 +180,29 @@ mod tests {
     }
 
     #[test]
+    fn a_body_shows_many_more_fields() {
+        let check = |fields: usize, expect: &str| {
+            let entries = body_entries(&differences(0, fields));
+            assert_eq!(entries.last().map(ToString::to_string).as_deref(), Some(expect));
+        };
+        check(MAX_OTHERS + 1, "+ data.30: 1");
+        check(MAX_BODY, "+ data.1999: 1");
+        check(MAX_BODY + 2, "… and 2 more fields");
+    }
+
+    #[test]
+    fn only_a_value_before_is_hidden() {
+        let check = |before: Side, expect: Side| {
+            let mut difference =
+                Difference { path: "data.x".to_owned(), before, after: Side::Shown(json!(2)) };
+            hide_before(&mut difference);
+            assert_eq!((difference.before, difference.after), (expect, Side::Shown(json!(2))));
+        };
+        check(Side::Shown(json!(1)), Side::Hidden);
+        check(Side::Absent, Side::Absent);
+    }
+
+    #[test]
     fn what_is_hidden_has_no_value() {
         let check = |before: Side, after: Side, expect: &str| {
             let entries = entries(&[Difference { path: "data.x".to_owned(), before, after }]);
@@ -163,6 +211,7 @@ mod tests {
         check(Side::Hidden, Side::Absent, "- data.x");
         check(Side::Absent, Side::Hidden, "+ data.x");
         check(Side::Hidden, Side::Hidden, "~ data.x");
+        check(Side::Hidden, Side::Shown(json!(2)), "~ data.x: 2");
         check(Side::Shown(json!(1)), Side::Shown(json!(2)), "~ data.x: 1 → 2");
         check(Side::Hidden, Side::SecretFields(2), "data.x: 2 fields that come from a secret differ");
         check(Side::Hidden, Side::SecretContent, "data.x: content that depends on a secret differs");

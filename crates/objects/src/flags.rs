@@ -12,7 +12,7 @@ pub const NO_TAKE_OVER: &str = "no-take-over";
 #[must_use]
 pub fn with_cluster_flags(about: About) -> About {
     let internal = |name, help, has| Switch { name, help, kind: FlagKind::Label { label: INTERNAL, has } };
-    let no_jump_host = "clusters are reached directly, and a cluster behind a jump host is not";
+    let no_jump_host = "jump hosts are not supported: a cluster behind one is reported as unreachable";
     about
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")

@@ -124,7 +124,7 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
     };
     let mut change = Change::new(how, want.thing.clone(), what).at(want.place.clone());
     match seen {
-        None => change.body = diff::entries(&body(&item.desired, item.sensitivity.disclosure())),
+        None => change.body = diff::body_entries(&body(&item.desired, item.sensitivity.disclosure())),
         Some(seen) => {
             let written = diff::ObjectUpdate::new(item, seen, &put.onto);
             change.diff.clone_from(&notes);
@@ -158,7 +158,9 @@ fn write(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
         Verdict::Adopt { differences } => (ChangeKind::Change, "adopt", Vec::new(), differences),
         Verdict::TakeOver { from, differences } => {
             let from = match from {
-                Former::Caller(caller) => format!("from the caller `{caller}`, which is no more"),
+                Former::Caller(caller) => {
+                    format!("from the caller `{caller}`, which does not exist any more")
+                }
                 Former::Integration(name) => format!("from the integration `{name}`, as the data says"),
             };
             (ChangeKind::Change, "take over", vec![from.into()], differences)
@@ -201,9 +203,9 @@ fn gone(plan: &mut Plan<Action>, want: &Want<Item>, seen: Option<&Seen>) {
     }
 }
 
-/// Something is there that nobody wants.
+/// An object is there that is not declared.
 fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &Seen) {
-    // Where we are alone, what nobody marked goes as if it were named; but nobody named it, so that guards look at it.
+    // Where we are the only owner, an object without marks is removed like a declared removal; but it is not declared, so guards check it.
     let wish = if seen.estate.takes_over && seen.live.mark().is_none() { Wish::Delete } else { Wish::Absent };
     match decide(&seen.estate.owner, &seen.estate.callers, wish, Some(&seen.live)) {
         Verdict::Remove => {
@@ -212,7 +214,7 @@ fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &Seen) {
             remove(plan, Change::new(ChangeKind::Remove, thing, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        // Whoever has it keeps it, and nobody asked for anything else; and what is not wanted is not written.
+        // Its owner keeps it, and no other verdict is acted upon: an object that is not declared is not written.
         Verdict::Leave(_)
         | Verdict::Refuse(_)
         | Verdict::Keep

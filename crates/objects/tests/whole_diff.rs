@@ -8,7 +8,7 @@ use qontract_access::{Mode, Permits};
 use qontract_client_kubernetes::{
     Address, Cluster, Draft, Fields, Kind, MANAGER, Object, Onto, Reader as _, Sandbox, Writer as _,
 };
-use qontract_inventory::{Desired, Disclosure, Live, ObjectWrite, Side, diff};
+use qontract_inventory::{Desired, Disclosure, Live, LiveWriter, ObjectWrite, Side, diff};
 use qontract_testkit::{Chance, Scratch, permits};
 use serde_json::{Map, Value, json};
 
@@ -173,7 +173,7 @@ fn what_a_diff_shows_as_removed_is_what_is_gone_after_the_write() {
             live: &before,
             after: &preview.after,
             without_ours: &preview.without_ours,
-            is_taken_over: false,
+            writer: LiveWriter::Us,
         };
         let diff = diff(&write, Disclosure::Everything);
         let is_removed = |it: &&qontract_inventory::Difference| it.after == Side::Absent;

@@ -1,6 +1,7 @@
 //! The operator's configuration: `config.toml`, with the names that the established runtime reads, and our own.
 
 pub mod keys;
+mod location;
 mod read;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ use crate::cli::variable;
 use crate::exit::UsageError;
 use crate::printer::Printer;
 
-pub use read::{ConfigError, Location};
+pub use location::{IgnoredFile, Location};
+pub use read::ConfigError;
 
 /// The configuration. Tables that are not named here belong to others.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -105,6 +105,12 @@ pub const VARIABLES: &[Variable] = &[
         "none",
         "`Authorization` header for the data server of `--data http://…`; for `serve` and `qontract-server`, the header that requests must have",
     ),
+    own(
+        "QONTRACT_SHUTDOWN_SECONDS",
+        "number of seconds",
+        "20",
+        "how long a shutdown waits for steps in progress",
+    ),
     own("SHARDS", "number", "1", "number of processes that share the work, as `--shards`"),
     own("SHARD_ID", "number", "0", "which of them this one is, counted from 0, as `--shard-id`"),
     own(
@@ -216,7 +222,7 @@ pub const VARIABLES: &[Variable] = &[
         "GIT_CEILING_DIRECTORIES",
         "list of folders",
         "none",
-        "folders above which no Git repository is looked for, as in Git",
+        "folders at and above which no Git repository is looked for, as in Git; the working directory always is",
     ),
     common(
         "MIMALLOC_PURGE_DELAY",
@@ -285,7 +291,7 @@ TOML. The file is, in this order:
 
 1. `--config FILE`;
 2. `$QONTRACT_CONFIG`;
-3. `./qontract.toml`, unless the working directory is inside a data repo or a Git work tree: data must not name programs to run;
+3. `./qontract.toml`, unless the working directory is inside a data repo or a Git work tree, or the file belongs to neither the user nor the owner of the directory: data and other users must not name programs to run;
 4. `$XDG_CONFIG_HOME/qontract/config.toml` (`~/.config/qontract/config.toml`).
 
 `qontract up` and the drop-in replacements (`qontract peer …`, `qontract-reconcile`, `run-integration`) read only a file that is named (1, 2, and `$CONFIG` for `run-integration`).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_bundle::build::Outcome;
-use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp};
+use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp, merge_base};
 use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Stamp, build_with, load_from};
 use qontract_diagnostics::{Report, Sources};
 use qontract_graphql::Engine;
@@ -85,7 +85,11 @@ impl<'a> Opener<'a> {
 
     /// The two sides that a command compares if it is not told which: the default branch of the remote, and the folder of the data repo. Where there is no such branch, the commit that is
     /// checked out is the base, and that is noted.
+    /// If head is not ahead of that branch, the base is where both parted: what happened on the branch since then is not part of the
+    /// change.
     pub fn sides(&self, base: Option<String>, head: Option<String>) -> Result<(String, String), UsageError> {
+        let of_head =
+            head.clone().filter(|word| !Path::new(word).exists()).unwrap_or_else(|| "HEAD".to_owned());
         let head = head.unwrap_or_else(|| self.folder.display().to_string());
         if let Some(base) = base {
             return Ok((base, head));
@@ -101,10 +105,28 @@ impl<'a> Opener<'a> {
                 let text = format!("`{folder}` is not in a Git repository: pass BASE and HEAD");
                 return Err(UsageError(text));
             }
+            Ok(_) => return Ok((self.parting(&of_head), head)),
             // What else is wrong is reported when it is opened.
-            _ => DEFAULT_BASE,
+            Err(_) => DEFAULT_BASE,
         };
         Ok((base.to_owned(), head))
+    }
+
+    /// Where the default branch and a revision parted.
+    fn parting(&self, revision: &str) -> String {
+        let base = |other: &str| merge_base(self.folder, DEFAULT_BASE, other).ok().flatten();
+        match base(revision) {
+            Some(base_of_both) if Some(&base_of_both) != base(DEFAULT_BASE).as_ref() => {
+                let base = base_of_both;
+                let short = base.get(..12).unwrap_or(&base);
+                let text = format!(
+                    "note: comparing with {short}, where `{revision}` left `{DEFAULT_BASE}`; it lacks newer commits of that branch"
+                );
+                self.printer.note(&text);
+                base
+            }
+            _ => DEFAULT_BASE.to_owned(),
+        }
     }
 
     /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.

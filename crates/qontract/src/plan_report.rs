@@ -208,6 +208,7 @@ fn change(shard: &str, planned: &Planned) -> ReportedChange {
         notes,
         location: planned.place.as_deref().map(Location::parse),
         held: planned.why.clone(),
+        approvable: planned.approvable,
         result: match planned.result {
             StepResult::Planned => None,
             StepResult::Done => Some(qontract_report::StepResult::Done),

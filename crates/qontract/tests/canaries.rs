@@ -285,6 +285,32 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
     }
 }
 
+/// Another tool does not mark what it makes of secrets: of an object that it wrote, no value is shown when fields change or go.
+#[test]
+fn no_value_of_an_object_that_is_taken_over_is_told() {
+    let fields = r#"{"f:data": {"f:a": {}, "f:gone": {}, "f:lines": {}}}"#;
+    let managed = format!(
+        "  managedFields:\n  - {{manager: qontract-reconcile, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {fields}}}\n"
+    );
+    let marks = "  annotations: {qontract.integration: openshift_resources, qontract.integration_version: 0.1.0, qontract.sha256sum: x}\n";
+    for (metadata, is_ours) in [(String::new(), false), (managed.clone(), false), (managed + marks, true)] {
+        let repo = Repo::new();
+        let object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: plain\n";
+        let declared = "data: {a: declared, lines: \"one\\ntwo\\n\"}\n";
+        repo.resource("head", "plain.yaml", &format!("{object}{declared}"));
+        let live = "data: {a: canary-1, lines: \"one\\ncanary-2\\n\", gone: canary-3}\n";
+        repo.world("ConfigMap/plain", &format!("{object}{metadata}{live}"));
+        for options in [&["--dry-run", "--log-level", "DEBUG"][..], &["-o", "json"][..]] {
+            let said = repo.reconcile("openshift-resources", options);
+            assert_eq!(said.code, Some(0), "{}", said.text);
+            let is_check = options[0] == "--dry-run";
+            assert!(!is_check || said.text.contains("~ data.a: \"declared\""), "{}", said.text);
+            assert_eq!(said.text.contains("data.gone"), is_ours, "{}", said.text);
+            assert_eq!(said.text.matches("canary-").count(), 0, "{}", said.text);
+        }
+    }
+}
+
 /// A text, also in capitals, and the digits of base64 that are the same wherever it stands.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned(), text.to_uppercase()];

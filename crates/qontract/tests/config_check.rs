@@ -88,6 +88,12 @@ fn a_wrong_configuration_fails_the_check() {
     assert_eq!(code, 0, "{found:?}");
     has(&found, "warning configuration: none found");
     has(&found, "warning data: ");
+    has(&found, "warning clusters: no `[kubernetes]` table");
+    let text = String::from_utf8(check(scratch.path(), &[]).stdout).unwrap();
+    assert!(
+        text.contains("by the names `qontract-reconcile` and `run-integration` it is not needed"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -293,6 +299,8 @@ fn unknown_tables_and_keys_are_refused_with_the_nearest_name() {
             "line 3: unknown key `graphql.tokne`: did you mean `token`?",
         ),
         ("[vault]\nserver = \"x\"\ntoken = 5318008\n", "line 3: `vault.token` must be a text (secret)"),
+        ("vault = \"s3cret\"\n", "line 1: `vault` must be a table"),
+        ("[templates]\ngithub_token = \"s3cret\"\n", "line 2: `templates.github_token` must be a table"),
     ] {
         let (code, said) = run_with(&scratch, config);
         assert_eq!(code, Some(2), "{said}");

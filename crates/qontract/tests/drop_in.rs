@@ -285,11 +285,9 @@ fn an_address_that_a_change_brings_is_not_used_with_the_configuration_of_the_est
     let base = set_up.server.load(&bundle(&repo));
     let file = "data/clusters/cliffs-stage.yml";
     let text_before = repo.read(file);
-    let changed = text_before.lines().map(|line| match line.starts_with("serverUrl:") {
-        true => format!("serverUrl: {}\n", set_up.cluster.server.url()),
-        false => format!("{line}\n"),
-    });
-    repo.write(file, changed.collect::<String>());
+    let before = text_before.lines().find(|line| line.starts_with("serverUrl:")).unwrap();
+    let after = format!("serverUrl: {}", set_up.cluster.server.url());
+    repo.write(file, text_before.replace(before, &after));
     set_up.server.load(&bundle(&repo));
     let output = set_up.run(&["--early-exit-compare-sha", &base, "openshift-namespaces"]);
     assert!(set_up.cluster.server.seen().is_empty(), "{}", text(&output));

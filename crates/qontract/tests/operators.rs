@@ -12,7 +12,7 @@ mod running;
 #[allow(dead_code, reason = "each test file uses its part of this module")]
 mod terminal;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loopback::{Loopback, Reply};
@@ -69,6 +69,41 @@ fn a_data_repo_brings_no_configuration() {
     let output =
         with(&scratch.path().join("work/below"), &[("GIT_CEILING_DIRECTORIES", above)], &["integrations"]);
     assert!(stderr(&output).contains(note) && !program.exists(), "{}", stderr(&output));
+}
+
+#[test]
+fn a_ceiling_does_not_make_a_configuration_trusted() {
+    let scratch = world();
+    scratch.write("repo/qontract.toml", "[integrations.evil]\ncommand = [\"false\"]\n");
+    scratch.write("work/.git/HEAD", "");
+    for folder in ["repo/data", "work"] {
+        scratch.write(&format!("{folder}/qontract.toml"), "[integrations.evil]\ncommand = [\"false\"]\n");
+    }
+    for (folder, ceiling) in
+        [("repo", "repo"), ("repo/data", "repo/data"), ("repo/data", "repo"), ("work", "work")]
+    {
+        let (folder, ceiling) = (scratch.path().join(folder), scratch.path().join(ceiling));
+        let variables = [("GIT_CEILING_DIRECTORIES", ceiling.to_str().unwrap())];
+        let output = with(&folder, &variables, &["integrations"]);
+        assert!(stderr(&output).contains("note: `qontract.toml` is not read"), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("evil"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_ignored_configuration_is_noted_even_if_the_users_is_read() {
+    let scratch = world();
+    scratch.write("repo/qontract.toml", "[integrations.evil]\ncommand = [\"false\"]\n");
+    scratch.write(".config/qontract/config.toml", "[integrations.own]\ncommand = [\"false\"]\n");
+    let home = [("HOME", scratch.path().to_str().unwrap())];
+    let output = with(&scratch.path().join("repo"), &home, &["integrations"]);
+    let said = stderr(&output);
+    assert!(said.contains("the integration `own` cannot be started") && !said.contains("evil"), "{said}");
+    assert!(stderr(&output).contains("note: `qontract.toml` is not read"), "{}", stderr(&output));
+    let output = with(&scratch.path().join("repo"), &home, &["config", "check"]);
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(report.contains("`qontract.toml` is not read: it is inside a data repo"), "{report}");
+    assert!(report.contains(".config/qontract/config.toml (default place)"), "{report}");
 }
 
 /// A loopback cluster that refuses everybody, and a configuration that leads there.
@@ -193,7 +228,20 @@ fn the_established_tools_list_their_variables() {
 fn every_variable_in_the_sources_is_on_the_reference_page() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(root.join("docs/reference/configuration.md")).unwrap();
-    let mut missing = Vec::new();
+    let sources = sources(&root);
+    let all: String = sources.iter().map(|(_, code)| code.as_str()).collect();
+    let missing: Vec<String> = sources
+        .iter()
+        .flat_map(|(path, code)| variables(code, &all).into_iter().map(move |name| (path, name)))
+        .filter(|(_, name)| !page.contains(&format!("`{name}`")))
+        .map(|(path, name)| format!("{}: {name}", path.display()))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// The sources of the workspace without their tests.
+fn sources(root: &Path) -> Vec<(PathBuf, String)> {
+    let mut sources = Vec::new();
     let mut folders = vec![root.join("crates"), root.join("clients"), root.join("integrations")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
@@ -208,35 +256,63 @@ fn every_variable_in_the_sources_is_on_the_reference_page() {
             } else if path.extension().is_some_and(|ending| ending == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
-                missing.extend(
-                    variables(&code)
-                        .into_iter()
-                        .filter(|name| !page.contains(&format!("`{name}`")))
-                        .map(|name| format!("{}: {name}", path.display())),
-                );
+                sources.push((path, code));
             }
         }
     }
-    assert!(missing.is_empty(), "{missing:#?}");
+    sources
 }
 
-/// The names of variables that a source reads: upper-case texts as the first argument of a function that reads one.
-fn variables(code: &str) -> Vec<String> {
+/// The names of variables that a source reads: upper-case texts, or constants with such texts, as the first argument of a function that reads one.
+fn variables(code: &str, all: &str) -> Vec<String> {
     let readers = [
         "var", "var_os", "variable", "word", "number", "path", "absolute", "folder", "seconds", "boolean",
         "get", "needed",
     ];
+    // Functions of the other names take constants that name other things, too.
+    let is_environment = |reader: &str| ["var", "var_os", "variable"].contains(&reader);
+    let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let mut names = Vec::new();
-    for (at, _) in code.match_indices("(\"") {
+    for (at, _) in code.match_indices('(') {
         let reader = code[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-        let name = code[at + 2..].split('"').next().unwrap_or_default();
-        let is_name =
-            name.len() > 2 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-        if readers.contains(&reader) && is_name {
-            names.push(name.to_owned());
+        if !readers.contains(&reader) {
+            continue;
         }
+        let argument =
+            code[at + 1..].split([',', ')']).next().unwrap_or_default().trim().trim_start_matches('&');
+        let literal = argument.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let constant = argument.rsplit("::").next().unwrap_or_default();
+        let value = || value_of(constant, code).or_else(|| value_of(constant, all));
+        let name = literal.or_else(|| if is_environment(reader) { value() } else { None });
+        names.extend(name.filter(|name| name.len() > 2 && name.chars().all(is_upper)).map(str::to_owned));
     }
     names
+}
+
+/// The text of a constant.
+fn value_of<'c>(constant: &str, code: &'c str) -> Option<&'c str> {
+    let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    if constant.is_empty() || !constant.chars().all(is_upper) {
+        return None;
+    }
+    let (_, rest) = code.split_once(&format!("const {constant}: &str ="))?;
+    rest.trim_start().strip_prefix('"')?.split('"').next()
+}
+
+#[test]
+fn names_of_variables_are_found_in_sources() {
+    let check = |code: &str, expect: &[&str]| {
+        assert_eq!(variables(code, "const FAR: &str = \"FAR_VARIABLE\";"), expect, "{code}");
+    };
+    check("let a = variable(\"QONTRACT_A\");", &["QONTRACT_A"]);
+    check("std::env::var(\n    \"QONTRACT_A\",\n)", &["QONTRACT_A"]);
+    check("const A: &str = \"QONTRACT_A\";\nlet a = variable(A).as_deref();", &["QONTRACT_A"]);
+    check("const A: &str =\n    \"QONTRACT_A\";\nenv::var_os(A)", &["QONTRACT_A"]);
+    check("variable(names::FAR)", &["FAR_VARIABLE"]);
+    check("variable(name); get(\"name\"); print(\"QONTRACT_A\"); get(KIND)", &[]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let signals = std::fs::read_to_string(root.join("src/keep/signals.rs")).unwrap();
+    assert!(variables(&signals, "").contains(&"QONTRACT_SHUTDOWN_SECONDS".to_owned()));
 }
 
 #[test]

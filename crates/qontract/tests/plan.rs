@@ -164,7 +164,7 @@ fn exit_codes_are_those_that_scripts_expect() {
                 "resources/shop/app-config.configmap.yaml.j2",
                 "data:",
                 "data:\n  BROKEN: {{ nope() }}",
-            )
+            );
         },
     ];
     for (index, (enter, (plain, detailed))) in states.iter().zip(expect).enumerate() {
@@ -404,8 +404,8 @@ fn diff_shows_the_content_of_files_that_come_and_go() {
     );
     assert_eq!(markdown.matches("<details>").count(), markdown.matches("</details>").count());
     // Long files are folded, and shown in full on request.
-    let many: String = (0..50).map(|number| format!("line {number}\n")).collect();
-    scratch.write("resources/new.txt", many);
+    let many: Vec<String> = (0..50).map(|number| format!("line {number}")).collect();
+    scratch.write("resources/new.txt", many.join("\n") + "\n");
     let text = diff(&scratch, &[]);
     assert!(text.contains("    + line 11\n    … 38 more lines (--full shows them)\n"), "{text}");
     assert!(diff(&scratch, &["--full"]).contains("    + line 49\n"));

@@ -93,7 +93,7 @@ fn up_leaves_out_a_program_that_does_not_support_the_sandbox() {
     let scratch = unaware();
     let (code, text) = run(&scratch, words);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains(&format!("left out: {UNSUPPORTED}")), "{text}");
+    assert!(text.contains(&format!("skipped: {UNSUPPORTED}")), "{text}");
     assert!(!scratch.path().join("seen").exists(), "it was not asked for a plan");
     assert!(scratch.path().join("box/clusters").is_dir(), "the others run");
     let scratch = supporting();

@@ -22,7 +22,7 @@ fn namespaces_are_made_marked_labelled_and_removed() {
     stage.declare(&kept, "labels: {team: shop}");
     stage.declare(&gone, "");
     let (code, plan) = stage.reconcile(&["--dry-run"]);
-    let lines: Vec<&str> = plan.lines().filter(|line| line.starts_with('+')).collect();
+    let lines: Vec<&str> = plan.lines().filter(|line| line.starts_with("✓ +")).collect();
     let line = |name: &str| format!("+ create Namespace `{name}` (cluster=c1)");
     assert_eq!((code, lines), (0, vec![line(&gone).as_str(), line(&kept).as_str()]), "{plan}");
     assert_eq!(stage.namespace(&kept), None, "a dry run makes nothing");
@@ -224,7 +224,7 @@ fn slots_split_the_namespaces() {
         let (code, plan) = stage.reconcile_with(&[], &[("SHARDS", "3"), ("SHARD_ID", id)]);
         assert_eq!(code, 0, "{plan}");
         let after = names.iter().filter(|name| stage.namespace(name).is_some()).count();
-        assert_eq!(plan.lines().filter(|line| line.starts_with('+')).count(), after - before);
+        assert_eq!(plan.lines().filter(|line| line.starts_with("✓ +")).count(), after - before);
     }
     assert!(names.iter().all(|name| stage.namespace(name).is_some()));
 }

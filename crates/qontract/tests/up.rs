@@ -129,7 +129,10 @@ fn data_without_integrations_is_told_what_is_missing() {
     let scratch = stage();
     std::fs::remove_dir_all(scratch.path().join("repo/data/integrations")).unwrap();
     let (code, told) = once(scratch.path(), &[]);
-    assert!(code == 0 && told.contains("the data defines no integration that is here"), "{told}");
+    assert!(
+        code == 0 && told.contains("none of the integrations that the data defines is available"),
+        "{told}"
+    );
 }
 
 /// `up` under way: the process, what it says, and its first line.

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn check(old: &[&str], new: &[&str], context: usize, expect: &str) {
-        let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let lines = |lines: &[&str]| lines.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
         let (old, new) = (lines(old), lines(new));
         let shown = diff(&old, &new, context).into_iter().map(|line| match line {
             DiffLine::Context(line) => format!(" {line}"),

@@ -13,6 +13,9 @@ use crate::text::{Detail, shortened};
 /// The size limit for a comment. GitHub accepts 65,536 characters, GitLab more.
 pub const MAX_BYTES: usize = 60_000;
 
+/// The most notes that are shown.
+const MAX_NOTES: usize = 10;
+
 /// Room for the end of the comment: closing tags and what was left out.
 const RESERVED: usize = 2_000;
 
@@ -31,8 +34,11 @@ pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
     if omitted > 0 {
         end.push_str(&format!("\n**and {omitted} more**, left out to keep this comment short\n"));
     }
-    for note in report.notes.iter().take(3) {
-        end.push_str(&format!("\n_{}_\n", code(&shortened(&shown(note), 80))));
+    for note in report.notes.iter().take(MAX_NOTES) {
+        end.push_str(&format!("\n_{}_\n", code(&shortened(note, 200))));
+    }
+    if report.notes.len() > MAX_NOTES {
+        end.push_str(&format!("\n_and {}_\n", counted(report.notes.len() - MAX_NOTES, "more note")));
     }
     if !report.unaffected.is_empty() {
         end.push_str(&format!("\n{} not affected\n", counted(report.unaffected.len(), "integration")));
@@ -65,13 +71,16 @@ fn heading(report: &PlanReport, out: &mut Limited) {
     if rows.is_empty() {
         return;
     }
-    let table = "\n| integration | add | change | replace | remove | held | errors |\n|---|---|---|---|---|---|---|\n";
+    let table = "\n| integration | add | change | replace | remove | fields removed | held | errors |\n|---|---|---|---|---|---|---|---|\n";
     out.push(table, 0);
     let mut left = rows.len();
     for integration in rows {
-        let Totals { add, change, replace, remove, held, errors, applied: _ } = integration.totals;
+        let Totals { add, change, replace, remove, fields_removed, held, errors, applied: _ } =
+            integration.totals;
         let name = cell(&integration.integration);
-        let row = format!("| {name} | {add} | {change} | {replace} | {remove} | {held} | {errors} |\n");
+        let row = format!(
+            "| {name} | {add} | {change} | {replace} | {remove} | {fields_removed} | {held} | {errors} |\n"
+        );
         // A table that takes half of the space leaves the rest to the changes.
         if !out.push(&row, out.max / 2) {
             break;
@@ -121,7 +130,11 @@ fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -
     let Some(first) = entries.next() else { return 0 };
     let totals = Totals { held: 0, errors: 0, ..integration.totals };
     let name = html(&integration.integration);
-    let mut start = format!("\n<details><summary>{name}: {}</summary>\n\n", words(&totals));
+    // What goes is not folded away.
+    let removes = totals.remove + totals.replace + totals.fields_removed > 0;
+    let open = if removes { " open" } else { "" };
+    let failed = if integration.totals.errors > 0 { ", failed" } else { "" };
+    let mut start = format!("\n<details{open}><summary>{name}: {}{failed}</summary>\n\n", words(&totals));
     for cause in integration.causes.iter().take(10) {
         start.push_str(&format!("because of {}  \n", code(&cause.to_string())));
     }
@@ -206,12 +219,13 @@ fn error_text(error: &ReportedFault, detail: Detail) -> String {
 
 /// `1 to add, 2 to change`; kinds of which there are none are left out.
 fn words(totals: &Totals) -> String {
-    let Totals { add, change, replace, remove, held, errors, applied: _ } = *totals;
+    let Totals { add, change, replace, remove, fields_removed, held, errors, applied: _ } = *totals;
     let parts = [
         (add, "to add"),
         (change, "to change"),
         (replace, "to replace"),
         (remove, "to remove"),
+        (fields_removed, if fields_removed == 1 { "field removed" } else { "fields removed" }),
         (held, "held"),
         (errors, if errors == 1 { "error" } else { "errors" }),
     ];

@@ -51,6 +51,9 @@ pub struct Totals {
     pub replace: usize,
     /// Things to remove.
     pub remove: usize,
+    /// Fields, list items and keys that go from things that stay.
+    #[serde(default)]
+    pub fields_removed: usize,
     /// Changes that are held back.
     pub held: usize,
     /// Errors.
@@ -152,6 +155,9 @@ pub struct ReportedChange {
     /// Why the change is held back; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// Whether an approval would let a held change through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approvable: bool,
     /// What came of the change in a real run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<StepResult>,
@@ -309,6 +315,10 @@ impl Totals {
                 (None, ChangeAction::Replace) => &mut totals.replace,
                 (None, ChangeAction::Remove) => &mut totals.remove,
             } += 1;
+            if change.held.is_none() && change.action == ChangeAction::Change {
+                let is_removed = |field: &&ReportedField| field.action == FieldAction::Removed;
+                totals.fields_removed += change.fields.iter().filter(is_removed).count();
+            }
         }
         totals
     }
@@ -324,6 +334,7 @@ impl Totals {
             change: self.change + other.change,
             replace: self.replace + other.replace,
             remove: self.remove + other.remove,
+            fields_removed: self.fields_removed + other.fields_removed,
             held: self.held + other.held,
             errors: self.errors + other.errors,
             applied: match (self.applied, other.applied) {

@@ -160,7 +160,7 @@ fn one_change(change: &ReportedChange, detail: Detail, indent: &str, out: &mut S
         None => {}
     }
     if change.held.is_some() {
-        out.push(Style::Warning, "held");
+        out.push(Style::Warning, if change.approvable { "held" } else { "not done" });
         out.push(Style::Plain, ": ");
     }
     let line = format!("{} {}", change.action.sign(), shown(&change.summary));
@@ -249,7 +249,7 @@ fn locations(locations: &[Location], indent: &str, out: &mut Styled) {
 
 /// `1 to add, 0 to change, 2 to remove`, and what else there is; without a line end.
 fn summary(totals: &Totals, out: &mut Styled) {
-    let Totals { add, change, replace, remove, held, errors, applied } = *totals;
+    let Totals { add, change, replace, remove, fields_removed: _, held, errors, applied } = *totals;
     let mut count = |style: Style, count: usize, text: String| {
         out.push(if count > 0 { style } else { Style::Plain }, &text);
     };

@@ -29,6 +29,7 @@ fn change(action: ChangeAction, kind: &str, name: &str, fields: Vec<ReportedFiel
         notes: Vec::new(),
         location: Some(Location { file: "data/n1.yml".to_owned(), line: Some(7) }),
         held: None,
+        approvable: false,
         result: None,
     }
 }
@@ -322,7 +323,13 @@ fn hostile_report() -> PlanReport {
     one.scope = BTreeMap::from([(text(), text())]);
     one.notes = vec![text()];
     one.location = Some(Location::parse(HOSTILE));
-    let held = ReportedChange { held: Some(text()), kind: String::new(), summary: text(), ..one.clone() };
+    let held = ReportedChange {
+        held: Some(text()),
+        approvable: true,
+        kind: String::new(),
+        summary: text(),
+        ..one.clone()
+    };
     let error = ReportedFault {
         shards: vec![text()],
         message: text(),

@@ -86,7 +86,7 @@ impl<'r> Cx<'r> {
 
     /// Why a change is held, if it is; a removal that is not is reserved in a real run.
     async fn refusal(&self, change: &Change) -> Option<Refusal> {
-        if !change.kind.removes() {
+        if !self.guard.removes(change) {
             return None;
         }
         // How many things the scope has is not known: only absolute limits apply.
@@ -106,6 +106,12 @@ impl<'r> Cx<'r> {
     where
         F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
     {
+        let interrupted = || Fault::interrupted(format!("{change} was not begun: shutting down"));
+        if self.permits.write.is_some() && self.request.stop.is_asked() {
+            let fault = interrupted();
+            self.lock().changes.push(change);
+            return Err(fault);
+        }
         let counts = self.guard.counts(&BTreeSet::new(), &change);
         if let Some(refusal) = self.refusal(&change).await {
             let approvable = matches!(refusal, Refusal::Unapproved(_));
@@ -121,7 +127,7 @@ impl<'r> Cx<'r> {
         let _acting = self.acting.read().await;
         let Request { run, audit, stop, .. } = self.request;
         if stop.is_asked() {
-            return Err(Fault::interrupted(format!("{change} was not begun: shutting down")));
+            return Err(interrupted());
         }
         let step = stop.step(&change.to_string());
         let done = until_forced(stop, effect(&Write { permit, read: &self.permits.read, run })).await;

@@ -91,16 +91,19 @@ pub trait StderrLog: fmt::Debug + Send + Sync {
 }
 
 /// Names that flags of an integration cannot have: they are the runner's own.
-const RESERVED: [&str; 27] = [
+const RESERVED: [&str; 34] = [
     "all-shards",
     "base",
     "check-only-affected-shards",
+    "color",
     "config",
     "data",
+    "detailed-exitcode",
     "dry-run",
     "dump-schemas",
     "early-exit-compare-sha",
     "every",
+    "full",
     "gql-sha-url",
     "gql-url-print",
     "help",
@@ -110,8 +113,10 @@ const RESERVED: [&str; 27] = [
     "no-dry-run",
     "no-gql-sha-url",
     "no-gql-url-print",
+    "no-validate",
     "no-validate-schemas",
     "output",
+    "quiet",
     "repo",
     "runs",
     "sandbox",
@@ -119,7 +124,14 @@ const RESERVED: [&str; 27] = [
     "shards",
     "trust-head",
     "validate-schemas",
+    "verbose",
+    "version",
 ];
+
+/// Whether flags of an integration cannot have a name, because the runner has it.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
 
 /// Why a flag cannot have a name.
 fn bad_name(name: &str, others: &[wire::Flag]) -> Option<&'static str> {
@@ -142,15 +154,16 @@ impl Program {
         all.map(|(_, value)| value.as_str())
     }
 
-    /// Finds the secrets that the program was given. What stands in the request is public: otherwise a guess in the data
-    /// would be answered.
-    fn redactor_for(&self, request: &Value) -> Redactor {
-        Redactor::with_min_bytes(self.secrets(), MIN_GIVEN_BYTES).except([request.to_string().as_str()])
+    /// Finds the secrets that the program was given. What stands in the request is public, since it comes from the data:
+    /// otherwise a guess in the data would be answered. The request of `apply` is what the program itself answered to `plan`.
+    fn redactor_for(&self, phase: &str, request: &Value) -> Redactor {
+        let redactor = Redactor::with_min_bytes(self.secrets(), MIN_GIVEN_BYTES);
+        if phase == "apply" { redactor } else { redactor.except([request.to_string().as_str()]) }
     }
 
     /// A text without the lines that contain a secret that the program was given.
-    fn redacted(&self, text: &str, request: &Value) -> String {
-        self.redactor_for(request).lines(text).into_owned()
+    fn redacted(&self, text: &str, phase: &str, request: &Value) -> String {
+        self.redactor_for(phase, request).lines(text).into_owned()
     }
 
     /// A phase of the program, for messages: the integration's name first, then the command.
@@ -237,7 +250,8 @@ impl Dynamic for Process {
         let request = json!({"answers": answers, "options": options});
         let answer: Parsed<wire::Declaration> =
             self.asking.ask("declare", &request, (Writing::No, &Given::default()))?;
-        let declaration = answer.value.redacted(|text| self.asking.program.redacted(text, &request));
+        let declaration =
+            answer.value.redacted(|text| self.asking.program.redacted(text, "declare", &request));
         Ok(Box::new(declaration.into_state(&places)))
     }
 
@@ -365,7 +379,7 @@ impl Asking {
         let question = Question { phase, request: &request, writing: writing == Writing::Yes, given, memory };
         let answer = exchange(program, question)?;
         // A parser's complaint quotes the answer.
-        let redact = |text: &str| program.redacted(text, &request);
+        let redact = |text: &str| program.redacted(text, phase, &request);
         let refused = |why: String| unfit(phase, program, redact(&why));
         // Before anything is made of it: small values take more memory than their text.
         check_values(&answer).map_err(refused)?;

@@ -145,6 +145,9 @@ pub struct Planned {
     /// Why it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Whether an approval would let a held change through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approvable: bool,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
@@ -233,7 +236,10 @@ impl Shard {
             ShardState::Orphaned => ("orphaned", None),
             ShardState::Skipped(skip) => ("skipped", Some(skip)),
         };
-        let held = shard.held.iter().map(|held| planned(&held.change, Some(held.why.clone()), line));
+        let held = shard.held.iter().map(|held| Planned {
+            approvable: held.approvable,
+            ..planned(&held.change, Some(held.why.clone()), line)
+        });
         let waits = shard.waits.iter().map(|wait| Told {
             text: wait.text.clone(),
             details: Vec::new(),
@@ -286,6 +292,7 @@ fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String
         name: change.thing.name.clone(),
         diff: change.diff.clone(),
         why,
+        approvable: false,
         place: change.place.as_ref().map(line),
         result: change.result,
     }

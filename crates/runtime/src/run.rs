@@ -66,6 +66,7 @@ pub enum Bodies {
 
 /// What a run is asked to do.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own that callers make by name")]
 pub struct Request {
     /// The name of the run.
     pub run: String,

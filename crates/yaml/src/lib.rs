@@ -114,7 +114,7 @@ mod tests {
             let document = parsed.document.unwrap_or_else(|| panic!("{character:?}: {:?}", parsed.findings));
             let Value::Map(map) = document.root().value() else { panic!("a map") };
             let expect = format!("x{character}y");
-            assert_eq!(map.get("a").map(|node| node.value()), Some(Value::Str(&expect)), "{character:?}");
+            assert_eq!(map.get("a").map(crate::Node::value), Some(Value::Str(&expect)), "{character:?}");
             assert!(parse_as(Syntax::Yaml, text.as_bytes(), &Limits::default()).document.is_none());
         }
     }

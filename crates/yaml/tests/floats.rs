@@ -1,4 +1,4 @@
-//! Floats are printed as CPython prints them. Python is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
+//! Floats are printed as `CPython` prints them. Python is the real one, started as a process (`QONTRACT_PYTHON`, set by `cargo xtask test`).
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::io::Write as _;
@@ -37,7 +37,7 @@ fn random_numbers_are_printed_as_python_prints_them() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let input: String = bits.iter().map(|bits| format!("{bits}\n")).collect();
+    let input = bits.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n";
     let mut stdin = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
     let output = child.wait_with_output().unwrap();

@@ -175,12 +175,9 @@ impl Clusters {
         if target.known.is_kept {
             match self.apply_new(half, target, manager, body).await {
                 // A server may take by `POST` what it cannot apply: fields that its schema does not have, keys that are there twice. And an account
-                // may be allowed to create and not to patch.
-                Err(
-                    KubernetesError::Invalid { .. }
-                    | KubernetesError::Failed { .. }
-                    | KubernetesError::Denied { .. },
-                ) => {}
+                // may be allowed to create and not to patch. A server that is overloaded or away is not asked again.
+                Err(KubernetesError::Invalid { .. } | KubernetesError::Denied { .. }) => {}
+                Err(KubernetesError::Failed { status, .. }) if !matches!(status, 429 | 502..=504) => {}
                 other => return other,
             }
         }

@@ -253,6 +253,14 @@ fn folder_at(path: &str, max: usize) -> Option<&str> {
     path.match_indices('/').nth(max).map(|(end, _)| &path[..end])
 }
 
+/// The best common ancestor of two revisions of the repository around `folder`; none if there is none, or if the history that is
+/// here does not tell.
+pub fn merge_base(folder: &Path, one: &str, other: &str) -> Result<Option<String>, GitError> {
+    let repository = Repository::discover(folder)?;
+    let base = repository.merge_base(&repository.commit(one)?, &repository.commit(other)?)?;
+    Ok(base.map(|id| id.to_string()))
+}
+
 /// The commit that the work tree around `folder` is at; the empty stamp if it is not in a work tree or has no commit yet.
 ///
 /// A repository that must not be used is an error, so that a bundle does not lose its commit silently.

@@ -2,73 +2,53 @@
 //!
 //! Server-side apply does not own them. But a tool that created or replaced an object as a whole owns all of it, and lists that are one value
 //! are written without them.
+//!
+//! **Invariant:** a value counts as a default only where the server would fill in the same value again. A default that depends on the kind,
+//! on the parent field or on the fields beside it is in [`RemovedField::is_conditional_default`], all others are in the tables.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::path::{Segment, last_key};
 
-/// Fields whose values the server chooses or derives.
-const CHOSEN: [&str; 8] = [
-    "clusterIP",
-    "clusterIPs",
-    "healthCheckNodePort",
-    "ipFamilies",
-    "ipFamilyPolicy",
-    "nodePort",
-    "targetPort",
-    "volumeName",
-];
-
 /// Fields with the text that is their default.
-const TEXTS: [(&str, &str); 27] = [
+const TEXTS: [(&str, &str); 17] = [
     ("apiGroup", ""),
     ("apiGroup", "rbac.authorization.k8s.io"),
-    ("apiVersion", "v1"),
     ("completionMode", "NonIndexed"),
     ("concurrencyPolicy", "Allow"),
     ("dnsPolicy", "ClusterFirst"),
     ("externalTrafficPolicy", "Cluster"),
-    ("imagePullPolicy", "Always"),
-    ("imagePullPolicy", "IfNotPresent"),
     ("internalTrafficPolicy", "Cluster"),
-    ("maxSurge", "25%"),
-    ("maxUnavailable", "25%"),
-    ("path", "/"),
     ("podManagementPolicy", "OrderedReady"),
     ("protocol", "TCP"),
-    ("restartPolicy", "Always"),
     ("schedulerName", "default-scheduler"),
     ("scheme", "HTTP"),
     ("sessionAffinity", "None"),
     ("terminationMessagePath", "/dev/termination-log"),
     ("terminationMessagePolicy", "File"),
-    ("type", "ClusterIP"),
-    ("type", "Opaque"),
-    ("type", "RollingUpdate"),
     ("volumeMode", "Filesystem"),
     ("whenDeleted", "Retain"),
     ("whenScaled", "Retain"),
 ];
 
 /// Fields with the number that is their default.
-const NUMBERS: [(&str, i64); 16] = [
-    ("backoffLimit", 6),
-    ("completions", 1),
+const NUMBERS: [(&str, i64); 8] = [
     ("defaultMode", 420),
     ("failedJobsHistoryLimit", 1),
-    ("failureThreshold", 3),
-    ("maxUnavailable", 1),
     ("minReplicas", 1),
     ("parallelism", 1),
-    ("periodSeconds", 10),
     ("progressDeadlineSeconds", 600),
     ("replicas", 1),
     ("revisionHistoryLimit", 10),
-    ("successThreshold", 1),
     ("successfulJobsHistoryLimit", 3),
-    ("terminationGracePeriodSeconds", 30),
-    ("timeoutSeconds", 1),
 ];
+
+/// Fields of probes with the number that is their default. Webhooks and session affinity have other defaults for fields of these names.
+const PROBE_NUMBERS: [(&str, i64); 4] =
+    [("failureThreshold", 3), ("periodSeconds", 10), ("successThreshold", 1), ("timeoutSeconds", 1)];
+
+/// The fields of a container that are probes.
+const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
 /// Maps whose keys are the user's, or mean something else than the field of that name.
 const FREE: [&str; 9] = [
@@ -83,52 +63,211 @@ const FREE: [&str; 9] = [
     "stringData",
 ];
 
-/// Whether the server fills the value in at this path of an object of this group.
-pub fn is_default(group: &str, path: &[Segment], value: &Value) -> bool {
-    let is_builtin = !group.contains('.') || group.ends_with(".k8s.io");
-    let is_free = |segment: &Segment| matches!(segment, Segment::Key(key) if FREE.contains(&key.as_str()));
-    if !is_builtin || path.iter().any(is_free) {
-        return false;
+/// A field that a write removes.
+pub struct RemovedField<'a> {
+    /// The kind of the object.
+    pub kind: &'a str,
+    /// The API group of the object; empty for the core group.
+    pub group: &'a str,
+    /// The path of the field.
+    pub path: &'a [Segment],
+    /// The fields beside it after the write; `None` if the map that held it is removed as well.
+    pub siblings: Option<&'a Map<String, Value>>,
+}
+
+impl RemovedField<'_> {
+    /// Whether the server fills in the removed value again.
+    pub fn is_default(&self, value: &Value) -> bool {
+        let is_builtin = !self.group.contains('.') || self.group.ends_with(".k8s.io");
+        if !is_builtin || FREE.iter().any(|free| self.is_below(free)) {
+            return false;
+        }
+        let key = last_key(self.path);
+        has_entry(&TEXTS, key, |text| value == text)
+            || has_entry(&NUMBERS, key, |number| *value == json!(number))
+            || key == "suspend" && *value == json!(false)
+            || self.is_conditional_default(key, value)
+            || self.is_chosen(key, value)
     }
-    let key = last_key(path);
-    let is_chosen = matches!(path, [Segment::Key(spec), ..] if spec == "spec") && CHOSEN.contains(&key);
-    is_chosen
-        || TEXTS.iter().any(|(field, text)| *field == key && value == text)
-        || NUMBERS.iter().any(|(field, number)| *field == key && *value == json!(number))
-        || key == "suspend" && *value == json!(false)
+
+    /// Whether the value is a default at this path of this kind, with these siblings.
+    fn is_conditional_default(&self, key: &str, value: &Value) -> bool {
+        let parent = last_key(&self.path[..self.path.len().saturating_sub(1)]);
+        match (self.kind, key) {
+            ("Deployment", "maxSurge" | "maxUnavailable") => value == "25%",
+            ("DaemonSet" | "StatefulSet", "maxUnavailable") => *value == json!(1),
+            ("DaemonSet", "maxSurge") => *value == json!(0),
+            ("DaemonSet" | "Deployment" | "StatefulSet", "type") => {
+                matches!(parent, "strategy" | "updateStrategy") && value == "RollingUpdate"
+            }
+            ("Secret", "type") => value == "Opaque",
+            ("Service", "type") => value == "ClusterIP",
+            ("Service", "targetPort") => self.sibling("port") == Some(value),
+            (_, "apiVersion") => parent == "fieldRef" && value == "v1",
+            (_, "backoffLimit") => self.sibling("backoffLimitPerIndex").is_none() && *value == json!(6),
+            (_, "completions") => self.sibling("parallelism").is_none() && *value == json!(1),
+            (_, "imagePullPolicy") => {
+                let image = self.sibling("image").and_then(Value::as_str);
+                image.is_some_and(|image| value == pull_policy(image))
+            }
+            (_, "path") => parent == "httpGet" && value == "/",
+            // An init container that always restarts is a sidecar.
+            (_, "restartPolicy") => !self.is_below("initContainers") && value == "Always",
+            // A probe without a grace period has the one of its pod.
+            (_, "terminationGracePeriodSeconds") => !PROBES.contains(&parent) && *value == json!(30),
+            _ => PROBES.contains(&parent) && has_entry(&PROBE_NUMBERS, key, |number| *value == json!(number)),
+        }
+    }
+
+    /// Whether the server chose the value, and keeps it. A headless service is declared, never chosen.
+    fn is_chosen(&self, key: &str, value: &Value) -> bool {
+        if !matches!(self.path, [Segment::Key(spec), ..] if spec == "spec") {
+            return false;
+        }
+        match (self.kind, key) {
+            ("Service", "clusterIP") => value != "None",
+            ("Service", "clusterIPs") => *value != json!(["None"]),
+            ("Service", "ipFamilyPolicy") => value == "SingleStack",
+            ("Service", "healthCheckNodePort" | "ipFamilies" | "nodePort")
+            | ("PersistentVolumeClaim", "volumeName") => true,
+            _ => false,
+        }
+    }
+
+    fn sibling(&self, key: &str) -> Option<&Value> {
+        self.siblings.and_then(|siblings| siblings.get(key))
+    }
+
+    fn is_below(&self, name: &str) -> bool {
+        self.path.iter().any(|segment| matches!(segment, Segment::Key(key) if key == name))
+    }
+}
+
+/// Whether a table has an entry for the field whose default fits.
+fn has_entry<T>(table: &[(&str, T)], key: &str, fits: impl Fn(&T) -> bool) -> bool {
+    table.iter().any(|(field, default)| *field == key && fits(default))
+}
+
+/// The pull policy of a container that declares none.
+fn pull_policy(image: &str) -> &'static str {
+    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let tag = last.split_once(':').map(|(_, tag)| tag);
+    match (tag, digest) {
+        (Some("latest"), _) | (None, None) => "Always",
+        _ => "IfNotPresent",
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::is_default;
+    use super::RemovedField;
     use crate::path::Segment;
 
-    fn check(group: &str, path: &str, value: &Value, expect: bool) {
+    /// `object` is a kind and its group; `siblings` are the fields beside the removed one after the write.
+    #[track_caller]
+    fn check_beside(siblings: &Value, object: &str, path: &str, value: &Value, expect: bool) {
+        let (kind, group) = object.split_once('.').unwrap_or((object, ""));
         let path: Vec<Segment> = path.split('.').map(|key| Segment::Key(key.to_owned())).collect();
-        assert_eq!(is_default(group, &path, value), expect, "{group} {path:?} {value}");
+        let field = RemovedField { kind, group, path: &path, siblings: siblings.as_object() };
+        assert_eq!(field.is_default(value), expect, "{object} {path:?} {value}");
+    }
+
+    #[track_caller]
+    fn check(object: &str, path: &str, value: &Value, expect: bool) {
+        check_beside(&json!({}), object, path, value, expect);
     }
 
     #[test]
     fn what_the_server_fills_in_is_a_default() {
-        check("apps", "spec.revisionHistoryLimit", &json!(10), true);
-        check("apps", "spec.revisionHistoryLimit", &json!(11), false);
-        check("networking.k8s.io", "spec.ingress.protocol", &json!("TCP"), true);
-        check("", "spec.ports.protocol", &json!("UDP"), false);
-        check("", "spec.clusterIP", &json!("10.0.0.1"), true);
-        check("batch", "spec.suspend", &json!(false), true);
-        check("batch", "spec.suspend", &json!(true), false);
-        check("batch", "spec.other", &json!(false), false);
-        check("", "type", &json!("Opaque"), true);
+        check("Deployment.apps", "spec.revisionHistoryLimit", &json!(10), true);
+        check("Deployment.apps", "spec.revisionHistoryLimit", &json!(11), false);
+        check("NetworkPolicy.networking.k8s.io", "spec.ingress.protocol", &json!("TCP"), true);
+        check("Service", "spec.ports.protocol", &json!("UDP"), false);
+        check("CronJob.batch", "spec.suspend", &json!(false), true);
+        check("CronJob.batch", "spec.suspend", &json!(true), false);
+        check("CronJob.batch", "spec.other", &json!(false), false);
     }
 
     #[test]
-    fn what_users_name_and_what_others_define_is_none() {
-        check("", "data.protocol", &json!("TCP"), false);
-        check("", "clusterIP", &json!("10.0.0.1"), false);
-        check("apps", "spec.template.metadata.labels.replicas", &json!(1), false);
-        check("example.com", "spec.replicas", &json!(1), false);
-        check("rbac.authorization.k8s.io", "roleRef.apiGroup", &json!("rbac.authorization.k8s.io"), true);
+    fn what_the_server_chooses_is_a_default_of_that_kind_only() {
+        check("Service", "spec.clusterIP", &json!("10.0.0.1"), true);
+        check("Service", "spec.clusterIP", &json!("None"), false);
+        check("Service", "spec.clusterIPs", &json!(["10.0.0.1"]), true);
+        check("Service", "spec.clusterIPs", &json!(["None"]), false);
+        check("Service", "spec.ipFamilies", &json!(["IPv4"]), true);
+        check("Service", "spec.ipFamilyPolicy", &json!("SingleStack"), true);
+        check("Service", "spec.ipFamilyPolicy", &json!("RequireDualStack"), false);
+        check("PersistentVolumeClaim", "spec.volumeName", &json!("pv-1"), true);
+        check("PersistentVolume", "spec.scaleIO.volumeName", &json!("pv-1"), false);
+    }
+
+    #[test]
+    fn a_target_port_is_a_default_if_it_is_the_port() {
+        check_beside(&json!({"port": 80}), "Service", "spec.ports.targetPort", &json!(80), true);
+        check_beside(&json!({"port": 80}), "Service", "spec.ports.targetPort", &json!(8080), false);
+        check_beside(&json!({"port": 80}), "Service", "spec.ports.targetPort", &json!("http"), false);
+        check("Service", "spec.ports.targetPort", &json!(80), false);
+    }
+
+    #[test]
+    fn a_rolling_update_has_the_defaults_of_its_kind() {
+        let path = "spec.strategy.rollingUpdate.maxUnavailable";
+        check("Deployment.apps", path, &json!("25%"), true);
+        check("Deployment.apps", path, &json!(1), false);
+        check("DaemonSet.apps", path, &json!(1), true);
+        check("DaemonSet.apps", path, &json!("25%"), false);
+        check("PodDisruptionBudget.policy", "spec.maxUnavailable", &json!(1), false);
+        check("Deployment.apps", "spec.strategy.rollingUpdate.maxSurge", &json!("25%"), true);
+        check("DaemonSet.apps", "spec.updateStrategy.rollingUpdate.maxSurge", &json!("25%"), false);
+    }
+
+    #[test]
+    fn a_pull_policy_depends_on_the_tag() {
+        let check = |image: &str, expect: &str| {
+            for policy in ["Always", "IfNotPresent", "Never"] {
+                let path = "spec.template.spec.containers.imagePullPolicy";
+                let siblings = json!({ "image": image });
+                check_beside(&siblings, "Deployment.apps", path, &json!(policy), policy == expect);
+            }
+        };
+        check("web", "Always");
+        check("registry:5000/team/web", "Always");
+        check("registry:5000/team/web:latest", "Always");
+        check("web:latest@sha256:12", "Always");
+        check("web:1.2", "IfNotPresent");
+        check("web@sha256:12", "IfNotPresent");
+    }
+
+    #[test]
+    fn what_has_another_default_elsewhere_is_a_default_in_its_place_only() {
+        check("Secret", "type", &json!("Opaque"), true);
+        check("Service", "spec.type", &json!("ClusterIP"), true);
+        check("Deployment.apps", "spec.strategy.type", &json!("RollingUpdate"), true);
+        check("Pod", "spec.restartPolicy", &json!("Always"), true);
+        check("Pod", "spec.initContainers.restartPolicy", &json!("Always"), false);
+        check("Pod", "spec.containers.livenessProbe.timeoutSeconds", &json!(1), true);
+        check("Service", "spec.sessionAffinityConfig.clientIP.timeoutSeconds", &json!(1), false);
+        check("Pod", "spec.terminationGracePeriodSeconds", &json!(30), true);
+        check("Pod", "spec.containers.livenessProbe.terminationGracePeriodSeconds", &json!(30), false);
+        check("Pod", "spec.containers.livenessProbe.httpGet.path", &json!("/"), true);
+        check("Ingress.networking.k8s.io", "spec.rules.http.paths.path", &json!("/"), false);
+        check("Pod", "spec.containers.env.valueFrom.fieldRef.apiVersion", &json!("v1"), true);
+        check("Job.batch", "spec.completions", &json!(1), true);
+        check_beside(&json!({"parallelism": 2}), "Job.batch", "spec.completions", &json!(1), false);
+        check("Job.batch", "spec.backoffLimit", &json!(6), true);
+        check_beside(&json!({"backoffLimitPerIndex": 2}), "Job.batch", "spec.backoffLimit", &json!(6), false);
+    }
+
+    #[test]
+    fn what_users_name_and_what_others_define_is_not_a_default() {
+        check("ConfigMap", "data.protocol", &json!("TCP"), false);
+        check("Service", "clusterIP", &json!("10.0.0.1"), false);
+        check("Deployment.apps", "spec.template.metadata.labels.replicas", &json!(1), false);
+        check("Widget.example.com", "spec.replicas", &json!(1), false);
+        let group = "rbac.authorization.k8s.io";
+        check(&format!("RoleBinding.{group}"), "roleRef.apiGroup", &json!(group), true);
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{KeyLoss, ObjectWrite, body, diff};
-use crate::difference::{Difference, Disclosure};
+use super::{KeyLoss, LiveWriter, ObjectWrite, body, diff};
+use crate::difference::{Difference, Disclosure, Side};
 use crate::object::{Desired, Live};
 
 fn object(kind: &str, more: &Value) -> Value {
@@ -23,7 +23,7 @@ fn changed(kind: &str, before: &Value, after: &Value, disclosure: Disclosure<'_>
     let without_ours = object(kind, &json!({}));
     let (desired, live) = (&desired, &live);
     let write =
-        ObjectWrite { desired, live, after: &after, without_ours: &without_ours, is_taken_over: false };
+        ObjectWrite { desired, live, after: &after, without_ours: &without_ours, writer: LiveWriter::Us };
     let diff = diff(&write, disclosure);
     (lines(&diff.differences), diff.loss)
 }
@@ -148,7 +148,7 @@ fn marks_and_what_the_cluster_says_are_not_counted() {
         live: &Live::new(marked),
         after: &after,
         without_ours: &without_ours,
-        is_taken_over: false,
+        writer: LiveWriter::Us,
     };
     let diff = diff(&write, Disclosure::Everything);
     assert_eq!(diff.differences, []);
@@ -161,6 +161,32 @@ fn defaults_of_the_server_are_not_shown() {
     let after = json!({"spec": {"ports": [{"name": "a", "port": 80}]}});
     let (lines, loss) = changed("Service", &before, &after, Disclosure::Everything);
     assert_eq!((lines, loss.lost), (vec!["spec.x: 1 → absent".to_owned()], 1));
+}
+
+#[test]
+fn a_default_depends_on_the_fields_beside_it_after_the_write() {
+    let check = |before: Value, after: Value, expect: &[&str]| {
+        let [before, after] = [before, after].map(|spec| json!({ "spec": spec }));
+        let (lines, loss) = changed("Service", &before, &after, Disclosure::Everything);
+        assert_eq!(lines, expect);
+        assert_eq!((loss.lost, loss.lists), (lines.iter().filter(|it| it.ends_with("absent")).count(), 0));
+    };
+    let port = |port: Value| json!({"ports": [port]});
+    check(
+        port(json!({"name": "a", "port": 80, "targetPort": 8080})),
+        port(json!({"name": "a", "port": 80})),
+        &["spec.ports[a].targetPort: 8080 → absent"],
+    );
+    check(
+        port(json!({"name": "a", "port": 80, "targetPort": 80})),
+        port(json!({"name": "a", "port": 81})),
+        &["spec.ports[a].targetPort: 80 → absent", "spec.ports[a].port: 80 → 81"],
+    );
+    check(
+        json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"], "x": 1}),
+        json!({"x": 1}),
+        &[],
+    );
 }
 
 #[test]
@@ -196,23 +222,42 @@ fn of_what_was_made_of_a_secret_the_names_that_go_are_not_shown() {
 }
 
 #[test]
-fn values_that_another_tool_wrote_are_not_shown_when_they_go() {
+fn values_that_another_tool_wrote_are_not_shown() {
     let (before, after) = (
-        object("ConfigMap", &json!({"data": {"a": "1", "b": "2"}})),
-        object("ConfigMap", &json!({"data": {"b": "3"}})),
+        object("ConfigMap", &json!({"data": {"a": "1", "b": "2", "t": "x\nhunter2\n"}})),
+        object("ConfigMap", &json!({"data": {"b": "3", "c": "4", "t": "x\nz\n"}})),
     );
     let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before));
     let without_ours = object("ConfigMap", &json!({}));
-    let write = ObjectWrite {
-        desired: &desired,
-        live: &live,
-        after: &after,
-        without_ours: &without_ours,
-        is_taken_over: true,
+    let sides = |writer: LiveWriter| {
+        let write = ObjectWrite {
+            desired: &desired,
+            live: &live,
+            after: &after,
+            without_ours: &without_ours,
+            writer,
+        };
+        diff(&write, Disclosure::Everything).differences
     };
+    let one = |path: &str, before: Side, after: Side| Difference { path: path.to_owned(), before, after };
+    let shown = |text: &str| Side::Shown(json!(text));
     assert_eq!(
-        lines(&diff(&write, Disclosure::Everything).differences),
-        ["data.a: removed", "data.b: \"2\" → \"3\""]
+        sides(LiveWriter::Others),
+        [
+            one("data.a", Side::Hidden, Side::Absent),
+            one("data.b", Side::Hidden, shown("3")),
+            one("data.c", Side::Absent, shown("4")),
+            one("data.t", Side::Hidden, shown("x\nz\n")),
+        ]
+    );
+    assert_eq!(
+        lines(&sides(LiveWriter::UsAndOthers)),
+        [
+            "data.a: removed",
+            "data.b: \"2\" → \"3\"",
+            "data.c: absent → \"4\"",
+            "data.t line 2: \"hunter2\" → \"z\""
+        ]
     );
 }
 
@@ -239,6 +284,18 @@ fn a_body_is_shown_as_far_as_it_may_be() {
 }
 
 #[test]
+fn a_body_has_all_fields_of_large_items() {
+    let env: Vec<Value> = (0..20).map(|number| json!({"name": format!("E{number}"), "value": "x"})).collect();
+    let spec = json!({"containers": [{"name": "web", "image": "web:1", "env": env}]});
+    let desired = Desired::new(object("Pod", &json!({ "spec": spec }))).unwrap();
+    let shown = lines(&body(&desired, Disclosure::Everything));
+    assert_eq!(shown.len(), 22);
+    assert_eq!(shown[19], "spec.containers[web].env[E19]: absent → {\"name\":\"E19\",\"value\":\"x\"}");
+    assert_eq!(shown[21], "spec.containers[web].name: absent → \"web\"");
+    assert_eq!(lines(&body(&desired, Disclosure::Paths)), ["spec.containers[web]: added"]);
+}
+
+#[test]
 fn what_is_declared_and_owned_by_another_counts_among_all_keys() {
     let before = object("Widget", &json!({"spec": {"l": [1, 2, 3, 4], "x": 1}}));
     let after = object("Widget", &json!({"spec": {"l": [1, 2, 3], "x": 1, "new": 2}}));
@@ -248,7 +305,7 @@ fn what_is_declared_and_owned_by_another_counts_among_all_keys() {
         live: &live,
         after: &after,
         without_ours: &before,
-        is_taken_over: false,
+        writer: LiveWriter::Us,
     };
     assert_eq!(diff(&write, Disclosure::Everything).loss, KeyLoss { lost: 1, of: 5, lists: 0 });
 }

@@ -1,11 +1,12 @@
-//! Goes through two versions of an object side by side.
+//! Compares two versions of an object field by field.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use super::align::{Step, align};
-use super::{defaults, item_leaves, leaves, lines};
+use super::defaults::RemovedField;
+use super::{item_leaves, leaves, lines};
 use crate::compare::items;
 use crate::difference::{Difference, Show, Side};
 use crate::limit;
@@ -16,8 +17,12 @@ pub struct FieldWalk<'a> {
     kind: &'a str,
     group: &'a str,
     show: Show,
-    /// Whether the values of fields that go are shown.
+    /// Whether the values of removed fields are shown.
     pub show_removed: Show,
+    /// Whether the values that changed fields had before are shown.
+    pub show_before: Show,
+    /// Whether large items of lists are shown field by field, so that none of their fields is left out.
+    pub expands_items: bool,
     /// The object that has all paths that may be shown; none if all may be.
     pub visible: Option<&'a Value>,
     path: Vec<Segment>,
@@ -39,6 +44,8 @@ impl<'a> FieldWalk<'a> {
             group,
             show,
             show_removed: show,
+            show_before: show,
+            expands_items: false,
             visible: None,
             path: Vec::new(),
             removed: Vec::new(),
@@ -58,10 +65,20 @@ impl<'a> FieldWalk<'a> {
 
     /// Compares two values at the current path.
     pub fn value(&mut self, before: Option<&Value>, after: Option<&Value>) {
+        self.field(before, after, None);
+    }
+
+    /// Compares two values of a field at the current path. `siblings` are the fields beside it after the write.
+    fn field(
+        &mut self,
+        before: Option<&Value>,
+        after: Option<&Value>,
+        siblings: Option<&Map<String, Value>>,
+    ) {
         let [before, after] = [before, after].map(|side| side.filter(|value| !says_nothing(value)));
         match (before, after) {
             (None, None) => {}
-            (Some(before), None) => self.gone(before),
+            (Some(before), None) => self.gone(before, siblings),
             (None, Some(after)) => self.added(after),
             (Some(Value::Object(before)), Some(Value::Object(after))) => self.map(before, after),
             (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after),
@@ -74,7 +91,7 @@ impl<'a> FieldWalk<'a> {
         let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for key in keys {
             self.path.push(Segment::Key(key.clone()));
-            self.value(before.get(key), after.get(key));
+            self.field(before.get(key), after.get(key), Some(after));
             self.path.pop();
         }
     }
@@ -137,16 +154,22 @@ impl<'a> FieldWalk<'a> {
     fn item_added(&mut self, name: &str, item: &Value) {
         self.added += item_leaves(item);
         self.path.push(Segment::Item(name.to_owned()));
-        self.report(None, Some(item));
+        if self.expands_items && self.show == Show::Values && leaves(item) > limit::MAX_VALUES {
+            self.added(item);
+        } else {
+            self.report(None, Some(item));
+        }
         self.path.pop();
     }
 
-    fn gone(&mut self, before: &Value) {
+    fn gone(&mut self, before: &Value, siblings: Option<&Map<String, Value>>) {
+        let field = RemovedField { kind: self.kind, group: self.group, path: &self.path, siblings };
         match before {
+            value if field.is_default(value) => {}
             Value::Object(map) => {
                 for (key, value) in map.iter().filter(|(_, value)| !says_nothing(value)) {
                     self.path.push(Segment::Key(key.clone()));
-                    self.gone(value);
+                    self.gone(value, None);
                     self.path.pop();
                 }
             }
@@ -156,7 +179,6 @@ impl<'a> FieldWalk<'a> {
                     self.item_gone(name, item);
                 }
             }
-            value if defaults::is_default(self.group, &self.path, value) => {}
             value => {
                 self.lost += 1;
                 self.report(Some(value), None);
@@ -194,8 +216,8 @@ impl<'a> FieldWalk<'a> {
             self.added += leaves(after);
             self.lost += 1;
         }
-        if let (Value::String(old), Value::String(new), Show::Values, None) =
-            (before, after, self.show, self.visible)
+        if let (Value::String(old), Value::String(new), Show::Values, Show::Values, None) =
+            (before, after, self.show, self.show_before, self.visible)
             && (old.contains('\n') || new.contains('\n'))
         {
             self.others.extend(lines::diff(&path::print(&self.path), old, new));
@@ -212,12 +234,12 @@ impl<'a> FieldWalk<'a> {
         }
         let path = path::print(&self.path);
         let (before, after) = match (before, after) {
-            (Some(before), Some(after)) if self.show == Show::Values => {
+            (Some(before), Some(after)) if [self.show, self.show_before] == [Show::Values; 2] => {
                 let (before, after) = limit::pair(before, after);
                 (Side::Shown(before), Side::Shown(after))
             }
             (before, None) => (Side::of(before, self.show_removed), Side::Absent),
-            (before, after) => (Side::of(before, self.show), Side::of(after, self.show)),
+            (before, after) => (Side::of(before, self.show_before), Side::of(after, self.show)),
         };
         let side = if after == Side::Absent { &mut self.removed } else { &mut self.others };
         side.push(Difference { path, before, after });

@@ -81,6 +81,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn flags_of_the_runner_are_reserved() {
+        let command = Cli::command();
+        let reconcile = command.find_subcommand("reconcile").unwrap();
+        for flag in reconcile.get_arguments().chain(command.get_arguments()).filter_map(clap::Arg::get_long) {
+            assert!(qontract_runtime::process::is_reserved(flag), "`--{flag}` of a program would hide ours");
+        }
+    }
+
+    #[test]
     fn every_command_is_in_one_group() {
         let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         for command in Cli::command().get_subcommands() {

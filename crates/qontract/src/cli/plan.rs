@@ -29,7 +29,7 @@ pub struct Plan {
     /// Exit with 2 if there are changes, and with 64 instead of 2 for usage errors
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// Configuration file; by default `$QONTRACT_CONFIG`
+    /// Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` or `$XDG_CONFIG_HOME/qontract/config.toml`
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Plan against a folder in place of every target system
@@ -74,7 +74,7 @@ pub struct Affected {
     /// List the integrations that are not affected, too
     #[arg(short, long)]
     pub verbose: bool,
-    /// The configuration, for integrations of the process form; by default `$QONTRACT_CONFIG`
+    /// Configuration file, for integrations of the process form; by default `$QONTRACT_CONFIG`, else a default place
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Folder of the data repo that Git revisions are of

@@ -182,6 +182,7 @@ pub enum LogForm {
 
 /// Arguments of `up`.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Up {
     /// Directory of the data repo; by default the one that the working directory is in
     pub repo: Option<PathBuf>,

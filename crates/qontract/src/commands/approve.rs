@@ -36,7 +36,7 @@ pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
             printer.note(&format!("note: {what} until {expiration}; save it as `data/approvals/{name}.yml`"));
         }
         Some(out) => {
-            let path = if out.is_dir() { out.join(format!("{name}.yml")) } else { out };
+            let path = destination(&out, &name)?;
             create(&path, &text)?;
             printer.note(&format!("wrote `{}`: {what} until {expiration}", path.display()));
         }
@@ -92,6 +92,21 @@ fn last_day(text: &str, today: Date) -> Result<Date, UsageError> {
     }
 }
 
+/// The file to write: the one that is named, or one of its own name in the directory that is named. A datafile has an ending that
+/// bundles read: a file without one would approve nothing.
+fn destination(out: &Path, name: &str) -> Result<PathBuf, UsageError> {
+    let ending = out.extension().and_then(|ending| ending.to_str());
+    match ending {
+        None => Ok(out.join(format!("{name}.yml"))),
+        Some(_) if out.is_dir() => Ok(out.join(format!("{name}.yml"))),
+        Some("yml" | "yaml") => Ok(out.to_owned()),
+        Some(_) => Err(UsageError(format!(
+            "`{}` would not be read as a datafile: use the ending `.yml`, or name a directory",
+            out.display()
+        ))),
+    }
+}
+
 /// Creates a file, with the directories above it. A file that exists is not replaced.
 fn create(path: &Path, text: &str) -> anyhow::Result<()> {
     let writing = || format!("cannot write `{}`", path.display());
@@ -110,6 +125,20 @@ fn create(path: &Path, text: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_approval_is_written_to_a_datafile() {
+        let check = |out: &str, expect: Option<&str>| {
+            let found = destination(Path::new(out), "x").ok();
+            assert_eq!(found.as_deref(), expect.map(Path::new), "{out}");
+        };
+        check("data/approvals", Some("data/approvals/x.yml"));
+        check("data/approvals/", Some("data/approvals/x.yml"));
+        check("data/a.yml", Some("data/a.yml"));
+        check("a.yaml", Some("a.yaml"));
+        check("a.txt", None);
+        check(".", Some("./x.yml"));
+    }
 
     #[test]
     fn the_last_day_is_a_date_or_some_days_from_today() {

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{ConfigCheck, FindingsFormat};
 use crate::clusters;
-use crate::config::{Config, Location};
+use crate::config::{Config, IgnoredFile, Location};
 use crate::data::{Connection, Side};
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
@@ -75,19 +75,19 @@ fn configuration(arguments: &ConfigCheck, report: &mut Report) -> Option<Config>
             return None;
         }
     };
+    if let Some(IgnoredFile { file, reason }) = location.ignored() {
+        let file = file.display();
+        report.warning(
+            "configuration",
+            format!("`{file}` is not read: {}", reason.as_str()),
+            &format!("pass `--config {file}`"),
+        );
+    }
     let how = match &location {
         Location::Option(_) => "--config",
         Location::Variable(_) => "$QONTRACT_CONFIG",
-        Location::Default(_) => "default place",
-        Location::None { ignored: Some(file) } => {
-            let file = file.display();
-            report.warning(
-                "configuration",
-                format!("`{file}` is not read: it is inside a data repo or a Git work tree"),
-                &format!("pass `--config {file}`"),
-            );
-            return Some(config);
-        }
+        Location::Default { .. } => "default place",
+        Location::None { ignored: Some(_) } => return Some(config),
         Location::None { ignored: None } => {
             report.warning(
                 "configuration",
@@ -253,7 +253,7 @@ fn targets(
         report.warning(
             "clusters",
             "no `[kubernetes]` table".to_owned(),
-            "add `[kubernetes]`, or use `--sandbox`; without either, `openshift-*` integrations do not run",
+            "by the names `qontract-reconcile` and `run-integration` it is not needed; for `qontract reconcile` and `qontract up`, add it or use `--sandbox`: without either, `openshift-*` integrations do not run",
         );
         return Ok(());
     };

@@ -10,6 +10,7 @@ use qontract_bundle::Layout;
 use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::{Bodies, Record, Room, listing};
+use qontract_telemetry::activity::Activities;
 
 use crate::cli::{Plan, variable};
 use crate::commands::reconcile::{Aloud, record};
@@ -19,10 +20,11 @@ use crate::data::Side;
 use crate::discovery;
 use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
-use crate::integrations::{self, ALL};
+use crate::integrations::{self, ALL, SandboxUnsupported};
 use crate::journal;
 use crate::plan_report;
 use crate::printer::Printer;
+use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::start::Start;
 use crate::targets::{SandboxAt, Targets};
@@ -41,7 +43,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
         head.require_valid(&head_word, printer)?;
     }
     let base = open(&opener, &base_word, Some(&head))?;
-    let sandbox = sandbox(&arguments, &config, printer)?;
+    let sandbox = sandbox(&arguments, &config, printer);
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
@@ -50,7 +52,9 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let runs =
         Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
     let ledger = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
-    let planner = Arc::new(Planner { head: Arc::new(head), base, runs, ledger, config, arguments });
+    let activities = Activities::default();
+    let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities };
+    let planner = Arc::new(planner);
     let mut report = planner.empty_report();
     planner.note_removed(&mut report)?;
     let mut rooms = Vec::new();
@@ -59,9 +63,13 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
             Ok(room) => rooms.push(room),
             // Without targets nothing can be planned: that is said once.
             Err(error) if error.is::<UsageError>() => return Err(error),
+            Err(error) if error.is::<SandboxUnsupported>() => {
+                report.notes.push(format!("`{name}` is not planned: {error}"));
+            }
             Err(error) => report.add(plan_report::unstarted(&name, &error)),
         }
     }
+    let progress = Progress::start("planning", planner.activities.clone());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     for (name, planned) in runtime.block_on(planner.clone().plan_all(rooms)) {
@@ -75,6 +83,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
             Err(error) => report.add(plan_report::unstarted(&name, &error)),
         }
     }
+    drop(progress);
     let Plan { output, full, .. } = planner.arguments;
     plan_report::print(&report, output, plan_report::detail(full), printer)?;
     Ok(exit(&report))
@@ -95,19 +104,15 @@ fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Resul
 }
 
 /// The folder in place of every target system: the one that is named, or, without any target in the configuration, the one that `up` has made for the data repo.
-fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> anyhow::Result<Option<PathBuf>> {
+fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathBuf> {
     if arguments.sandbox.is_some() || config.sandbox.is_some() || config.kubernetes.is_some() {
-        return Ok(arguments.sandbox.clone());
+        return arguments.sandbox.clone();
     }
-    let Ok(folder) = default_sandbox(&discovery::revision_root(&arguments.repo, &Layout::default())) else {
-        return Ok(None);
-    };
-    if !folder.is_dir() {
-        return Ok(None);
-    }
+    let repo = discovery::revision_root(&arguments.repo, &Layout::default());
+    let folder = default_sandbox(&repo).ok().filter(|folder| folder.is_dir())?;
     printer
         .note(&format!("note: no target is configured; planning against the sandbox {}", folder.display()));
-    Ok(Some(folder))
+    Some(folder)
 }
 
 /// The integrations to plan: those that are named, or those that the data defines and that are here.
@@ -136,6 +141,8 @@ struct Planner {
     ledger: Arc<dyn Ledger>,
     config: Config,
     arguments: Plan,
+    /// What the runs are doing.
+    activities: Activities,
 }
 
 impl Planner {
@@ -174,7 +181,7 @@ impl Planner {
     }
 
     async fn plan(&self, room: &Room) -> anyhow::Result<Record> {
-        let Self { head, base, runs, ledger, config, arguments } = self;
+        let Self { head, base, runs, ledger, config, arguments, activities } = self;
         let integration = &room.about().name;
         let mode = Mode::DryRun;
         let mut begun = Start { integration, mode, head, runs, ledger, heard: Arc::new(Aloud) }.now()?;
@@ -185,7 +192,7 @@ impl Planner {
         request.trust_head = arguments.trust_head;
         request.bodies = if arguments.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
-        let outcome = qontract_runtime::run(room, &begun.request).await;
+        let outcome = activities.scope(qontract_runtime::run(room, &begun.request)).await;
         Ok(record(&outcome, begun.clock(), head, Some(base)))
     }
 }

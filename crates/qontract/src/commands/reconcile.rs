@@ -202,7 +202,7 @@ impl Job<'_> {
         }
         match options.output {
             RunFormat::Text => {
-                printer.styled(&plan_report::text_of(record, plan_report::detail(options.full)))?
+                printer.styled(&plan_report::text_of(record, plan_report::detail(options.full)))?;
             }
             RunFormat::Md => {
                 let report = plan_report::of(std::slice::from_ref(record));

@@ -6,6 +6,7 @@ mod view;
 
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,16 +54,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let targets = Targets::new(&config, at, mode)?;
     // The plan is on stdout, and nothing else.
     let prints_plan = arguments.once && mode == Mode::DryRun;
-    let form = if prints_plan {
-        arguments.talk.form(&std::io::stderr())
-    } else {
-        arguments.talk.form(&std::io::stdout())
-    };
-    let is_live = !arguments.once && form != Form::Json && std::io::stdout().is_terminal();
-    let screen = Arc::new(Screen::new(is_live, printer::has_colours(&std::io::stdout())));
-    let log = Log::new(arguments.talk.level().into());
-    let log =
-        Arc::new(if prints_plan { log.to(form, std::io::stderr()) } else { log.to(form, screen.sink()) });
+    let Output { screen, log, is_live } = Output::new(&arguments, prints_plan);
     let place =
         sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
     let targets_word = sandbox.as_ref().map_or_else(|| place.clone(), |_| format!("sandbox {place}"));
@@ -109,7 +101,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         });
         runtime.shutdown_background();
         let (exit, records) = ended?;
-        if prints_plan {
+        if let (true, Some(records)) = (prints_plan, records) {
             let report = plan_report::of(&records);
             plan_report::print(&report, arguments.output, plan_report::detail(arguments.full), &printer)?;
         }
@@ -121,17 +113,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         let (stopper, stop) = Stop::pair();
         let voices = Arc::<crew::Voices>::default();
         if let Some(address) = arguments.listen {
-            let (known, missed) = (Arc::clone(&voices), Arc::clone(&voices));
-            let health = Health {
-                metrics: Arc::clone(&crew.metrics),
-                voices: Arc::new(move || known.all()),
-                unstarted: Arc::new(move || missed.unstarted()),
-            };
-            let bound = health.serve(address).await?;
-            log.write(&Line::new(
-                Level::Info,
-                format!("answers on http://{bound}/healthz, /readyz, /metrics"),
-            ));
+            serve_health(address, &crew, &voices).await?;
         }
         let (known, reader, ends) = (Arc::clone(&voices), Arc::clone(&screen), stopper.clone());
         tokio::spawn(async move {
@@ -157,6 +139,43 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     // Threads that are blocked are not waited for.
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Where `up` writes.
+struct Output {
+    screen: Arc<Screen>,
+    log: Arc<Log>,
+    /// Whether a terminal shows the table.
+    is_live: bool,
+}
+
+impl Output {
+    fn new(arguments: &Up, prints_plan: bool) -> Self {
+        let form = if prints_plan {
+            arguments.talk.form(&std::io::stderr())
+        } else {
+            arguments.talk.form(&std::io::stdout())
+        };
+        let is_live = !arguments.once && form != Form::Json && std::io::stdout().is_terminal();
+        let screen = Arc::new(Screen::new(is_live, printer::has_colours(&std::io::stdout())));
+        let log = Log::new(arguments.talk.level().into());
+        let log = if prints_plan { log.to(form, std::io::stderr()) } else { log.to(form, screen.sink()) };
+        Self { screen, log: Arc::new(log), is_live }
+    }
+}
+
+/// Serves health and metrics of the loops.
+async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<crew::Voices>) -> anyhow::Result<()> {
+    let (known, missed) = (Arc::clone(voices), Arc::clone(voices));
+    let health = Health {
+        metrics: Arc::clone(&crew.metrics),
+        voices: Arc::new(move || known.all()),
+        unstarted: Arc::new(move || missed.unstarted()),
+    };
+    let bound = health.serve(address).await?;
+    let text = format!("serving http://{bound}/healthz, /readyz, /metrics");
+    crew.log.write(&Line::new(Level::Info, text));
+    Ok(())
 }
 
 /// The title of the table: what stays as it is, with the bundle in force and its commit.

@@ -1,16 +1,16 @@
-//! Reads the configuration: where it is, and what in it is not a key.
+//! Reads the configuration, and refuses what in it is not a key.
 //!
 //! Secrets share the top level with our tables, as in the established runtime's `config.toml`: a table of another name is a table of secrets. One whose name is almost that of one of our tables,
 //! and that is empty or has a key of that table, is a misspelling and refused.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use qontract_diagnostics::counted;
 use qontract_diagnostics::suggest::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::Config;
 use super::keys::{children, find};
-use crate::cli::variable;
 
 /// The configuration is missing or wrong. The command ends with exit code 2; a loop tries again, since a mounted file may appear later.
 #[derive(Debug)]
@@ -24,103 +24,19 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The name of the configuration in the working directory.
-const LOCAL: &str = "qontract.toml";
-
-/// A configuration file, and how it was found.
+/// An error in the text of a configuration, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// `--config`.
-    Option(PathBuf),
-    /// `$QONTRACT_CONFIG`.
-    Variable(PathBuf),
-    /// One of the default places.
-    Default(PathBuf),
-    /// There is none.
-    None {
-        /// A file in a default place that is not read, because a data repo may bring it.
-        ignored: Option<PathBuf>,
-    },
-}
-
-impl Location {
-    /// The file.
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Option(file) | Self::Variable(file) | Self::Default(file) => Some(file),
-            Self::None { .. } => None,
-        }
-    }
-
-    /// The file that is named: by `--config`, else by `$QONTRACT_CONFIG`.
-    pub fn named(file: Option<&Path>) -> Self {
-        match (file, variable("QONTRACT_CONFIG")) {
-            (Some(file), _) => Self::Option(file.to_owned()),
-            (None, Some(file)) => Self::Variable(file.into()),
-            (None, None) => Self::None { ignored: None },
-        }
-    }
-
-    /// The file that is named, else `./qontract.toml`, else `$XDG_CONFIG_HOME/qontract/config.toml`.
-    ///
-    /// **Invariant:** a data repo brings no configuration, which could name programs to run: `./qontract.toml` is not read inside a data repo or a Git work tree.
-    pub fn find(file: Option<&Path>) -> Self {
-        let named = Self::named(file);
-        if named.file().is_some() {
-            return named;
-        }
-        let local = Path::new(LOCAL).is_file().then(|| PathBuf::from(LOCAL));
-        let is_trusted = local.is_some() && !std::env::current_dir().is_ok_and(|folder| is_in_repo(&folder));
-        match local {
-            Some(local) if is_trusted => Self::Default(local),
-            ignored => match user_file().filter(|file| file.is_file()) {
-                Some(file) => Self::Default(file),
-                None => Self::None { ignored },
-            },
-        }
-    }
-
-    /// What to report about a file that is not read.
-    pub fn note(&self) -> Option<String> {
-        let Self::None { ignored: Some(file) } = self else { return None };
-        let file = file.display();
-        Some(format!(
-            "note: `{file}` is not read, because it is inside a data repo or a Git work tree; pass `--config {file}`"
-        ))
-    }
-}
-
-/// The configuration of the user: `$XDG_CONFIG_HOME/qontract/config.toml`.
-fn user_file() -> Option<PathBuf> {
-    let folder = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
-    Some(home.join("qontract/config.toml"))
-}
-
-/// Whether a folder is inside a data repo or a Git work tree; as for Git, nothing above `GIT_CEILING_DIRECTORIES` is looked at.
-fn is_in_repo(folder: &Path) -> bool {
-    let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
-    let ceilings: Vec<PathBuf> = std::env::split_paths(&ceilings).collect();
-    folder
-        .ancestors()
-        .take_while(|folder| !ceilings.iter().any(|ceiling| ceiling == folder))
-        .any(|folder| folder.join(".git").exists() || folder.join("graphql-schemas/schema.yml").is_file())
-}
-
-/// A key that is not one, with its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownKey {
-    /// Its line.
-    pub line: usize,
-    /// What is wrong with it.
-    pub text: String,
+struct TextError {
+    line: usize,
+    /// What is wrong there. **Invariant:** a value of the configuration, which may be secret, is never part of it.
+    text: String,
 }
 
 /// Reads a file.
 pub fn read(file: &Path) -> Result<Config, ConfigError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| ConfigError(format!("cannot read `{}`: {error}", file.display())))?;
-    let mut config = parse(&text).map_err(|UnknownKey { line, text }| {
+    let mut config = parse(&text).map_err(|TextError { line, text }| {
         ConfigError(format!("`{}`, line {line}: {text}", file.display()))
     })?;
     config.resolve(file.parent().unwrap_or(Path::new("")));
@@ -128,19 +44,17 @@ pub fn read(file: &Path) -> Result<Config, ConfigError> {
 }
 
 /// Parses the text of a configuration.
-fn parse(text: &str) -> Result<Config, UnknownKey> {
+fn parse(text: &str) -> Result<Config, TextError> {
     let at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
-    let wrong = |error: &toml::de::Error| UnknownKey {
-        line: line(text, at(error)),
-        text: error.message().to_owned(),
-    };
+    let wrong =
+        |error: &toml::de::Error| TextError { line: line(text, at(error)), text: error.message().to_owned() };
     let root = DeTable::parse(text).map_err(|error| wrong(&error))?;
-    let mut unknown = unknown_keys(root.get_ref(), text);
-    if !unknown.is_empty() {
-        let more = unknown.len() - 1;
-        let mut first = unknown.swap_remove(0);
+    let mut wrong_keys = wrong_keys(root.get_ref(), text);
+    if !wrong_keys.is_empty() {
+        let more = wrong_keys.len() - 1;
+        let mut first = wrong_keys.swap_remove(0);
         if more > 0 {
-            first.text = format!("{} (and {more} more unknown)", first.text);
+            first.text = format!("{} (and {})", first.text, counted(more, "more error"));
         }
         return Err(first);
     }
@@ -148,11 +62,16 @@ fn parse(text: &str) -> Result<Config, UnknownKey> {
         let mut wrong = wrong(&error);
         let mut path = Vec::new();
         descend(root.get_ref(), at(&error), &mut path);
-        // The message may hold the value, which may be secret.
+        let name = path.join(".");
+        // Only these messages hold names alone; others may hold the value.
+        let has_names_only =
+            ["missing field ", "duplicate field "].iter().any(|start| wrong.text.starts_with(start));
         wrong.text = match find(&path) {
-            Some(key) => format!("`{}` must be {}", path.join("."), key.holds.as_str()),
-            None if path.is_empty() => wrong.text,
-            None => format!("`[{}]`: {}", path.join("."), wrong.text),
+            Some(key) => format!("`{name}` must be {}", key.holds.as_str()),
+            None if has_names_only && path.is_empty() => wrong.text,
+            None if has_names_only => format!("`[{name}]`: {}", wrong.text),
+            None if path.is_empty() => "a value has the wrong type".to_owned(),
+            None => format!("`{name}` has the wrong type"),
         };
         wrong
     })
@@ -185,12 +104,12 @@ fn contains(table: &DeTable<'_>, at: usize) -> bool {
     })
 }
 
-/// Every key that is not one, in the order of the file.
-pub fn unknown_keys(root: &DeTable<'_>, text: &str) -> Vec<UnknownKey> {
+/// Every key that is not one, and every value in place of a table, in the order of the file.
+fn wrong_keys(root: &DeTable<'_>, text: &str) -> Vec<TextError> {
     let mut found = Vec::new();
     walk(root, &mut Vec::new(), &mut found);
     found.sort();
-    found.into_iter().map(|(at, what)| UnknownKey { line: line(text, at), text: what }).collect()
+    found.into_iter().map(|(at, what)| TextError { line: line(text, at), text: what }).collect()
 }
 
 fn walk<'t>(table: &'t DeTable<'_>, path: &mut Vec<&'t str>, found: &mut Vec<(usize, String)>) {
@@ -207,7 +126,13 @@ fn walk<'t>(table: &'t DeTable<'_>, path: &mut Vec<&'t str>, found: &mut Vec<(us
                 }
                 path.pop();
             }
-            (true, None) => {}
+            (true, None) => {
+                path.push(name);
+                if !children(path).is_empty() {
+                    found.push((at, format!("`{}` must be a table", path.join("."))));
+                }
+                path.pop();
+            }
             (false, _) if path.is_empty() => {
                 if let Some(meant) = misspelt(name, value.get_ref()) {
                     found.push((at, format!("unknown table `[{name}]`: did you mean `[{meant}]`?")));
@@ -309,7 +234,7 @@ mod tests {
             "[guards]\na = 1\nb = 2\n[promtool]\nc = 1\n",
             Err((
                 2,
-                "unknown key `guards.a`: expected one of `shard_removals`, `shard_percent`, `caller_removals`, `caller_percent`, `integration_removals`, `integration_percent`, `run_removals`, `run_percent`, `window_hours` (and 2 more unknown)",
+                "unknown key `guards.a`: expected one of `shard_removals`, `shard_percent`, `caller_removals`, `caller_percent`, `integration_removals`, `integration_percent`, `run_removals`, `run_percent`, `window_hours`, `keys` (and 2 more errors)",
             )),
         );
     }
@@ -357,5 +282,66 @@ mod tests {
             Err((2, "`kubernetes.requests_per_second` must be a whole number")),
         );
         check("[graphql]\ntoken = \"x\"\n", Err((1, "`[graphql]`: missing field `server`")));
+    }
+    #[test]
+    fn a_value_in_place_of_a_table_is_not_shown() {
+        for path in [
+            "vault",
+            "templates.github_token",
+            "kubernetes.clusters.c1",
+            "integrations.x",
+            "guards.keys",
+            "graphql",
+        ] {
+            for value in [
+                "\"c4nary\"",
+                "[\"c4nary\"]",
+                "[[\"c4nary\"]]",
+                "[{server = \"c4nary\"}]",
+                "true",
+                "4242",
+                "1979-05-27",
+            ] {
+                check(&format!("{path} = {value}\n"), Err((1, &format!("`{path}` must be a table"))));
+            }
+        }
+        check("\n[[vault]]\ntoken = \"c4nary\"\n", Err((2, "`vault` must be a table")));
+        check("guards = 1\nvault = \"c4nary\"\n", Err((1, "`guards` must be a table (and 1 more error)")));
+    }
+
+    #[test]
+    fn no_message_holds_a_value() {
+        for key in super::super::keys::KEYS {
+            let path = key.path.replace('*', "x");
+            for value in [
+                "\"c4nary\"",
+                "[\"c4nary\", 1]",
+                "[{a = \"c4nary\"}]",
+                "{c = \"c4nary\"}",
+                "{c.d = [\"c4nary\"]}",
+                "c4nary",
+                "\"c4nary",
+                "'''c4nary",
+                "4c4nary",
+                "\"c4nary\" c4nary",
+                "[\"c4nary\" \"c4nary\"]",
+                "\"\\c4nary\"",
+                "true4c4nary",
+                "1979-05-27Tc4nary",
+            ] {
+                for text in [format!("{path} = {value}\n"), format!("[{path}]\nc = {value}\n")] {
+                    let Err(TextError { text: message, .. }) = parse(&text) else { continue };
+                    assert!(!message.contains("c4nary"), "{text}: {message}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_set_by_both_names_is_named() {
+        check(
+            "[guards]\nrun_percent = 1\nintegration_percent = 2\n",
+            Err((1, "`[guards]`: duplicate field `integration_percent`")),
+        );
     }
 }

@@ -20,6 +20,8 @@ pub struct HeldChange {
     pub text: String,
     /// Why it is held.
     pub why: String,
+    /// Whether an approval would let it through.
+    pub approvable: bool,
 }
 
 /// All changes that a run held, in the order of shards.
@@ -28,6 +30,7 @@ pub fn held_changes(record: &Record) -> Vec<HeldChange> {
     let change = |held: &qontract_runtime::record::Planned| HeldChange {
         text: held.text.clone(),
         why: held.why.clone().unwrap_or_default(),
+        approvable: held.approvable,
     };
     all.map(change).collect()
 }
@@ -45,10 +48,10 @@ pub fn lines(run: &str, held: &[HeldChange]) -> Vec<Line> {
     lines
 }
 
-fn line(run: &str, HeldChange { text, why }: &HeldChange) -> Line {
-    let text = format!(
-        "held: {text}: {why}; see `qontract explain run {run}`, approve with `qontract approve {run}`"
-    );
+fn line(run: &str, HeldChange { text, why, approvable }: &HeldChange) -> Line {
+    let approve =
+        if *approvable { format!(", approve with `qontract approve {run}`") } else { String::new() };
+    let text = format!("held: {text}: {why}; see `qontract explain run {run}`{approve}");
     Line::new(Level::Warning, text).with("run", run)
 }
 
@@ -106,8 +109,11 @@ mod tests {
     use super::*;
 
     fn held(texts: &[(&str, &str)]) -> Vec<HeldChange> {
-        let change =
-            |(text, why): &(&str, &str)| HeldChange { text: (*text).to_owned(), why: (*why).to_owned() };
+        let change = |(text, why): &(&str, &str)| HeldChange {
+            text: (*text).to_owned(),
+            why: (*why).to_owned(),
+            approvable: true,
+        };
         texts.iter().map(change).collect()
     }
 
@@ -136,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_line_names_the_run_and_what_to_do() {
-        let change = HeldChange { text: "- remove x".to_owned(), why: "too many".to_owned() };
+        let change =
+            HeldChange { text: "- remove x".to_owned(), why: "too many".to_owned(), approvable: true };
         let many: Vec<HeldChange> = vec![change; MAX_REPORTED + 2];
         let lines = lines("r1", &many);
         assert_eq!(lines.len(), MAX_REPORTED + 1);

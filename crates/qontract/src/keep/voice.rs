@@ -210,12 +210,14 @@ impl Voice {
 
     /// Logs what is held, if that changed or has not been reported for long.
     fn log_held(&self, record: &Record, changes: &[HeldChange]) {
-        self.metrics.held(&self.process, changes.len());
-        // What failed may not have looked everywhere.
+        // A run that failed may not have planned everything.
         let is_complete = match record.state() {
             RunState::Ok | RunState::Waiting | RunState::Held => true,
             RunState::Failed | RunState::Interrupted => false,
         };
+        if is_complete || !changes.is_empty() {
+            self.metrics.held(&self.process, changes.len());
+        }
         let mut reporter = self.reporter.lock().unwrap_or_else(PoisonError::into_inner);
         let report = reporter.update(changes, is_complete, Instant::now());
         drop(reporter);

@@ -14,6 +14,7 @@ fn change(action: ChangeAction, held: bool) -> ReportedChange {
         fields: Vec::new(),
         notes: Vec::new(),
         location: None,
+        approvable: false,
         held: held.then(|| "why".to_owned()),
         result: None,
     }
@@ -47,7 +48,16 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
         changes.push(change(action, true));
     }
     let totals = Totals::of(&changes, &[fault(), fault()]);
-    let expect = Totals { add: 1, change: 2, replace: 3, remove: 4, held: 4, errors: 2, applied: None };
+    let expect = Totals {
+        add: 1,
+        change: 2,
+        replace: 3,
+        remove: 4,
+        fields_removed: 0,
+        held: 4,
+        errors: 2,
+        applied: None,
+    };
     assert_eq!((totals, totals.changes()), (expect, 10));
 }
 
@@ -55,12 +65,30 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
 fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
     let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
     assert_eq!(report.status(), ReportStatus::Unchanged);
-    let one = Totals { add: 1, change: 2, replace: 3, remove: 4, held: 5, errors: 6, applied: None };
+    let one = Totals {
+        add: 1,
+        change: 2,
+        replace: 3,
+        remove: 4,
+        fields_removed: 1,
+        held: 5,
+        errors: 6,
+        applied: None,
+    };
     report.add(integration("b", ReportStatus::Changes, one));
     assert_eq!((report.totals, report.status()), (one, ReportStatus::Changes));
     report.add(integration("c", ReportStatus::Failed, Totals { applied: Some(7), ..one }));
     report.add(integration("a", ReportStatus::Held, one));
-    let sum = Totals { add: 3, change: 6, replace: 9, remove: 12, held: 15, errors: 18, applied: Some(7) };
+    let sum = Totals {
+        add: 3,
+        change: 6,
+        replace: 9,
+        remove: 12,
+        fields_removed: 3,
+        held: 15,
+        errors: 18,
+        applied: Some(7),
+    };
     assert_eq!((report.totals, report.status()), (sum, ReportStatus::Failed));
     let names: Vec<&str> = report.integrations.iter().map(|one| &*one.integration).collect();
     assert_eq!(names, ["a", "b", "c"]);

@@ -17,10 +17,7 @@ pub struct ResourceBatch {
 
 impl ResourceBatch {
     pub(super) fn fetch(data: &Data, requested: BTreeSet<String>) -> Result<Self, DataError> {
-        let fetched = match requested.is_empty() {
-            true => None,
-            false => data.source.fetch_resources(&requested)?,
-        };
+        let fetched = if requested.is_empty() { None } else { data.source.fetch_resources(&requested)? };
         Ok(Self { data: data.clone(), requested, fetched })
     }
 

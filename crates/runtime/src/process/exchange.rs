@@ -14,7 +14,7 @@ use qontract_child::{GRACE, Group, Purpose};
 use serde_json::Value;
 
 use super::memory::{Answer, AnswerMemory};
-use super::{Program, SANDBOX_VARIABLE};
+use super::{Program, SANDBOX_VARIABLE, is_secret_name};
 use crate::fault::Fault;
 
 /// How much of the end of stderr is read into memory.
@@ -88,7 +88,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
     // A program that does not read to the end has its reasons; its answer decides.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (talked, talk) = mpsc::channel();
-    let log = line_log(program, request);
+    let log = line_log(program, phase, request);
     thread::spawn(move || talked.send(stderr.map(|stderr| tail(stderr, log.as_ref()))));
     let memory = Arc::clone(memory);
     thread::spawn(move || done.send(stdout.map(|stdout| memory.read(stdout))));
@@ -122,7 +122,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         None => return Err(Fault::us(format!("{of} has no stdout"))),
     };
     if !status.success() {
-        let said = program.redacted(&String::from_utf8_lossy(&said), request);
+        let said = program.redacted(&String::from_utf8_lossy(&said), phase, request);
         return Err(failure(&format!("{of} failed ({status})"), said.trim()));
     }
     Ok(answer)
@@ -158,7 +158,9 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
     let mut command = Command::new(executable);
     command.args(words).arg(phase).env_clear();
     command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    command.envs(&program.environment);
+    // A sandbox has no use for credentials, whatever list they are in.
+    let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
+    command.envs(program.environment.iter().filter(|(name, _)| is_given(name)));
     if let Some(folder) = &program.sandbox {
         command.env(SANDBOX_VARIABLE, folder);
     } else {
@@ -181,9 +183,9 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
 }
 
 /// Logs a line of stderr, without secrets.
-fn line_log(program: &Program, request: &Value) -> Option<impl Fn(&[u8]) + Send + 'static> {
+fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&[u8]) + Send + 'static> {
     let log = program.stderr_log.clone()?;
-    let (integration, redactor) = (program.integration.clone(), program.redactor_for(request));
+    let (integration, redactor) = (program.integration.clone(), program.redactor_for(phase, request));
     Some(move |line: &[u8]| {
         let text = String::from_utf8_lossy(line);
         let text = first_line(&redactor.lines(&text));

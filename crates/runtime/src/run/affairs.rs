@@ -67,20 +67,40 @@ pub fn decide(
         (Some(pair), Mode::Real) => Some(orphans(room, request, &pair, outcome)?),
         (None, _) => Some(Compared::default()),
     };
-    let Some(mut compared) = compared else { return Ok(None) };
+    let is_unaffected = compared.is_none();
+    if is_unaffected && (!request.strict_selectors || request.options.is_empty()) {
+        return Ok(None);
+    }
+    let mut compared = compared.unwrap_or_default();
     if compared.head.is_none() {
         compared.head = room.declare(data, &request.options)?;
     }
-    let is_error = |one: &UnmatchedSelector| request.strict_selectors && !one.excludes;
-    let (errors, warnings): (Vec<_>, Vec<_>) =
-        unmatched(room, request, &compared).into_iter().partition(is_error);
-    outcome.warnings.extend(warnings.iter().map(ToString::to_string));
-    if !errors.is_empty() {
-        outcome.faults.extend(errors.iter().map(|one| Fault::operator(one.to_string())));
-        outcome.ended = Ended::Usage;
+    if check_selectors(room, request, &compared, outcome) == Selectors::Wrong || is_unaffected {
         return Ok(None);
     }
     Ok(Some(select(room, request, compared, outcome)))
+}
+
+/// Whether selecting flags name something in the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Selectors {
+    Fine,
+    /// The run ends as a usage error.
+    Wrong,
+}
+
+/// Reports selecting flags that match nothing: as errors if the request is strict, else as warnings.
+fn check_selectors(room: &Room, request: &Request, compared: &Compared, outcome: &mut Outcome) -> Selectors {
+    let is_error = |one: &UnmatchedSelector| request.strict_selectors && !one.excludes;
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        unmatched(room, request, compared).into_iter().partition(is_error);
+    outcome.warnings.extend(warnings.iter().map(ToString::to_string));
+    if errors.is_empty() {
+        return Selectors::Fine;
+    }
+    outcome.faults.extend(errors.iter().map(|one| Fault::operator(one.to_string())));
+    outcome.ended = Ended::Usage;
+    Selectors::Wrong
 }
 
 /// Selecting flags that match no shard, also none that only base has or that is declared wrongly.
@@ -292,6 +312,7 @@ pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) 
     let is_complete = request.slot == Slot::default()
         && request.options.is_empty()
         && request.base.is_none()
+        && !request.stop.is_asked()
         && outcome.all_faults().next().is_none();
     for (path, text) in approvals.remarks(integration, &removed, is_complete) {
         let places = if path.is_empty() { Vec::new() } else { vec![Place::datafile(&path, "")] };

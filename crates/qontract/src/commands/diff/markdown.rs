@@ -41,7 +41,7 @@ fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
     for line in lines.iter().take(limit) {
         match line {
             Line::Field { .. } | Line::Remark { .. } => {
-                out.push_str(&format!("  - {}\n", one_line(line, fold)))
+                out.push_str(&format!("  - {}\n", one_line(line, fold)));
             }
             Line::Text { sign, text: content } => {
                 text.push_str(format!("{sign} {}", shortened(&shown(content), fold.value)).trim_end());
@@ -52,8 +52,10 @@ fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
     }
     if !text.is_empty() {
         // Part of the list item.
-        let lines = block(&text, "diff").lines().map(|line| format!("  {line}\n")).collect::<String>();
-        out.push_str(&format!("\n{lines}"));
+        out.push('\n');
+        for line in block(&text, "diff").lines() {
+            out.push_str(&format!("  {line}\n"));
+        }
     }
     if lines.len() > limit {
         out.push_str(&format!("\n  … {}\n", counted(lines.len() - limit, "more line")));

@@ -1,5 +1,6 @@
 //! Files that are the same under another path: with the same content, or with much of it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,6 +10,8 @@ use qontract_report::line_diff::similarity;
 
 /// The most pairs of files whose contents are compared to find renames.
 const MAX_PAIRS: usize = 10_000;
+/// The most pairs of lines that are compared to find renames, of all pairs of files together.
+const MAX_LINE_PAIRS: usize = 50_000_000;
 /// Files are the same one under another path if they have at least this share of their content in common.
 const MIN_SIMILARITY: f64 = 0.6;
 /// Larger texts are the same only if they are equal.
@@ -48,6 +51,7 @@ impl<T> Renamed<T> {
 pub fn renames(diff: &Diff) -> Renames {
     let datafiles = diff.datafiles.iter().map(|file| (&*file.path, &file.change));
     let resources = diff.resources.iter().map(|file| (&*file.path, &file.change));
+    let left = Cell::new(MAX_LINE_PAIRS);
     Renames {
         datafiles: pair(
             datafiles,
@@ -58,8 +62,13 @@ pub fn renames(diff: &Diff) -> Renames {
             resources,
             |old, new| old.content == new.content,
             |old, new| {
-                let is_large = old.content.len().max(new.content.len()) > MAX_TEXT;
-                if is_large { 0.0 } else { similarity(&old.content, &new.content) }
+                if old.content.len().max(new.content.len()) > MAX_TEXT {
+                    return 0.0;
+                }
+                let cost = old.content.lines().count().saturating_mul(new.content.lines().count());
+                let Some(rest) = left.get().checked_sub(cost) else { return 0.0 };
+                left.set(rest);
+                similarity(&old.content, &new.content)
             },
         ),
     }

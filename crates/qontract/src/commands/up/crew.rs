@@ -122,8 +122,8 @@ impl Crew {
         let names = defined.into_iter().map(|(name, _)| name).filter(is_here);
         let names: Vec<String> = names.filter(|name| !self.leaves_out(name)).collect();
         if names.is_empty() {
-            let text = "the data defines no integration that is here: a file of the schema \
-                `/app-sre/integration-1.yml` defines one, and `qontract integrations` lists those that are here";
+            let text = "none of the integrations that the data defines is available: a file of the schema \
+                `/app-sre/integration-1.yml` defines one, and `qontract integrations` lists those that are available";
             self.log.write(&Line::new(Level::Warning, text));
         }
         Ok(names)
@@ -184,8 +184,8 @@ impl Crew {
     /// Runs each once: all is well if all end well. What may work the next time runs again, as what it needs may be there by then: a namespace that
     /// another integration makes.
     ///
-    /// Returns the records of dry runs, by integration: what they would change.
-    pub async fn once(&self, stop: &Stop) -> anyhow::Result<(Exit, Vec<Record>)> {
+    /// Returns the records of dry runs, by integration: what they would change; none if it was interrupted.
+    pub async fn once(&self, stop: &Stop) -> anyhow::Result<(Exit, Option<Vec<Record>>)> {
         let (ground, mut left): (Vec<String>, _) =
             self.names()?.into_iter().partition(|name| is_groundwork(name));
         let mut worst = Ended::Ok;
@@ -195,7 +195,7 @@ impl Crew {
             let mut again = Vec::new();
             ends.extend(self.pass(&left, &planned, stop).await?);
             if let Some(by) = stop.interruption() {
-                return Ok((Exit::Run(by.exit_code()), Vec::new()));
+                return Ok((Exit::Run(by.exit_code()), None));
             }
             for (name, ended) in std::mem::take(&mut ends) {
                 if ended == Ended::Transient && pass < PASSES {
@@ -215,7 +215,7 @@ impl Crew {
             0 if records.iter().any(has_changes) => Exit::Changes,
             code => Exit::Run(code),
         };
-        Ok((exit, records))
+        Ok((exit, Some(records)))
     }
 
     /// Runs some integrations once, side by side; how each ended.

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::crew::Voices;
-use super::view::{self, Activity, Line, LoopView, RunState, ShardView, Title, View};
+use super::view::{self, Activity, Line, LoopState, LoopView, ShardView, Title, View};
 use crate::keep::voice::{ShardRow, Status};
 use crate::terminal::Size;
 
@@ -202,14 +202,14 @@ fn shard_view(row: &ShardRow) -> ShardView {
 }
 
 /// How the last run ended. One in which nothing failed, and something is held, is held.
-fn state(status: &Status) -> RunState {
-    let Some((ended, _)) = status.last else { return RunState::Starting };
+fn state(status: &Status) -> LoopState {
+    let Some((ended, _)) = status.last else { return LoopState::Starting };
     let has_failed = status.shards.iter().any(|row| row.failed);
     match ended.code() {
-        _ if status.changes.1 > 0 && !has_failed => RunState::Held,
-        0 => RunState::Ok,
-        75 => RunState::Retrying,
-        _ => RunState::Failed,
+        _ if status.changes.1 > 0 && !has_failed => LoopState::Held,
+        0 => LoopState::Ok,
+        75 => LoopState::Retrying,
+        _ => LoopState::Failed,
     }
 }
 
@@ -238,7 +238,10 @@ mod tests {
             ..Status::default()
         };
         let shown = loop_view("a", &status, now);
-        assert_eq!((shown.state, shown.shards, shown.changes, shown.held), (RunState::Failed, Some(3), 2, 1));
+        assert_eq!(
+            (shown.state, shown.shards, shown.changes, shown.held),
+            (LoopState::Failed, Some(3), 2, 1)
+        );
         assert_eq!(shown.now, Activity::Sleeping(Duration::from_mins(10)));
         let keys: Vec<&str> = shown.troubled.iter().map(|shard| shard.key.as_str()).collect();
         assert_eq!(keys, ["cluster=a", "cluster=b"]);
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_run_is_held_if_nothing_failed() {
-        let check = |ended: Option<Ended>, held: usize, failed: bool, expect: RunState| {
+        let check = |ended: Option<Ended>, held: usize, failed: bool, expect: LoopState| {
             let status = Status {
                 last: ended.map(|ended| (ended, Duration::ZERO)),
                 changes: (0, held),
@@ -255,13 +258,13 @@ mod tests {
             };
             assert_eq!(state(&status), expect, "{ended:?} {held} {failed}");
         };
-        check(None, 0, false, RunState::Starting);
-        check(Some(Ended::Ok), 0, false, RunState::Ok);
-        check(Some(Ended::Failed), 1, false, RunState::Held);
-        check(Some(Ended::Failed), 1, true, RunState::Failed);
-        check(Some(Ended::Failed), 0, false, RunState::Failed);
-        check(Some(Ended::Transient), 0, true, RunState::Retrying);
-        check(Some(Ended::Forbidden), 0, false, RunState::Failed);
+        check(None, 0, false, LoopState::Starting);
+        check(Some(Ended::Ok), 0, false, LoopState::Ok);
+        check(Some(Ended::Failed), 1, false, LoopState::Held);
+        check(Some(Ended::Failed), 1, true, LoopState::Failed);
+        check(Some(Ended::Failed), 0, false, LoopState::Failed);
+        check(Some(Ended::Transient), 0, true, LoopState::Retrying);
+        check(Some(Ended::Forbidden), 0, false, LoopState::Failed);
     }
 
     fn drawn(lines: &[&str], size: Size) -> Drawn {

@@ -48,7 +48,7 @@ pub struct Title {
 
 /// How the last run of an integration ended. The order is that of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RunState {
+pub enum LoopState {
     /// Something failed.
     Failed,
     /// A removal needs approval.
@@ -61,7 +61,7 @@ pub enum RunState {
     Ok,
 }
 
-impl RunState {
+impl LoopState {
     const ALL: [Self; 5] = [Self::Failed, Self::Held, Self::Retrying, Self::Starting, Self::Ok];
 
     fn word(self) -> &'static str {
@@ -90,7 +90,7 @@ pub struct LoopView {
     /// The integration.
     pub name: String,
     /// How its last run ended.
-    pub state: RunState,
+    pub state: LoopState,
     /// How many shards it has, if that is known.
     pub shards: Option<usize>,
     /// Changes of the last plan.
@@ -190,8 +190,8 @@ fn shard_row(shard: &ShardView, width: usize) -> Line {
 
 /// How many loops there are of each state.
 fn counts(loops: &[&LoopView]) -> Vec<String> {
-    let count = |state: RunState| loops.iter().filter(|one| one.state == state).count();
-    let counts = RunState::ALL.into_iter().rev().map(|state| (count(state), state.word()));
+    let count = |state: LoopState| loops.iter().filter(|one| one.state == state).count();
+    let counts = LoopState::ALL.into_iter().rev().map(|state| (count(state), state.word()));
     counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
@@ -237,12 +237,12 @@ fn title(title: &Title, width: usize) -> Line {
 }
 
 fn totals(view: &View, width: usize) -> Line {
-    let count = |state: RunState| view.loops.iter().filter(|one| one.state == state).count();
+    let count = |state: LoopState| view.loops.iter().filter(|one| one.state == state).count();
     let mut parts = vec![(2, Part::plain(counted(view.loops.len(), "integration")))];
-    for state in RunState::ALL.into_iter().rev() {
+    for state in LoopState::ALL.into_iter().rev() {
         let rank = match state {
-            RunState::Failed | RunState::Held => 0,
-            RunState::Retrying | RunState::Starting | RunState::Ok => 1,
+            LoopState::Failed | LoopState::Held => 0,
+            LoopState::Retrying | LoopState::Starting | LoopState::Ok => 1,
         };
         if count(state) > 0 {
             parts.push((rank, Part::new(format!("{} {}", count(state), state.word()), state.style())));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn one(name: &str, state: RunState) -> LoopView {
+fn one(name: &str, state: LoopState) -> LoopView {
     LoopView {
         name: name.to_owned(),
         state,
@@ -33,25 +33,25 @@ fn view() -> View {
         "openshift-vault-secrets",
         "query-validator",
     ];
-    let mut loops: Vec<LoopView> = names.iter().map(|name| one(name, RunState::Ok)).collect();
+    let mut loops: Vec<LoopView> = names.iter().map(|name| one(name, LoopState::Ok)).collect();
     loops[2].changes = 137;
     loops.push(LoopView {
         held: 1,
         troubled: vec![shard("catalog-stage", false, 1)],
-        ..one("openshift-limitranges", RunState::Held)
+        ..one("openshift-limitranges", LoopState::Held)
     });
     let troubled = ["billing-stage", "catalog-stage"].map(|name| shard(name, true, 0)).to_vec();
     loops.push(LoopView {
         took: Some(Duration::from_secs(648)),
         now: Activity::Running(Some("GET https://api.cliffs-stage/".to_owned())),
         troubled,
-        ..one("openshift-resources", RunState::Failed)
+        ..one("openshift-resources", LoopState::Failed)
     });
     loops.push(LoopView {
         shards: None,
         took: None,
         now: Activity::Running(None),
-        ..one("resource-template-tester", RunState::Starting)
+        ..one("resource-template-tester", LoopState::Starting)
     });
     let title = Title {
         data: "examples/app-interface".to_owned(),
@@ -177,7 +177,7 @@ fn what_failed_or_is_held_is_seen_however_low_the_terminal_is() {
 #[test]
 fn shards_beyond_the_room_are_counted() {
     let mut view =
-        View { loops: vec![one("a", RunState::Failed), one("b", RunState::Ok)], ..View::default() };
+        View { loops: vec![one("a", LoopState::Failed), one("b", LoopState::Ok)], ..View::default() };
     let shards = |troubled: usize, height: usize, view: &mut View| {
         view.loops[0].troubled = (0..troubled).map(|number| shard(&number.to_string(), true, 0)).collect();
         let text: Vec<String> = lines(view, 80, height).iter().map(Line::text).collect();
