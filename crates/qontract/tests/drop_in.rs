@@ -151,7 +151,7 @@ fn every_integration_takes_the_flags_of_the_established_runtime() {
         let words = [integration, "--thread-pool-size", "3", "--internal", "--use-jump-host"];
         let (names, told) = clusters(&scratch, &[&words[..], own].concat());
         assert_eq!(names, ["cliffs-stage"], "{integration}: {told}");
-        let warning = "`--use-jump-host` has no effect: clusters are reached directly";
+        let warning = "`--use-jump-host` has no effect: jump hosts are not supported";
         assert!(told.contains(warning), "{integration}: {told}");
     }
     let output = peer(&scratch, &["openshift-namespaces", "--thread-pool-size", "0"]);

@@ -35,11 +35,11 @@ fn leaking_plan(text: &str) -> String {
 fn program_stage(script: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");
-    scratch.init_journal("sandbox");
     scratch.write("program.sh", script);
     scratch
         .write("declared", json!({"shards": [{"key": [["app", "a"]], "state": "in the data"}]}).to_string());
-    let config = "[sandbox]\ndirectory = \"sandbox\"\n[integrations.service-dependencies]\n\
+    // Without a sandbox, where a program is given its credentials.
+    let config = "[integrations.service-dependencies]\n\
                   command = [\"sh\", \"program.sh\"]\nenvironment = [\"GIVEN_TOKEN\"]\n";
     scratch.write("config.toml", config);
     scratch

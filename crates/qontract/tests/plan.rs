@@ -115,6 +115,29 @@ fn a_plan_compares_with_the_default_branch_of_the_remote() {
 }
 
 #[test]
+fn what_the_default_branch_gained_since_is_not_part_of_a_change() {
+    let origin = repo();
+    let scratch = Scratch::new();
+    scratch.git(&["clone", "--quiet", &origin.path().display().to_string(), "clone"]);
+    let clone = scratch.path().join("clone");
+    edit(&origin, STAGE, "tier: edge", "tier: core");
+    origin.commit_all("the default branch goes on");
+    let git = |words: &[&str]| scratch.git(&[&["-C", "clone"], words].concat());
+    let text = scratch.read(&format!("clone/{STAGE}")).replace("replicas: 2", "replicas: 3");
+    scratch.write(&format!("clone/{STAGE}"), text);
+    git(&["commit", "--quiet", "--all", "--message", "replicas"]);
+    git(&["fetch", "--quiet"]);
+    let output = qontract(&clone, &["affected"]);
+    let text = said(&output);
+    assert!(text.contains("openshift-resources: affected"), "{text}");
+    assert!(!text.contains("openshift-namespace-labels: affected"), "{text}");
+    assert!(text.contains("where `HEAD` left `origin/HEAD`"), "{text}");
+    // Asked for, it is compared with the tip.
+    let output = qontract(&clone, &["affected", "origin/HEAD", "."]);
+    assert!(said(&output).contains("openshift-namespace-labels: affected"), "{}", said(&output));
+}
+
+#[test]
 fn a_plan_as_json_follows_the_published_schema() {
     let scratch = made();
     edit(&scratch, STAGE, "replicas: 2", "replicas: 3");
