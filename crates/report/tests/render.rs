@@ -66,6 +66,7 @@ fn report() -> PlanReport {
     ];
     let mut held = change(ChangeAction::Remove, "Secret", "db", Vec::new());
     held.held = Some("it would empty the scope".to_owned());
+    held.approvable = true;
     let changes = vec![
         change(ChangeAction::Change, "ResourceQuota", "compute", fields),
         change(
@@ -228,12 +229,12 @@ fn long_diffs_are_folded_with_counts() {
 
 #[test]
 fn a_plan_as_markdown() {
-    let expect = r#"### Plan: 1 to add, 1 to change, 1 held, 1 error
+    let expect = r#"### Plan: 1 to add, 1 to change, 1 field removed, 1 held, 1 error
 
-| integration | add | change | replace | remove | held | errors |
-|---|---|---|---|---|---|---|
-| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 1 |
-| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 0 |
+| integration | add | change | replace | remove | fields removed | held | errors |
+|---|---|---|---|---|---|---|---|
+| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 0 | 1 |
+| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 1 | 0 |
 
 **error** in `openshift-namespaces`: ``cluster `c2` cannot be reached``, `data/c2.yml`
 - `no connection`
@@ -251,7 +252,7 @@ $schema: /x
 name: approve
 ```
 
-<details><summary>openshift-resources: 1 to add, 1 to change</summary>
+<details open><summary>openshift-resources: 1 to add, 1 to change, 1 field removed</summary>
 
 because of `data/n1.yml:9`  
 
@@ -398,7 +399,7 @@ fn text_from_data_is_never_markup() {
     assert_eq!(outside.matches("</details>").count(), 1, "{outside}");
     assert_eq!(outside.matches('<').count(), 4, "details and summary, opened and closed: {outside}");
     let row = markdown.lines().find(|line| line.starts_with("| `")).unwrap();
-    assert_eq!(row.replace("\\|", "").matches('|').count(), 8, "{row}");
+    assert_eq!(row.replace("\\|", "").matches('|').count(), 9, "{row}");
 }
 
 #[test]
