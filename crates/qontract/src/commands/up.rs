@@ -173,7 +173,7 @@ async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<crew::Voice
         unstarted: Arc::new(move || missed.unstarted()),
     };
     let bound = health.serve(address).await?;
-    let text = format!("serving http://{bound}/healthz, /readyz, /metrics");
+    let text = format!("answers on http://{bound}/healthz, /readyz, /metrics");
     crew.log.write(&Line::new(Level::Info, text));
     Ok(())
 }
