@@ -27,6 +27,9 @@ impl Terminal {
             .current_dir(folder)
             .args(arguments)
             .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
+            // What is drawn must not depend on where the tests run.
+            .env_remove("CI")
+            .env("TERM", "xterm-256color")
             .stdin(own())
             .stdout(own())
             .stderr(own())
