@@ -6,12 +6,14 @@ mod git;
 mod headers;
 mod layers;
 mod links;
+mod mechanisms;
 mod names;
 mod packages;
 mod promises;
 mod purity;
 mod reasons;
 mod rooms;
+mod signatures;
 mod size;
 mod tree;
 mod walls;
@@ -48,20 +50,42 @@ impl fmt::Display for Violation {
 pub type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// Every rule.
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 14] = [
     git::check,
     headers::check,
     layers::check,
     links::check,
+    mechanisms::check,
     names::check,
     promises::check,
     purity::check,
     reasons::check,
     rooms::check,
+    signatures::check,
     size::check,
     walls::check,
     words::check,
 ];
+
+/// Path and code of every source file: without its tests, and with empty lines in place of comments.
+fn code(tree: &Tree) -> impl Iterator<Item = (&str, String)> {
+    let is_code = |path: &str| {
+        path.contains("src/")
+            && !path.contains("/tests/")
+            && !path.ends_with("/tests.rs")
+            && !is_test_crate(path)
+    };
+    tree.texts(".rs").filter(move |(path, _)| is_code(path)).map(|(path, text)| {
+        let code = text.find("\n#[cfg(test)]").map_or(text, |end| &text[..end]);
+        let lines = code.lines().map(|line| if line.trim_start().starts_with("//") { "" } else { line });
+        (path, lines.collect::<Vec<_>>().join("\n"))
+    })
+}
+
+/// Whether a file belongs to what only tests use, or to the rules themselves.
+fn is_test_crate(path: &str) -> bool {
+    path.starts_with("crates/test") || path.starts_with("xtask/src/tidy/")
+}
 
 /// Checks this checkout.
 pub fn run(house: &House) -> Result<()> {

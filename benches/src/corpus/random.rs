@@ -1,4 +1,5 @@
-//! A tiny generator of pseudo-random numbers (splitmix64): no state outside, no dependency, equal on every machine.
+//! A tiny generator of pseudo-random numbers (splitmix64). Not `fastrand`, whose stream may change with its version: the corpus is
+//! what published figures were measured on, so its bytes never change.
 
 /// A stream of numbers.
 pub(super) struct Random(u64);

@@ -20,7 +20,6 @@
 mod blob;
 mod directory;
 mod error;
-mod python_json;
 mod s3;
 mod state;
 

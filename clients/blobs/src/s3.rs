@@ -20,7 +20,7 @@ use aws_sdk_s3::primitives::ByteStream;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use qontract_concurrency::{Limiter, Permit};
 use tokio::time::timeout;
 
 use crate::blob::{Blob, Content, Cursor, Entry, Etag, Head, Key, Metadata, Page, Precondition};
@@ -50,15 +50,15 @@ pub struct S3 {
 /// What all runs have in common.
 struct Shared {
     settings: S3Settings,
-    slots: Semaphore,
+    limiter: Limiter,
 }
 
 impl S3 {
     /// The bucket of these settings, for the run that the permit is of; nothing is sent to it yet.
     pub async fn new(permit: &ReadPermit, settings: S3Settings) -> Self {
         let builder = settings.builder().await;
-        let slots = Semaphore::new(settings.concurrency.max(1));
-        Self::guarded(builder, permit.mode(), Arc::new(Shared { settings, slots }))
+        let limiter = Limiter::new(settings.concurrency).with_wait_timeout(settings.deadline);
+        Self::guarded(builder, permit.mode(), Arc::new(Shared { settings, limiter }))
     }
 
     /// The same bucket for another run.
@@ -76,15 +76,13 @@ impl S3 {
         Self { client: Client::from_conf(builder.build()), mode, shared }
     }
 
-    /// Waits for one's turn, and keeps it until the permit is dropped.
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, BlobsError> {
-        let turn = timeout(self.shared.settings.deadline, self.shared.slots.acquire()).await;
-        let turn = turn.map_err(|_| BlobsError::Unreachable {
+    /// Waits for a permit to call the store.
+    async fn acquire(&self) -> Result<Permit, BlobsError> {
+        self.shared.limiter.acquire().await.map_err(|_| BlobsError::Unreachable {
             what: format!("waiting for bucket `{}`", self.shared.settings.bucket),
             said: "other calls took too long".to_owned(),
             transient: true,
-        })?;
-        Ok(turn.expect("the semaphore is never closed"))
+        })
     }
 
     async fn fetch(&self, key: &Key) -> Result<Option<Blob>, BlobsError> {
@@ -243,7 +241,7 @@ impl fmt::Debug for S3 {
 impl Reader for S3 {
     fn get<'a>(&'a self, _: &'a ReadPermit, key: &'a Key) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
         async move {
-            let _turn = self.turn().await?;
+            let _permit = self.acquire().await?;
             // The library's own limit ends where the bytes begin.
             timeout(self.shared.settings.deadline, self.fetch(key)).await.unwrap_or_else(|_| {
                 let what = format!("reading blob `{key}`");
@@ -259,7 +257,7 @@ impl Reader for S3 {
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Option<Head>, BlobsError>> {
         async move {
-            let _turn = self.turn().await?;
+            let _permit = self.acquire().await?;
             self.look(key).await
         }
         .boxed()
@@ -272,7 +270,7 @@ impl Reader for S3 {
         cursor: Option<&'a Cursor>,
     ) -> BoxFuture<'a, Result<Page, BlobsError>> {
         async move {
-            let _turn = self.turn().await?;
+            let _permit = self.acquire().await?;
             self.page(prefix, cursor).await
         }
         .boxed()
@@ -288,7 +286,7 @@ impl Writer for S3 {
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
         async move {
-            let _turn = self.turn().await?;
+            let _permit = self.acquire().await?;
             self.store(key, content, precondition).await
         }
         .boxed()
@@ -301,7 +299,7 @@ impl Writer for S3 {
         expected: Option<&'a Etag>,
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
         async move {
-            let _turn = self.turn().await?;
+            let _permit = self.acquire().await?;
             self.remove(key, expected).await
         }
         .boxed()

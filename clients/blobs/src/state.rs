@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::blob::{Content, Etag, Key, Metadata, Precondition};
 use crate::error::BlobsError;
-use crate::python_json::dumps;
 use crate::{Blobs, list_all};
 
 pub use settings::{StateCredentials, StateSettings};
@@ -101,7 +100,10 @@ impl State {
             Add::IfMatch(etag) => Precondition::IfMatch(etag),
             Add::Force => Precondition::Any,
         };
-        let content = Content { bytes: dumps(&draft.value).into_bytes(), metadata: draft.metadata.clone() };
+        let content = Content {
+            bytes: qontract_python_json::to_string(&draft.value).into_bytes(),
+            metadata: draft.metadata.clone(),
+        };
         self.blobs.put(permit, &self.key(key)?, &content, &precondition).await
     }
 

@@ -6,13 +6,14 @@
 use std::error::Error;
 use std::io;
 
+use qontract_access::Access;
 use reqwest::header::LOCATION;
 use reqwest::{Client, Method, StatusCode, Url};
 use tokio::time::timeout;
 
 use crate::cause::cause;
 use crate::error::{HttpError, excerpt};
-use crate::guard::{Access, origin};
+use crate::guard::origin;
 use crate::request::Prepared;
 use crate::response::Response;
 use crate::retry::retry_after;

@@ -3,20 +3,11 @@
 //! **Invariant:** in a dry run no unsafe method is let through, except a `POST` on the short list, and what a known target only
 //! rehearses.
 
-use qontract_access::Mode;
+use qontract_access::{Access, Mode};
 use reqwest::{Method, Url};
 
 use crate::error::Call;
 use crate::rehearsal::SafeRehearsal;
-
-/// Which half of a client asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// The Read half.
-    Read,
-    /// The Write half.
-    Write,
-}
 
 /// A place where `POST` only reads: GraphQL queries, logins.
 ///
@@ -106,10 +97,10 @@ pub(crate) fn origin(url: &Url) -> String {
 
 #[cfg(test)]
 mod tests {
-    use qontract_access::Mode;
+    use qontract_access::{Access, Mode};
     use reqwest::{Method, Url};
 
-    use super::{Access, Guard, SafePost};
+    use super::{Guard, SafePost};
 
     const MODES: [Mode; 2] = [Mode::DryRun, Mode::Real];
 

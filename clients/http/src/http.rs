@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_access::{Access, AccessPermit, Mode, ReadPermit, WritePermit};
 use qontract_telemetry::activity;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Identity};
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::attempt::attempt;
 use crate::error::HttpError;
-use crate::guard::{Access, Guard, SafePost, origin};
+use crate::guard::{Guard, SafePost, origin};
 use crate::rehearsal::SafeRehearsal;
 use crate::request::{Prepared, Request};
 use crate::response::Response;
@@ -93,6 +93,11 @@ impl Http {
         self.call(Access::Write, request).await
     }
 
+    /// Reads or writes, as the permit says.
+    pub async fn send(&self, permit: AccessPermit<'_>, request: Request) -> Result<Response, HttpError> {
+        self.call(permit.access(), request).await
+    }
+
     async fn call(&self, access: Access, request: Request) -> Result<Response, HttpError> {
         self.guard.check(self.mode, request.method(), request.url(), access)?;
         let prepared = request.prepare(access)?;
@@ -149,13 +154,13 @@ impl Shared {
         let mut number = 0;
         loop {
             number += 1;
-            let turn = target.turn(spacing, end).await;
-            let turn = turn.map_err(|rest| HttpError::Wait { call: prepared.call.clone(), rest })?;
+            let permit = target.acquire(spacing, end).await;
+            let permit = permit.map_err(|rest| HttpError::Wait { call: prepared.call.clone(), rest })?;
             let failure = match attempt(&self.client, &self.settings, prepared).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
-            drop(turn);
+            drop(permit);
             let asked = match &failure {
                 HttpError::Status { retry_after, .. } if failure.is_transient() => *retry_after,
                 _ => None,

@@ -37,7 +37,7 @@ mod settings;
 pub use budget::Budgets;
 pub use cause::cause;
 pub use error::{Call, HttpError};
-pub use guard::{Access, Guard, Refusal, SafePost};
+pub use guard::{Guard, Refusal, SafePost};
 pub use http::Http;
 pub use rehearsal::SafeRehearsal;
 pub use request::Request;

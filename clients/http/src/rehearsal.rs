@@ -73,11 +73,11 @@ fn url_pairs(query: &str) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use qontract_access::Mode;
+    use qontract_access::{Access, Mode};
     use reqwest::{Method, Url};
 
     use super::SafeRehearsal;
-    use crate::guard::{Access, Guard};
+    use crate::guard::Guard;
 
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "this is what is tested")]

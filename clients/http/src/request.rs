@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use qontract_access::Access;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 
 use crate::error::{Call, HttpError};
-use crate::guard::Access;
 use crate::secret::Secret;
 
 /// Headers by which a request would be another one than the guard has seen.
@@ -164,10 +164,10 @@ pub(crate) struct Prepared {
 
 #[cfg(test)]
 mod tests {
+    use qontract_access::Access;
     use reqwest::{Method, Url};
 
     use super::Request;
-    use crate::guard::Access;
     use crate::secret::Secret;
 
     fn request(url: &str) -> Request {

@@ -14,7 +14,7 @@ use qontract_access::{ReadPermit, WritePermit};
 
 pub use error::{Contender, KubernetesError};
 pub use fields::{Ownership, Preview};
-pub use object::{Address, Cluster, Fields, Kind, Object, Served, TokenRef, Version};
+pub use object::{Address, Cluster, Fields, Kind, KindVersion, Object, Served, TokenRef, Version};
 pub use real::{
     AccessAnswer, AccessRequest, ClientCertificate, ClusterSettings, Clusters, KnownClusters, Token,
     TokenError, Tokens,
@@ -50,16 +50,16 @@ pub trait Reader: Send + Sync {
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>>;
 
-    /// The same, as this version of the kind has them, if the cluster serves it: fields that another version has not would be missing.
+    /// All objects of a kind, as a version of the kind has them, if the cluster serves it: fields that another version has not would be missing.
     fn list_as<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
-        (kind, _version): (&'a Kind, Option<&'a str>),
+        kind: KindVersion<'a>,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
         // What keeps objects as they were written has no other version of them.
-        self.list(permit, cluster, kind, namespace)
+        self.list(permit, cluster, kind.kind, namespace)
     }
 
     /// One object, if it is there.

@@ -128,9 +128,32 @@ impl fmt::Display for Address {
     }
 }
 
+/// A kind, and the version in which its objects are read.
+#[derive(Clone, Copy, Debug)]
+pub struct KindVersion<'a> {
+    /// The kind.
+    pub kind: &'a Kind,
+    /// Such as `apps/v1`; the cluster's preferred one by default.
+    pub api_version: Option<&'a str>,
+}
+
 /// The version of an object that was read. It means something to the cluster alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(pub String);
+pub struct Version {
+    /// Which object it is of those that had its name. A sandbox does not tell them apart.
+    pub uid: Option<String>,
+    /// As of when.
+    pub resource_version: String,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.uid {
+            Some(uid) => write!(f, "{uid}/{}", self.resource_version),
+            None => f.write_str(&self.resource_version),
+        }
+    }
+}
 
 /// Who owns the fields of an object, as far as it matters to the next write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,16 +11,17 @@ mod write;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use qontract_access::{ReadPermit, WritePermit};
 use qontract_client_http::{Secret, Settings};
 
 use crate::error::KubernetesError;
-use crate::object::{Address, Cluster, Kind, Object, Served, Version};
+use crate::object::{Address, Cluster, Kind, KindVersion, Object, Served, Version};
 use crate::{Draft, Reader, Rehearsal, Restart, Writer};
 use connection::Connection;
 
@@ -147,7 +148,7 @@ impl Clusters {
 
     /// The connection to a cluster: one per name, server and token.
     fn connection(&self, cluster: &Cluster) -> Result<Arc<Connection>, KubernetesError> {
-        let mut connections = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.shared.connections.lock();
         if let Some(connection) = connections.get(cluster) {
             return Ok(Arc::clone(connection));
         }
@@ -183,14 +184,14 @@ impl Reader for Clusters {
         kind: &'a Kind,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
-        self.list_all(cluster, (kind, None), namespace).boxed()
+        self.list_all(cluster, KindVersion { kind, api_version: None }, namespace).boxed()
     }
 
     fn list_as<'a>(
         &'a self,
         _: &'a ReadPermit,
         cluster: &'a Cluster,
-        kind: (&'a Kind, Option<&'a str>),
+        kind: KindVersion<'a>,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
         self.list_all(cluster, kind, namespace).boxed()

@@ -118,7 +118,7 @@ fn shown(known: &Known, address: &Address, body: &Value, age: Duration) -> Value
 fn version(bytes: &[u8]) -> Version {
     let digest = Sha256::digest(bytes);
     let first = digest.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-    Version(format!("{first:016x}"))
+    Version { uid: None, resource_version: format!("{first:016x}") }
 }
 
 impl Reader for Sandbox {

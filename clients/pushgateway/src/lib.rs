@@ -28,11 +28,11 @@ pub enum PushgatewayError {
 
 impl Pushgateway {
     /// The one at this address, which lets us in with a name and a password.
-    pub fn new(http: &Http, url: Url, (name, password): (&str, &Secret)) -> Self {
+    pub fn new(http: &Http, url: Url, user: &str, password: &Secret) -> Self {
         // Metrics tell about us: handing them over changes no target.
         #[expect(clippy::disallowed_methods, reason = "our own figures, below this path alone")]
         let http = http.with_safe_post(SafePost::new(&url, &format!("{}/metrics/job/", base(&url))));
-        let login = STANDARD.encode(format!("{name}:{}", password.expose()));
+        let login = STANDARD.encode(format!("{user}:{}", password.expose()));
         let login = Secret::new(format!("Basic {login}"));
         Self { http, url, login }
     }

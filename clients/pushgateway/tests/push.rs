@@ -35,12 +35,12 @@ async fn metrics_reach_their_group_even_in_a_dry_run() {
     let permit = ReadPermit::for_targets(Mode::DryRun);
     let http = Http::new(&permit, Settings::default()).unwrap();
     let labels = [("integration", "a"), ("shards", "1"), ("shard_id", "0-1")];
-    let known = Pushgateway::new(&http, url.clone(), ("ann", &Secret::new("pa55")));
+    let known = Pushgateway::new(&http, url.clone(), "ann", &Secret::new("pa55"));
     known.push(&permit, &labels, "x 1\n").await.unwrap();
     let path = "/metrics/job/qontract-reconcile/integration/a/shards/1/shard_id/0-1";
     let expect = (path.to_owned(), "text/plain; version=0.0.4".to_owned(), "x 1\n".to_owned());
     assert_eq!(*heard.lock().unwrap(), [expect]);
-    let stranger = Pushgateway::new(&http, url, ("ann", &Secret::new("wrong-pa55")));
+    let stranger = Pushgateway::new(&http, url, "ann", &Secret::new("wrong-pa55"));
     let error = stranger.push(&permit, &labels, "x 1\n").await.unwrap_err();
     assert!(!format!("{error:?}").contains("wrong-pa55") && !format!("{stranger:?}").contains("wrong-pa55"));
 }

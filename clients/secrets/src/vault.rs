@@ -16,11 +16,10 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_access::{ReadPermit, WritePermit};
+use qontract_access::{AccessPermit, ReadPermit, WritePermit};
 use qontract_client_http::{Http, SafePost, Secret, Url};
 
 use cache::{Cache, Key};
-use call::Way;
 use mounts::Mounts;
 use session::Sessions;
 
@@ -120,7 +119,7 @@ impl Vault {
         let (vault, permit) = (self.clone(), permit.clone());
         let key = Key { path: path.to_owned(), version };
         let load = |Key { path, version }: Key| {
-            async move { vault.fetch(Way::Read(&permit), &path, version).await }.boxed()
+            async move { vault.fetch(AccessPermit::Read(&permit), &path, version).await }.boxed()
         };
         self.shared.cache.get(key, load).await
     }

@@ -8,6 +8,8 @@
 //! **Invariant:** only the runner mints, once per run. The call of [`mint`] is a disallowed method everywhere else
 //! (`clippy.toml`).
 
+use std::fmt;
+
 /// Whether a run may change the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -24,6 +26,12 @@ impl Mode {
             Mode::DryRun => "dry run",
             Mode::Real => "real run",
         }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -64,6 +72,34 @@ pub struct Permits {
     pub read: ReadPermit,
     /// To write, in a real run.
     pub write: Option<WritePermit>,
+}
+
+/// Which half of a client sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The Read half.
+    Read,
+    /// The Write half.
+    Write,
+}
+
+/// The permit with which a half of a client sends a request.
+#[derive(Clone, Copy, Debug)]
+pub enum AccessPermit<'p> {
+    /// The Read half's.
+    Read(&'p ReadPermit),
+    /// The Write half's.
+    Write(&'p WritePermit),
+}
+
+impl AccessPermit<'_> {
+    /// Which half it belongs to.
+    pub fn access(self) -> Access {
+        match self {
+            AccessPermit::Read(_) => Access::Read,
+            AccessPermit::Write(_) => Access::Write,
+        }
+    }
 }
 
 /// Mints the permits of one run.

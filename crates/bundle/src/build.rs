@@ -30,7 +30,7 @@ use crate::types::Types;
 use crate::value::Value;
 use memory::{News, Recollection, Unread, Whole};
 
-pub use memory::Memory;
+pub use memory::{MIN_CACHED_FILES, Memory};
 
 /// What came of a data repo.
 #[derive(Debug)]

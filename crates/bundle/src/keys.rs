@@ -80,7 +80,7 @@ impl Keys {
             return Self::new(hash, false, keys);
         }
         let make = || Self::new(hash, true, keys.clone());
-        shared::one((&RECENT, &ALL), hash, |known| known.is(hash, keys.clone()), make)
+        shared::one(&RECENT, &ALL, hash, |known| known.is(hash, keys.clone()), make)
     }
 
     fn new<'k>(hash: u64, is_shared: bool, keys: impl Iterator<Item = &'k str>) -> Self {

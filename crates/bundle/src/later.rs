@@ -5,10 +5,11 @@
 
 use std::fmt;
 use std::ops::{Deref, Range};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use crate::json::{Reader, Shapes, write_python};
 use crate::value::Value;
+use parking_lot::Mutex;
 
 /// A value, or the text that it is read from.
 pub struct Later {
@@ -43,7 +44,7 @@ impl Later {
     /// Does something with the text, if nobody has read it.
     fn unread<T>(&self, with: impl FnOnce(&mut Option<Text>) -> Option<T>) -> Option<T> {
         let unread = self.unread.as_ref().filter(|_| self.value.get().is_none())?;
-        with(&mut unread.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut unread.lock())
     }
 
     /// Whether the text of the value may contain these characters, which need no escapes in JSON. A value that was not read yet stays unread.
@@ -171,7 +172,7 @@ mod tests {
     fn what_is_read_holds_no_text() {
         let later = later();
         assert_eq!(later.get("Name"), Some(&Value::Int(7)));
-        assert!(later.unread.as_ref().is_some_and(|text| text.lock().is_ok_and(|text| text.is_none())));
+        assert!(later.unread.as_ref().is_some_and(|text| text.lock().is_none()));
         assert_eq!(later.texts(["$schema"]), [Some("/a\n-1.yml".to_owned())]);
         let empty = Later::of(Text { all: Arc::new("{}".to_owned()), place: 0..2 });
         assert_eq!(empty.texts(["$schema"]), [None]);

@@ -21,11 +21,11 @@ pub mod types;
 mod value;
 pub mod walk;
 
-pub use build::{Aids, Memory, build, build_with, value_of};
+pub use build::{Aids, MIN_CACHED_FILES, Memory, build, build_with, value_of};
 pub use digest::{Hasher, Sha256};
 pub use keys::{Key, Keys};
 pub use later::Later;
 pub use load::{LoadError, load, load_from};
 pub use model::{Backref, Bundle, Datafile, Document, Pool, Resource, Stamp};
-pub use repo::{Layout, Repo, Sight};
+pub use repo::{Layout, Repo, RepoStamp, Sight};
 pub use value::{Map, Value};

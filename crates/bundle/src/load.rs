@@ -3,8 +3,10 @@
 mod cut;
 
 use std::io::Read;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 pub(crate) use cut::{Batch, Cutter, Part, Piece};
 
@@ -89,7 +91,7 @@ fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bu
         }
         Ok::<(), LoadError>(())
     })?;
-    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut made = made.into_inner();
     made.sort_by_key(|(number, _)| *number);
     let mut parts = Parts::default();
     for (_, read) in made {
@@ -99,11 +101,11 @@ fn load_in_batches(source: &mut dyn Read, size: usize, pool: &Pool) -> Result<Bu
 }
 
 fn push<T>(all: &Mutex<Vec<T>>, one: T) {
-    all.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    all.lock().push(one);
 }
 
 fn pop<T>(all: &Mutex<Vec<T>>) -> Option<T> {
-    all.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    all.lock().pop()
 }
 
 /// What was read of a batch, piece by piece.

@@ -1,9 +1,10 @@
 //! The bundle in memory: immutable, its documents shared.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use foldhash::fast::RandomState;
+use parking_lot::Mutex;
 
 use crate::digest::Sha256;
 use crate::later::Later;
@@ -236,7 +237,7 @@ impl Pool {
     /// Forgets what no bundle holds any more.
     pub fn sweep(&self) {
         fn sweep<T>(table: &Mutex<Table<T>>) {
-            let mut table = lock(table);
+            let mut table = table.lock();
             table.retain(|_, kept| kept.strong_count() > 0);
             let room = 2 * table.len();
             table.shrink_to(room);
@@ -248,7 +249,7 @@ impl Pool {
     /// How many documents and resources are alive.
     pub fn len(&self) -> usize {
         self.sweep();
-        lock(&self.documents).len() + lock(&self.resources).len()
+        self.documents.lock().len() + self.resources.lock().len()
     }
 
     /// Whether nothing is alive.
@@ -262,22 +263,17 @@ fn shared<T, E>(
     digest: Sha256,
     make: impl FnOnce() -> Result<T, E>,
 ) -> Result<Arc<T>, E> {
-    if let Some(alive) = lock(table).get(&digest).and_then(Weak::upgrade) {
+    if let Some(alive) = table.lock().get(&digest).and_then(Weak::upgrade) {
         return Ok(alive);
     }
     let made = Arc::new(make()?);
-    let mut table = lock(table);
+    let mut table = table.lock();
     // Somebody may have made it meanwhile: then theirs is shared.
     if let Some(alive) = table.get(&digest).and_then(Weak::upgrade) {
         return Ok(alive);
     }
     table.insert(digest, Arc::downgrade(&made));
     Ok(made)
-}
-
-/// The tables hold plain data that is whole at any time, so a panic elsewhere does not spoil them.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(test)]

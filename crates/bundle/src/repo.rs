@@ -6,6 +6,7 @@ mod folders;
 mod layout;
 mod revision;
 mod sight;
+mod stamp;
 
 use std::borrow::Cow;
 use std::io;
@@ -20,6 +21,7 @@ pub use folders::Folders;
 pub use layout::Layout;
 pub use revision::{GitError, Revision, head_stamp, merge_base};
 pub use sight::Sight;
+pub use stamp::RepoStamp;
 
 /// Most bytes of one file of a data repo.
 pub const MOST_BYTES: u64 = 8 << 20;

@@ -7,11 +7,12 @@
 //! good, so nothing large may be shared.
 
 use std::cell::RefCell;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::thread::LocalKey;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use parking_lot::Mutex;
 
 /// Hashes what is shared.
 pub static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
@@ -30,7 +31,8 @@ pub type Recent<T> = RefCell<Vec<Option<(u64, T)>>>;
 
 /// The one thing for which `is` holds; `hash` is its hash, and `make` makes it if there is none.
 pub fn one<T: Handle + 'static>(
-    (recent, table): (&'static LocalKey<Recent<T>>, &Table<T>),
+    recent: &'static LocalKey<Recent<T>>,
+    table: &Table<T>,
     hash: u64,
     is: impl Fn(&T) -> bool,
     make: impl FnOnce() -> T,
@@ -45,7 +47,7 @@ pub fn one<T: Handle + 'static>(
             return known.clone();
         }
         let part = &table.0[usize::try_from(hash >> 32).unwrap_or(0) % PARTS];
-        let found = part.lock().unwrap_or_else(PoisonError::into_inner).one(hash, is, make);
+        let found = part.lock().one(hash, is, make);
         slot.insert((hash, found)).1.clone()
     })
 }

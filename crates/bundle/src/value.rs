@@ -155,7 +155,7 @@ impl Map {
     fn reference(path: &CompactString) -> Values {
         let is = |known: &Values| matches!(&known.slice, [Value::Str(text)] if text == path);
         let make = || ThinArc::from_header_and_iter((), [Value::Str(path.clone())].into_iter());
-        shared::one((&RECENT, &REFERENCES), HASHER.hash_one(path.as_str()), is, make)
+        shared::one(&RECENT, &REFERENCES, HASHER.hash_one(path.as_str()), is, make)
     }
 
     /// The value of `key`.

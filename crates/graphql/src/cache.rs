@@ -3,7 +3,8 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Two generations: what is asked for lives on, what nobody asked for during a whole generation is gone.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
 
     /// The tables are whole at any time, so a panic elsewhere does not spoil them.
     fn lock(&self) -> MutexGuard<'_, [Generation<K, V>; 2]> {
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
+        self.generations.lock()
     }
 }
 

@@ -8,8 +8,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use qontract_bundle::{Value, json::JavaScript};
 
 use crate::index::FileId;
@@ -75,7 +76,7 @@ impl Columns {
     ) -> Option<Arc<Column>> {
         let slot = (schema, Box::from(key));
         {
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.0.lock();
             match kept.slots.get(&slot) {
                 Some(Slot::Made(column)) => return Some(Arc::clone(column)),
                 Some(Slot::Refused) => return None,
@@ -88,7 +89,7 @@ impl Columns {
         }
         // Whoever else asks meanwhile makes it too: nobody waits.
         let made = Column::of(read).map(Arc::new);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if let Some(Slot::Made(theirs)) = kept.slots.get(&slot) {
             return Some(Arc::clone(theirs));
         }

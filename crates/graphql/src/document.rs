@@ -9,12 +9,13 @@ pub use rules::enum_hint;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use apollo_compiler::ast::{self, OperationType};
 use apollo_compiler::executable::{ExecutableDocument, Operation, Selection, SelectionSet};
 use apollo_compiler::validation::Valid;
 use apollo_compiler::{Name, Node};
+use parking_lot::Mutex;
 
 use crate::failure::{Code, Failure};
 use crate::input::Input;
@@ -146,7 +147,7 @@ impl Document {
         };
         let key =
             (operation.name.as_ref().map(|name| name.as_str().into()), names.iter().map(value).collect());
-        let lock = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.plans.lock();
         if let Some(plan) = lock().get(&key) {
             return Ok(Arc::clone(plan));
         }

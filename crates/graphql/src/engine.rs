@@ -76,6 +76,12 @@ pub struct Engine {
     links: OnceLock<Links>,
 }
 
+/// Where an answer goes, and what is recorded while it is made.
+pub(crate) struct Output<S> {
+    pub sink: S,
+    pub record: Record,
+}
+
 impl Engine {
     /// Makes `bundle` ready to be asked.
     pub fn new(bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
@@ -192,16 +198,16 @@ impl Engine {
             touched: request.touched.then(|| Touched::new(self.view())),
             entities: None,
         };
-        self.execute_with(plan, variables, request, (sink, record))
+        self.execute_with(plan, variables, request, Output { sink, record })
     }
 
-    /// The same, with this to record.
+    /// Executes a plan, and records on the way what the output asks for.
     pub(crate) fn execute_with<S: Sink>(
         &self,
         plan: &Plan,
         variables: &Variables,
         Request { cancelled, only, .. }: Request<'_>,
-        (sink, record): (S, Record),
+        Output { sink, record }: Output<S>,
     ) -> Executed<S> {
         let (schema, view, limits) = (self.schema(), self.view(), &self.limits);
         let task = Task { schema, view, plan, variables, limits, cancelled, only };

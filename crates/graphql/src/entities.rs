@@ -8,7 +8,7 @@ use std::ops::Range;
 use qontract_bundle::diff::Diff;
 
 use crate::answer::Executed;
-use crate::engine::{Engine, Request};
+use crate::engine::{Engine, Output, Request};
 use crate::execute::Record;
 use crate::index::FileId;
 use crate::plan::What;
@@ -116,7 +116,7 @@ impl Engine {
     fn recorded(&self, asked: Named<'_>, only: &Entities, record: Record) -> Option<Executed<Bytes>> {
         let request = Request { only: Some(only), ..asked.into() };
         let (plan, variables) = self.planned(request)?;
-        Some(self.execute_with(&plan, &variables, request, (Bytes::default(), record)))
+        Some(self.execute_with(&plan, &variables, request, Output { sink: Bytes::default(), record }))
     }
 }
 

@@ -277,7 +277,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         let Task { schema, view, .. } = self.task;
         let internal = |message: String| Failure::new(Code::Internal, message);
         if matches!(field.read, Read::Key(_) | Read::Path) {
-            return view.follow(raw).map_err(internal);
+            return view.follow(raw).map_err(|error| internal(error.to_string()));
         }
         let number = match field.what {
             What::Field(number) => number,
@@ -292,7 +292,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         };
         let definition = &schema.type_(type_).fields[number];
         match &definition.resolver {
-            Resolver::Key => view.follow(raw).map_err(internal),
+            Resolver::Key => view.follow(raw).map_err(|error| internal(error.to_string())),
             Resolver::SchemaKey => Ok(match raw {
                 Raw::Text(text) => Resolved::One(Source::Text(text)),
                 Raw::Value(Value::Null) | Raw::Absent | Raw::Backrefs(_) => Resolved::Null,

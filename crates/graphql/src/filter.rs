@@ -213,7 +213,7 @@ fn resolved<'a>(view: View<'a>, source: Source<'a>, key: &str) -> Raw<'a> {
 fn follow<'a>(view: View<'a>, raw: Raw<'a>) -> Result<Resolved<'a>, FilterFault> {
     match raw {
         Raw::Value(Value::Null) => Ok(Resolved::Null),
-        other => view.follow(other).map_err(FilterFault::internal),
+        other => view.follow(other).map_err(|error| FilterFault::internal(error.to_string())),
     }
 }
 

@@ -84,6 +84,13 @@ impl Keys {
     }
 }
 
+/// A field of a type.
+#[derive(Clone, Copy)]
+pub(crate) struct FieldRef<'a> {
+    pub type_name: &'a str,
+    pub name: &'a str,
+}
+
 impl Footprint {
     /// Schemas whose datafiles can be touched, with the keys that can be read.
     pub fn datafiles(&self) -> impl Iterator<Item = (&str, &Keys)> {
@@ -157,9 +164,9 @@ impl Footprint {
         true
     }
 
-    pub(crate) fn file(&mut self, schema: &str, keys: &Keys, way: (&str, &str)) {
+    pub(crate) fn file(&mut self, schema: &str, keys: &Keys, field: FieldRef<'_>) {
         self.datafiles.entry(schema.into()).or_default().add(keys);
-        self.ways.entry(schema.into()).or_insert_with(|| (way.0.into(), way.1.into()));
+        self.ways.entry(schema.into()).or_insert_with(|| (field.type_name.into(), field.name.into()));
     }
 
     pub(crate) fn field(&mut self, type_: &str, field: &str) {
@@ -182,7 +189,7 @@ impl Footprint {
 
 #[cfg(test)]
 mod tests {
-    use super::{Footprint, Keys};
+    use super::{FieldRef, Footprint, Keys};
 
     #[test]
     fn fields_that_a_query_reads_are_told_from_those_beside_them() {
@@ -193,7 +200,7 @@ mod tests {
         let limits = some(&[("limits", name)]);
         let keys = some(&[("labels", Keys::All), ("quota", limits), ("a/b", Keys::default())]);
         let mut footprint = Footprint::default();
-        footprint.file("/ns.yml", &keys, ("Query", "ns"));
+        footprint.file("/ns.yml", &keys, FieldRef { type_name: "Query", name: "ns" });
         let check = |pointer: &str, expect: bool| {
             assert_eq!(footprint.reads("/ns.yml", pointer), expect, "{pointer}");
             assert!(!footprint.reads("/other.yml", pointer), "{pointer}");

@@ -72,7 +72,7 @@ impl Links {
                 }
             }
         } else {
-            self.find_again(&mut search, &types, (last, view));
+            self.find_again(&mut search, &types, last, view);
         }
         let mut found = search.take();
         found.inline.extend(&self.found.inline);
@@ -84,7 +84,8 @@ impl Links {
         &self,
         search: &mut Search<'_>,
         types: &[BTreeSet<TypeId>],
-        (last, view): (View<'_>, View<'_>),
+        last: View<'_>,
+        view: View<'_>,
     ) {
         let moved = Moved::between(last, view);
         let mut before = (0..).zip(last.bundle.datafiles()).peekable();

@@ -116,8 +116,16 @@ pub struct View<'a> {
     pub index: &'a Index,
 }
 
-/// A message about data that cannot be read.
-pub type Fault = String;
+/// Why a value cannot be followed, in the words of the established server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FollowError {
+    /// A `null` is written down.
+    #[error("Cannot read properties of null (reading 'constructor')")]
+    Null,
+    /// A reference leads into a datafile.
+    #[error("Invalid JSON pointer.")]
+    Pointer,
+}
 
 impl<'a> View<'a> {
     /// The datafile at `path`.
@@ -167,7 +175,7 @@ impl<'a> View<'a> {
     }
 
     /// What a key holds, with references followed: one reference, or a list of nothing but references.
-    pub fn follow(&self, raw: Raw<'a>) -> Result<Resolved<'a>, Fault> {
+    pub fn follow(&self, raw: Raw<'a>) -> Result<Resolved<'a>, FollowError> {
         let value = match raw {
             Raw::Absent => return Ok(Resolved::Null),
             Raw::Text(text) => return Ok(Resolved::One(Source::Text(text))),
@@ -175,12 +183,12 @@ impl<'a> View<'a> {
             Raw::Value(value) => value,
         };
         match value {
-            Value::Null => Err(null_fault()),
+            Value::Null => Err(FollowError::Null),
             Value::List(items) => {
                 let mut references = true;
                 for item in items {
                     references &= match item {
-                        Value::Null => return Err(null_fault()),
+                        Value::Null => return Err(FollowError::Null),
                         item => reference(item).is_some(),
                     };
                 }
@@ -198,7 +206,7 @@ impl<'a> View<'a> {
     }
 
     /// The datafile that a reference means.
-    fn target(&self, value: &'a Value) -> Result<Option<FileId>, Fault> {
+    fn target(&self, value: &'a Value) -> Result<Option<FileId>, FollowError> {
         let Some(map) = value.as_map() else { return Ok(None) };
         self.index.leads().get(map, || match map.at(0) {
             Some(Value::Str(text)) => self.find(text),
@@ -207,11 +215,11 @@ impl<'a> View<'a> {
     }
 
     /// The datafile at a path. What stands behind a `$` would be a place in it: nobody can say which.
-    fn find(&self, text: &str) -> Result<Option<FileId>, Fault> {
+    fn find(&self, text: &str) -> Result<Option<FileId>, FollowError> {
         let Some(end) = text.find('$') else { return Ok(self.file(text)) };
         match self.file(&text[..end]) {
             None => Ok(None),
-            Some(_) => Err("Invalid JSON pointer.".to_owned()),
+            Some(_) => Err(FollowError::Pointer),
         }
     }
 
@@ -287,9 +295,4 @@ impl<'a> View<'a> {
 pub fn reference(value: &Value) -> Option<&Value> {
     let map = value.as_map()?;
     if map.keys().is_reference() { map.at(0) } else { None }
-}
-
-/// What is said about a `null` that is written down.
-fn null_fault() -> Fault {
-    "Cannot read properties of null (reading 'constructor')".to_owned()
 }

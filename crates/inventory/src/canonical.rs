@@ -6,7 +6,6 @@ use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
 
 use crate::mark::{LAST_APPLIED, MARKS, OF_THE_CLUSTER};
-use crate::python;
 
 /// When the outside thing behind a Secret changed last.
 pub(crate) const UPDATED_AT: &str = "external-resources/updated_at";
@@ -56,7 +55,7 @@ pub fn canonical(object: &Value) -> Result<Canonical, NotAnObject> {
     map.remove("status");
     let mut object = Value::Object(map);
     by_kind(&kind, &version, &mut object);
-    let text = python::text(&object);
+    let text = qontract_python_json::to_string(&object);
     let sha256 = Sha256::of(text.as_bytes());
     Ok(Canonical { object, text, sha256 })
 }

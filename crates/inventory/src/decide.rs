@@ -8,7 +8,7 @@ use crate::compare::{Comparison, compare};
 use crate::difference::{Difference, Disclosure, Side};
 use crate::immutable;
 use crate::mark::{CALLER, INTEGRATION, Owner, VERSION};
-use crate::object::{Desired, Live};
+use crate::object::{Controller, Desired, Live};
 use crate::refusal::{self, Part};
 use crate::standing::{Callers, Standing};
 
@@ -177,7 +177,7 @@ fn unwanted(part: &Part<'_>, standing: Standing<'_>) -> Verdict {
     let why = match (standing, part.live.controller()) {
         _ if refusal::is_of_argo(part.live.body()) => "it belongs to Argo CD".to_owned(),
         // a controller copies our marks to what it makes
-        (_, Some((kind, name))) => format!("it is kept by {kind} `{name}`"),
+        (_, Some(Controller { kind, name })) => format!("it is kept by {kind} `{name}`"),
         (Standing::Ours, None) if part.live.is_going() => return Verdict::Wait(part.going()),
         (Standing::Ours, None) => return Verdict::Remove,
         (Standing::Outdated, None) => format!("it was written by version {}", part.version()),

@@ -19,7 +19,6 @@ mod object;
 mod object_diff;
 mod order;
 mod path;
-mod python;
 mod quantity;
 mod recycle;
 mod refusal;
@@ -35,7 +34,7 @@ pub use mark::{
     stamp,
 };
 pub use names::marks_of;
-pub use object::{Desired, InvalidObject, Live};
+pub use object::{Controller, Desired, InvalidObject, Live};
 pub use object_diff::{KeyLoss, LiveWriter, ObjectDiff, ObjectWrite, body, diff};
 pub use order::{Stage, Turn};
 pub use recycle::{uses, wants_recycle};

@@ -126,6 +126,15 @@ impl Desired {
     }
 }
 
+/// The object that made another one and keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controller<'a> {
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
+
 /// An object that was found, with its mark.
 #[derive(Clone, PartialEq)]
 pub struct Live {
@@ -170,11 +179,12 @@ impl Live {
         !self.body["metadata"]["deletionTimestamp"].is_null()
     }
 
-    /// The object that made it and keeps it, as kind and name.
-    pub fn controller(&self) -> Option<(&str, &str)> {
+    /// The object that made it and keeps it.
+    pub fn controller(&self) -> Option<Controller<'_>> {
         let owners = self.body["metadata"]["ownerReferences"].as_array()?;
         let owner = owners.iter().find(|owner| owner["controller"] == true)?;
-        Some((owner["kind"].as_str().unwrap_or("object"), owner["name"].as_str().unwrap_or_default()))
+        let kind = owner["kind"].as_str().unwrap_or("object");
+        Some(Controller { kind, name: owner["name"].as_str().unwrap_or_default() })
     }
 
     /// Kind and name, for texts.
@@ -302,7 +312,7 @@ mod tests {
         };
         let owners =
             json!([{"kind": "A", "name": "a"}, {"kind": "ReplicaSet", "name": "b", "controller": true}]);
-        assert_eq!(live(owners).controller(), Some(("ReplicaSet", "b")));
+        assert_eq!(live(owners).controller(), Some(super::Controller { kind: "ReplicaSet", name: "b" }));
         assert_eq!(live(json!([{"kind": "A", "name": "a", "controller": false}])).controller(), None);
         assert_eq!(live(Value::Null).controller(), None);
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::mark::Owner;
-use crate::object::Live;
+use crate::object::{Controller, Live};
 use crate::standing::Life;
 
 /// The two sides of a decision.
@@ -71,7 +71,7 @@ impl Part<'_> {
     }
 
     /// Another object makes it.
-    pub fn of_controller(&self, (kind, name): (&str, &str)) -> String {
+    pub fn of_controller(&self, Controller { kind, name }: Controller<'_>) -> String {
         format!(
             "{} is kept by {kind} `{name}` and is in the data of {}: change the {kind} instead",
             self.live.title(),

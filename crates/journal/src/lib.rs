@@ -12,11 +12,12 @@ mod document;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use qontract_access::{ReadPermit, WritePermit};
 use qontract_client_blobs::{Blobs, BlobsError, Content, Etag, Key, Precondition, list_all};
 use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, Stored};
@@ -188,7 +189,7 @@ impl Journal {
             let is_new = format.ledgers.insert(integration.to_owned());
             if !is_new || self.put(write, &format_key(), format.encode(), over).await? == Stored::Done {
                 self.seen.store(true, Ordering::Release);
-                self.enlisted.lock().unwrap_or_else(PoisonError::into_inner).insert(integration.to_owned());
+                self.enlisted.lock().insert(integration.to_owned());
                 return Ok(());
             }
         }
@@ -196,7 +197,7 @@ impl Journal {
     }
 
     fn is_enlisted(&self, integration: &str) -> bool {
-        self.enlisted.lock().unwrap_or_else(PoisonError::into_inner).contains(integration)
+        self.enlisted.lock().contains(integration)
     }
 
     async fn blob(

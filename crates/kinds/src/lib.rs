@@ -1,7 +1,50 @@
-//! Facts about Kubernetes kinds that the planner (`inventory`) and the sandbox (`clients/kubernetes`) share. Pure.
+//! Facts about kinds: what of Kubernetes the planner (`inventory`) and the sandbox (`clients/kubernetes`) share, and what guards protect. Pure.
 //!
 //! **Invariant:** there is one table of immutable fields: what the planner would change in place, the sandbox accepts, and what
 //! the sandbox refuses, the planner replaces or reports.
+
+/// A kind by its name and API group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupKind {
+    /// Its name.
+    pub kind: &'static str,
+    /// Its API group; empty for the core group.
+    pub group: &'static str,
+}
+
+/// Kinds of Kubernetes whose removal destroys what they hold, so that it always needs an approval.
+const PROTECTED: [GroupKind; 4] = [
+    GroupKind { kind: "Namespace", group: "" },
+    GroupKind { kind: "Project", group: "project.openshift.io" },
+    GroupKind { kind: "PersistentVolume", group: "" },
+    GroupKind { kind: "PersistentVolumeClaim", group: "" },
+];
+
+/// Kinds of AWS whose removal always needs an approval, as Terraform names them.
+const PROTECTED_AWS: [&str; 8] = [
+    "aws_db_instance",
+    "aws_dynamodb_table",
+    "aws_ebs_volume",
+    "aws_efs_file_system",
+    "aws_elasticache_cluster",
+    "aws_elasticache_replication_group",
+    "aws_rds_cluster",
+    "aws_s3_bucket",
+];
+
+/// The names of all kinds whose removal always needs an approval, whichever integration removes them. Those of an API group are named with
+/// and without it.
+pub fn protected() -> impl Iterator<Item = String> {
+    PROTECTED.into_iter().flat_map(GroupKind::spellings).chain(PROTECTED_AWS.map(str::to_owned))
+}
+
+impl GroupKind {
+    /// The ways in which plans and data name it: `Project`, `Project.project.openshift.io`.
+    pub fn spellings(self) -> impl Iterator<Item = String> {
+        let full = (!self.group.is_empty()).then(|| format!("{}.{}", self.kind, self.group));
+        std::iter::once(self.kind.to_owned()).chain(full)
+    }
+}
 
 /// A field that an API server never changes once an object exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,5 +156,26 @@ mod tests {
         assert_eq!(immutable_fields("Deployment", "").len(), 0);
         assert!(can_be_sealed("Secret", "") && can_be_sealed("ConfigMap", ""));
         assert!(!can_be_sealed("Secret", "x") && !can_be_sealed("Service", ""));
+    }
+
+    #[test]
+    fn namespaces_volumes_and_databases_are_protected_with_and_without_their_group() {
+        let names: Vec<String> = super::protected().collect();
+        let expected = [
+            "Namespace",
+            "Project",
+            "Project.project.openshift.io",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "aws_db_instance",
+            "aws_dynamodb_table",
+            "aws_ebs_volume",
+            "aws_efs_file_system",
+            "aws_elasticache_cluster",
+            "aws_elasticache_replication_group",
+            "aws_rds_cluster",
+            "aws_s3_bucket",
+        ];
+        assert_eq!(names, expected);
     }
 }

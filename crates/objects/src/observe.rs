@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::{
-    Address, Cluster, Fields, Kind, KubernetesError, Object, Ownership, Version,
+    Address, Cluster, Fields, Kind, KindVersion, KubernetesError, Object, Ownership, Version,
 };
 use qontract_inventory::{Live, Mark};
 use qontract_runtime::{Fault, Observed, Read, Want, Wanted, World};
@@ -155,7 +155,7 @@ impl Steward {
             Wanted::Present(item) if want.thing.scope == scope => Some(item.desired.api_version()),
             Wanted::Present(_) | Wanted::Delete | Wanted::Unresolved(_) => None,
         });
-        let kind = (&managed.kind, version);
+        let kind = KindVersion { kind: &managed.kind, api_version: version };
         if estate.namespace.is_some() {
             let all = self.list_all(read, estate, kind).await?;
             return Ok(all.into_iter().filter(concerns).collect());
@@ -172,14 +172,14 @@ impl Steward {
         &self,
         read: &Read,
         estate: &Estate,
-        kind: (&Kind, Option<&str>),
+        kind: KindVersion<'_>,
     ) -> Result<Vec<Object>, Fault> {
         let begun = Instant::now();
         let listed =
             self.kubernetes.list_as(&read.permit, &estate.cluster, kind, estate.namespace.as_deref()).await;
         activity::measured(Measure::Listed {
             cluster: estate.cluster.name.clone(),
-            kind: kind.0.to_string(),
+            kind: kind.kind.to_string(),
             took: begun.elapsed(),
         });
         match listed {
@@ -203,7 +203,7 @@ impl Steward {
         }
         let mut workloads = BTreeMap::new();
         for kind in crate::recycle::kinds() {
-            let listed = self.list_all(read, estate, (&kind, None)).await;
+            let listed = self.list_all(read, estate, KindVersion { kind: &kind, api_version: None }).await;
             let observed = match listed {
                 Ok(objects) => {
                     Observed::Known(objects.into_iter().map(|object| Seen::new(estate, object)).collect())

@@ -1,12 +1,13 @@
 //! What would change: what `qontract-inventory` decides, object by object, as a plan.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Fields, Kind, Onto};
 use qontract_inventory::{Difference, Former, SHA256SUM, Stage, Turn, Verdict, Wanted as Wish, body, decide};
 use qontract_runtime::{
-    Change, ChangeKind, DiffEntry, Fault, Observed, Plan, Scope, Wait, Want, Wanted, World,
+    Change, ChangeKind, DiffEntry, Fault, Observed, Plan, PlanStage, Scope, Wait, Want, Wanted, World,
 };
 
 use crate::Steward;
@@ -137,7 +138,7 @@ fn present(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: Option
         }
     }
     let stage = Stage::of(kind, item.desired.group());
-    plan.step_in(number(Turn::Write(stage)), change, Action::Put(Box::new(put)));
+    plan.step_in(plan_stage(Turn::Write(stage)), change, Action::Put(Box::new(put)));
 }
 
 /// A write that a verdict asks for.
@@ -230,7 +231,7 @@ fn remove(plan: &mut Plan<Action>, change: Change, seen: &Seen) {
     let Kind { name, group } = &seen.address.kind;
     let turn = Turn::removing(Stage::of(name, group.as_deref().unwrap_or_default()));
     let action = Action::Remove(Arc::clone(&seen.estate), seen.address.clone(), seen.version.clone());
-    plan.step_in(number(turn), change, action);
+    plan.step_in(plan_stage(turn), change, action);
 }
 
 /// Marks that differ, but for the hash, which differs whenever the declaration does.
@@ -243,10 +244,10 @@ fn is_mark(path: &str) -> bool {
     path.starts_with("qontract.")
 }
 
-/// The stage of a plan in which it is this turn: removals come after everything, and after restarts.
-fn number(turn: Turn) -> u32 {
+/// The stage of a plan for a turn of the inventory.
+fn plan_stage(turn: Turn) -> PlanStage {
     match turn {
-        Turn::Write(stage) => 10 + stage as u32,
-        Turn::Remove(stage) => 1000 - stage.0 as u32,
+        Turn::Write(stage) => PlanStage::Write(stage as u32),
+        Turn::Remove(Reverse(stage)) => PlanStage::Remove(Reverse(stage as u32)),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use qontract_bundle::Sha256;
 use qontract_client_kubernetes::{Kind, Onto, RECYCLED, Restart};
 use qontract_inventory::{RECYCLE_PENDING, canonical, uses, wants_recycle};
-use qontract_runtime::{Change, ChangeKind, Observed, Plan, Scope, Wait, Want, Wanted, World};
+use qontract_runtime::{Change, ChangeKind, Observed, Plan, PlanStage, Scope, Wait, Want, Wanted, World};
 use serde_json::Value;
 
 use crate::act::{Action, Put};
@@ -24,9 +24,6 @@ pub const PENDING: &str = RECYCLE_PENDING;
 
 /// How the value of the note begins if the object was created: only what is older than it is restarted.
 const CREATED: &str = "created-";
-
-/// After everything else that is written.
-const STAGE: u32 = 500;
 
 /// Something to be recycled: what is wanted of it, and what is there.
 type Recycled<'a> = (&'a Want<Item>, &'a Item, &'a Seen);
@@ -61,7 +58,7 @@ pub fn note(item: &Item, seen: Option<&Seen>) -> Option<String> {
     };
     if changes_content(item, seen) {
         // The version tells this change from an equal one later.
-        return Some(short(format!("{declared} {}", seen.version.0).as_bytes()));
+        return Some(short(format!("{declared} {}", seen.version).as_bytes()));
     }
     pending(seen).map(str::to_owned)
 }
@@ -150,7 +147,7 @@ fn restart(plan: &mut Plan<Action>, workload: &Seen, due: &[Recycled<'_>]) {
         .at(first.place.clone());
     let (address, version) = (workload.address.clone(), workload.version.clone());
     let restart = Restart { address, version, cause };
-    plan.step_in(STAGE, change, Action::Restart(Arc::clone(&item.estate), restart));
+    plan.step_in(PlanStage::AfterWrites, change, Action::Restart(Arc::clone(&item.estate), restart));
 }
 
 /// Takes the note off an object whose users are all restarted.
@@ -165,7 +162,7 @@ fn forget(plan: &mut Plan<Action>, want: &Want<Item>, item: &Item, seen: &Seen) 
         pending: None,
         awaits_kind: false,
     };
-    plan.step_in(STAGE, change, Action::Put(Box::new(put)));
+    plan.step_in(PlanStage::AfterWrites, change, Action::Put(Box::new(put)));
 }
 
 /// All workloads; nothing if they were not looked at, or not all of them could be.

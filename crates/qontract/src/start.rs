@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use qontract_access::Mode;
-use qontract_runtime::guard::Ledger;
+use qontract_runtime::guard::{Ledger, ProtectedKinds};
 use qontract_runtime::{Clock, Request};
 
 use crate::data::Side;
@@ -46,7 +46,9 @@ impl Start<'_> {
         let Self { integration, mode, head, runs, ledger, heard } = self;
         let (began, now) = moment(SystemTime::now())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        let mut request = Request::new(name(integration, began, now), mode, Arc::clone(&head.source), today);
+        let (run, source) = (name(integration, began, now), Arc::clone(&head.source));
+        let mut request =
+            Request::new(run, mode, source, today, ProtectedKinds::new(qontract_kinds::protected()));
         request.ledger = Arc::clone(ledger);
         request.now = now;
         request.audit = Arc::new(Trail {

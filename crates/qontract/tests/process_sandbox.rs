@@ -102,6 +102,28 @@ fn up_leaves_out_a_program_that_does_not_support_the_sandbox() {
     assert!(scratch.path().join("box/card").is_file() && !text.contains("left out: the program"), "{text}");
 }
 
+#[test]
+fn a_program_removes_no_protected_kind_without_an_approval() {
+    for (kind, is_protected) in [
+        ("Namespace", true),
+        ("Project", true),
+        ("Project.project.openshift.io", true),
+        ("PersistentVolume", true),
+        ("PersistentVolumeClaim", true),
+        ("aws_rds_cluster", true),
+        ("aws_s3_bucket", true),
+        ("card", false),
+    ] {
+        let plan = r#"echo '{"scopes": [{"scope": [["app", "a"]], "count": 50}], "groups": [{"steps": [{"action": 1, "changes": [
+            {"kind": "remove", "thing": {"scope": [["app", "a"]], "kind": "KIND", "name": "one"}, "what": "remove it"}]}]}]}'; exit"#;
+        let scratch = failing("plan", &plan.replace("KIND", kind));
+        let (code, text) = run(&scratch, &format!("{RECONCILE} --dry-run"));
+        assert_eq!(code, Some(i32::from(is_protected)), "{kind}: {text}");
+        let why = format!("removing a {kind} always needs an approval");
+        assert_eq!(text.contains(&why), is_protected, "{text}");
+    }
+}
+
 /// A program that fails in a phase.
 fn failing(phase: &str, script: &str) -> Scratch {
     let usual = PROGRAM.replace("SANDBOX}", ", \"sandbox\": true}");

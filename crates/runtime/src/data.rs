@@ -8,8 +8,9 @@ mod engine;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use qontract_bundle::{Map, Sha256};
 use qontract_graphql::{Engine, Entities, Node, Operation};
 use qontract_telemetry::activity;
@@ -213,7 +214,7 @@ impl Data {
     /// Writes down that this was asked.
     pub(crate) fn count_as_asked(&self, other: &Asked) {
         let Asked { schemas, ad_hoc, resources, forbidden } = other;
-        let mut asked = lock(&self.asked);
+        let mut asked = self.asked.lock();
         for (query, read) in schemas {
             asked.schemas.entry(query.clone()).or_default().extend(read.iter().cloned());
         }
@@ -254,7 +255,7 @@ impl Data {
         let _doing = activity::begin("a query of its own");
         let answered =
             self.source.answer(Ask { text, operation: None, variables, places: false, only: None })?;
-        lock(&self.asked).ad_hoc.push((text.to_owned(), digest(&answered.data)));
+        self.asked.lock().ad_hoc.push((text.to_owned(), digest(&answered.data)));
         self.permitted(&name, answered)
     }
 
@@ -272,17 +273,17 @@ impl Data {
         if !self.terms.looks_up {
             return Err(DataError::Undeclared { query: format!("for the resource {}", quoted(path)) });
         }
-        lock(&self.asked).resources.insert(path.to_owned());
+        self.asked.lock().resources.insert(path.to_owned());
         self.source.resource(path)
     }
 
     /// What was asked so far.
     pub fn asked(&self) -> Asked {
-        lock(&self.asked).clone()
+        self.asked.lock().clone()
     }
 
     fn permitted(&self, name: &str, answered: Answered) -> Result<Answered, DataError> {
-        let mut asked = lock(&self.asked);
+        let mut asked = self.asked.lock();
         asked.schemas.entry(name.to_owned()).or_default().extend(answered.schemas.iter().cloned());
         let Some(allowed) = &self.terms.allowed else { return Ok(answered) };
         let schemas: BTreeSet<String> = answered.schemas.difference(allowed).cloned().collect();
@@ -306,9 +307,4 @@ fn abridged(text: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-/// What is recorded is whole at any time, so a panic elsewhere does not spoil it.
-fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
 }

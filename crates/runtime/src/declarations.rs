@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::Mutex;
 use qontract_graphql::Entities;
 
 use crate::data::{Asked, Data, Source};
@@ -66,7 +67,7 @@ impl Declarations {
 
     fn cell(&self, data: &Data, options: &Options) -> Arc<Cell> {
         // The list is whole at any time, so a panic elsewhere does not spoil it.
-        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cells = self.0.lock();
         cells.retain(|cell| cell.strong_count() > 0);
         let is = |cell: &Arc<Cell>| {
             Arc::ptr_eq(&cell.source, data.source())

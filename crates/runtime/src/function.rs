@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use qontract_access::{Permits, ReadPermit};
 use tokio::sync::RwLock;
 
@@ -158,11 +158,11 @@ impl<'r> Cx<'r> {
     }
 
     pub(crate) fn finish(self) -> Did {
-        self.did.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.did.into_inner()
     }
 
     fn lock(&self) -> MutexGuard<'_, Did> {
-        self.did.lock().unwrap_or_else(PoisonError::into_inner)
+        self.did.lock()
     }
 }
 

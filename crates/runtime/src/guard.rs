@@ -25,21 +25,22 @@ pub use ledger::{
     Stored,
 };
 
-/// Kinds whose removal always needs an approval: namespaces, volumes, databases.
-const PROTECTED_KINDS: [&str; 12] = [
-    "Namespace",
-    "Project",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "aws_db_instance",
-    "aws_dynamodb_table",
-    "aws_ebs_volume",
-    "aws_efs_file_system",
-    "aws_elasticache_cluster",
-    "aws_elasticache_replication_group",
-    "aws_rds_cluster",
-    "aws_s3_bucket",
-];
+/// Kinds whose removal always needs an approval: namespaces, volumes, databases. Which kinds these are is known to what knows the
+/// targets, not to the runtime.
+#[derive(Clone, Debug, Default)]
+pub struct ProtectedKinds(BTreeSet<String>);
+
+impl ProtectedKinds {
+    /// These kinds, spelled as [`Thing::kind`] is.
+    pub fn new<K: Into<String>>(kinds: impl IntoIterator<Item = K>) -> Self {
+        Self(kinds.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether a kind is one of them.
+    pub fn contains(&self, kind: &str) -> bool {
+        self.0.contains(kind)
+    }
+}
 
 /// What guards know of a shard.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +95,8 @@ const MIN_EMPTIED: usize = 2;
 pub struct RemovalGuard {
     /// The integration.
     pub integration: String,
+    /// Kinds whose removal always needs an approval.
+    pub protected: ProtectedKinds,
     /// How much may go without being asked for by name.
     pub budgets: Budgets,
     /// What the data approves.
@@ -165,7 +168,7 @@ impl RemovalGuard {
             if !self.counts(&whole.deletes, change) {
                 return None;
             }
-            if is_whole && is_protected(change) {
+            if is_whole && self.protected.contains(&change.thing.kind) {
                 return Some(Refusal::Unapproved(needs_approval(change)));
             }
             match ledger {
@@ -367,10 +370,6 @@ fn follow(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
         }
         rest = others;
     }
-}
-
-fn is_protected(change: &Change) -> bool {
-    PROTECTED_KINDS.contains(&change.thing.kind.as_str())
 }
 
 fn needs_approval(change: &Change) -> String {

@@ -3,7 +3,6 @@
 //! **Invariant:** whatever a run does (fail, panic, hang, block its thread), the loop goes on or the process ends; it never
 //! waits for ever (`tests/looping.rs`).
 
-mod crowd;
 mod pace;
 mod stop;
 mod watch;
@@ -22,8 +21,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::fault::panicked;
 use crate::outcome::Ended;
 
-pub use crowd::Crowd;
 pub use pace::Pace;
+pub use qontract_concurrency::Limiter;
 pub use stop::{Interruption, StepInProgress, Stop, Stopper};
 pub use watch::{Limits, Stuck};
 
@@ -93,26 +92,33 @@ pub struct Loop {
     pub limits: Limits,
     /// What a run is carried by.
     pub carrier: Carrier,
-    /// With whom it takes turns.
-    pub crowd: Crowd,
+    /// Limits how many runs execute concurrently, across all loops that share it. A run that gets no permit in time
+    /// proceeds without one, so that a hung run never blocks the others.
+    pub limiter: Limiter,
     /// Whether it ends after the first run.
     pub once: bool,
 }
 
+/// What a loop gets from outside.
+pub struct LoopContext<'a, R> {
+    /// Changes when there is new data.
+    pub data: Receiver<u64>,
+    /// Asks the loop to stop.
+    pub stop: Stop,
+    /// Gives numbers from 0 to 1, for jitter.
+    pub random: R,
+    /// Is notified of what happens.
+    pub observer: &'a dyn Told,
+}
+
 impl Loop {
-    /// Runs, sleeps, and runs again: at once at first, then as the pace says, or as soon as `data` changes. `chance` gives
-    /// numbers from 0 to 1.
-    pub async fn keep(
-        &self,
-        turn: Arc<dyn Turn>,
-        mut data: Receiver<u64>,
-        stop: Stop,
-        (chance, told): (impl Fn() -> f64, &dyn Told),
-    ) -> Finish {
+    /// Runs, sleeps, and runs again: at once at first, then as the pace says, or as soon as the data changes.
+    pub async fn keep(&self, turn: Arc<dyn Turn>, context: LoopContext<'_, impl Fn() -> f64>) -> Finish {
+        let LoopContext { mut data, stop, random, observer: told } = context;
         let (mut failures, mut stuck, mut abandoned) = (0u32, 0u32, 0u32);
         loop {
-            let turn_of_ours = tokio::select! {
-                turn = self.crowd.turn() => turn,
+            let permit = tokio::select! {
+                permit = self.limiter.acquire() => permit.ok(),
                 () = stop.asked() => return Finish::Stopped,
             };
             data.mark_unchanged();
@@ -131,7 +137,7 @@ impl Loop {
                     Ended::Transient
                 }
             };
-            drop(turn_of_ours);
+            drop(permit);
             if self.once {
                 return Finish::Once(ended);
             }
@@ -139,7 +145,7 @@ impl Loop {
                 return Finish::Stopped;
             }
             failures = if ended.is_retried() { failures.saturating_add(1) } else { 0 };
-            let pause = self.pace.pause(failures, chance());
+            let pause = self.pace.pause(failures, random());
             told.tell(Event::Sleeps(pause));
             tokio::select! {
                 () = sleep(pause) => {}

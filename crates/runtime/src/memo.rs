@@ -1,40 +1,44 @@
-//! What one round reads once for all of its shards: they often ask for the same list.
+//! Caches what one round reads, so that shards which need the same list share one request.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::sync::OnceCell;
+use parking_lot::Mutex;
+use qontract_concurrency::OnceMap;
 
-type Cell = Arc<OnceCell<Arc<dyn Any + Send + Sync>>>;
-
-/// What was read in a round already. A clone is the same memo; a new round has a new one.
+/// The values that a round has read, by key. A clone is the same memo; a new round has a new one.
+///
+/// A key is a type of the reader's own, so that keys of different readers never meet.
 #[derive(Clone, Default)]
-pub struct Memo(Arc<Mutex<BTreeMap<(TypeId, String), Cell>>>);
+pub struct Memo(Arc<Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 
 impl Memo {
-    /// The value of this name, read by whoever asks first. If that one gives up, the next one reads.
-    pub async fn once<T, F>(&self, name: impl Into<String>, read: F) -> Arc<T>
+    /// The value of this key, read by the first caller. If that caller goes away, the next one reads.
+    pub async fn once<K, T, F>(&self, key: K, read: F) -> Arc<T>
     where
+        K: Ord + Clone + Send + 'static,
         T: Send + Sync + 'static,
         F: Future<Output = T> + Send,
     {
-        let key = (TypeId::of::<T>(), name.into());
-        // The table is whole at any time, so a panic elsewhere does not spoil it.
-        let cell = {
-            let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(cells.entry(key).or_default())
-        };
-        let value = cell.get_or_init(|| async move { Arc::new(read.await) as Arc<dyn Any + Send + Sync> });
-        Arc::clone(value.await).downcast().expect("the type is part of the key")
+        let entry = self.values::<K, T>().entry(key);
+        entry.get_or_init(|| async move { Arc::new(read.await) }).await
+    }
+
+    /// The values of one type by keys of one type.
+    fn values<K: Ord + Clone + Send + 'static, T: Send + Sync + 'static>(&self) -> OnceMap<K, Arc<T>> {
+        let mut maps = self.0.lock();
+        let id = TypeId::of::<OnceMap<K, Arc<T>>>();
+        let map = maps.entry(id).or_insert_with(|| Arc::new(OnceMap::<K, Arc<T>>::default()));
+        map.downcast_ref::<OnceMap<K, Arc<T>>>().expect("maps are stored by their type").clone()
     }
 }
 
 impl fmt::Debug for Memo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Memo({})", self.0.lock().unwrap_or_else(PoisonError::into_inner).len())
+        write!(f, "Memo({} types)", self.0.lock().len())
     }
 }
 
@@ -63,5 +67,14 @@ mod tests {
         let never = memo.once("list", std::future::pending::<u8>());
         assert!(tokio::time::timeout(Duration::from_secs(1), never).await.is_err());
         assert_eq!(*memo.once("list", std::future::ready(7u8)).await, 7);
+    }
+
+    #[tokio::test]
+    async fn keys_and_values_of_other_types_are_other_entries() {
+        let memo = Memo::default();
+        assert_eq!(*memo.once(1u8, std::future::ready("a")).await, "a");
+        assert_eq!(*memo.once(1u16, std::future::ready("b")).await, "b");
+        assert_eq!(*memo.once(1u8, std::future::ready('c')).await, 'c');
+        assert_eq!(*memo.once(1u8, std::future::ready("d")).await, "a");
     }
 }

@@ -1,6 +1,7 @@
 //! A plan is data: ordered, printable. A *step* is what is executed; its *changes* are what is shown and
 //! guarded.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -203,13 +204,30 @@ impl<A> Step<A> {
     }
 }
 
+/// The stages of a plan, in the order in which they are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlanStage {
+    /// Writes, by number.
+    Write(u32),
+    /// What depends on everything that was written, such as restarts.
+    AfterWrites,
+    /// Removals, in the opposite order of writes.
+    Remove(Reverse<u32>),
+}
+
+impl Default for PlanStage {
+    fn default() -> Self {
+        Self::Write(0)
+    }
+}
+
 /// Steps in order. A failed step stops its own group only.
 #[derive(Debug)]
 pub struct Group<A> {
     /// What the group is about.
     pub name: String,
-    /// When it is its turn: groups of lower stages are through before, groups of the same stage go side by side.
-    pub stage: u32,
+    /// When it is done: groups of earlier stages are finished before, groups of the same stage run concurrently.
+    pub stage: PlanStage,
     /// The steps.
     pub steps: Vec<Step<A>>,
 }
@@ -257,11 +275,11 @@ impl<A> Default for Plan<A> {
 impl<A> Plan<A> {
     /// A group of its own for one step, in the first stage.
     pub fn step(&mut self, change: Change, action: A) {
-        self.step_in(0, change, action);
+        self.step_in(PlanStage::default(), change, action);
     }
 
     /// A group of its own for one step, in this stage.
-    pub fn step_in(&mut self, stage: u32, change: Change, action: A) {
+    pub fn step_in(&mut self, stage: PlanStage, change: Change, action: A) {
         let name = change.thing.to_string();
         self.groups.push(Group { name, stage, steps: vec![Step::new(change, action)] });
     }

@@ -199,7 +199,7 @@ impl Process {
         let program = Program { integration: name.to_owned(), ..program };
         let asking = Asking { program, memory: Arc::default() };
         let answer: wire::Description =
-            asking.ask("describe", &json!({}), (Writing::No, &Given::default()))?.value;
+            asking.ask("describe", &json!({}), Writing::No, &Given::default())?.value;
         if answer.name != name {
             let text = format!("the program registered as `{name}` calls itself `{}`", answer.name);
             return Err(Fault::operator(text));
@@ -249,7 +249,7 @@ impl Dynamic for Process {
         let options: BTreeMap<&str, &[String]> = options.iter().collect();
         let request = json!({"answers": answers, "options": options});
         let answer: Parsed<wire::Declaration> =
-            self.asking.ask("declare", &request, (Writing::No, &Given::default()))?;
+            self.asking.ask("declare", &request, Writing::No, &Given::default())?;
         let declaration =
             answer.value.redacted(|text| self.asking.program.redacted(text, "declare", &request));
         Ok(Box::new(declaration.into_state(&places)))
@@ -355,7 +355,7 @@ impl Process {
         let asking = Arc::clone(&self.asking);
         // A run that is ended drops this, and the executable ends with it.
         let (_waiting, given) = Waiting::new();
-        let asking = move || asking.ask(phase, &request, (writing, &given));
+        let asking = move || asking.ask(phase, &request, writing, &given);
         tokio::task::spawn_blocking(asking).await.map_err(|error| Fault::us(error.to_string()))?
     }
 }
@@ -371,7 +371,8 @@ impl Asking {
         &self,
         phase: &str,
         request: &Value,
-        (writing, given): (Writing, &Given),
+        writing: Writing,
+        given: &Given,
     ) -> Result<Parsed<T>, Fault> {
         let Self { program, memory } = self;
         let mut request = request.clone();

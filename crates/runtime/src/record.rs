@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use qontract_access::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, Whose};
@@ -33,8 +34,9 @@ pub struct Record {
     pub milliseconds: u64,
     /// The integration.
     pub integration: String,
-    /// `dry run` or `real run`.
-    pub mode: String,
+    /// Whether it could change the world: `dry run` or `real run`.
+    #[serde(with = "mode_text")]
+    pub mode: Mode,
     /// The bundle it ran on.
     pub head: Bundle,
     /// The bundle it was compared with.
@@ -60,6 +62,24 @@ pub struct Record {
     pub ended: Ended,
     /// The exit code.
     pub exit: u8,
+}
+
+/// The mode of a run as text.
+mod mode_text {
+    use qontract_access::Mode;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+    pub fn serialize<S: Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(mode.as_str())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mode, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mode = [Mode::DryRun, Mode::Real].into_iter().find(|mode| mode.as_str() == text);
+        mode.ok_or_else(|| D::Error::custom(format!("`{text}` is not the mode of a run")))
+    }
 }
 
 /// A bundle that a run is pinned to.
@@ -200,7 +220,7 @@ impl Record {
             began: clock.began,
             milliseconds: clock.milliseconds,
             integration: outcome.integration.clone(),
-            mode: outcome.mode.as_str().to_owned(),
+            mode: outcome.mode,
             head: bundle(&outcome.head),
             base: outcome.base.as_ref().map(bundle),
             options: options.collect(),

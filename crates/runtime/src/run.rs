@@ -26,7 +26,7 @@ use crate::audit::{Audit, NoAudit};
 use crate::data::{Data, Source, Terms};
 use crate::fault::Fault;
 use crate::function::Cx;
-use crate::guard::{Budgets, Date, Ledger, MemoryLedger};
+use crate::guard::{Budgets, Date, Ledger, MemoryLedger, ProtectedKinds};
 use crate::key::ShardKey;
 use crate::looping::Stop;
 use crate::options::Options;
@@ -92,6 +92,8 @@ pub struct Request {
     pub trust_head: bool,
     /// Whether changes that create something show all of its fields.
     pub bodies: Bodies,
+    /// Kinds whose removal always needs an approval.
+    pub protected: ProtectedKinds,
     /// How much may be removed.
     pub budgets: Budgets,
     /// Where removals are reserved.
@@ -126,8 +128,14 @@ impl Request {
         self.options = options;
     }
 
-    /// A run on `head`, with everything else as it usually is.
-    pub fn new(run: impl Into<String>, mode: Mode, head: Arc<dyn Source>, today: Date) -> Self {
+    /// A run on `head`, with everything else as it usually is. Protected kinds have no default: a run must not forget them.
+    pub fn new(
+        run: impl Into<String>,
+        mode: Mode,
+        head: Arc<dyn Source>,
+        today: Date,
+        protected: ProtectedKinds,
+    ) -> Self {
         Self {
             run: run.into(),
             mode,
@@ -141,6 +149,7 @@ impl Request {
             validate_schemas: true,
             trust_head: false,
             bodies: Bodies::default(),
+            protected,
             budgets: Budgets::default(),
             ledger: Arc::new(MemoryLedger::default()),
             now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),

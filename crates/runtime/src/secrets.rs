@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use qontract_redaction::Redactor;
 
 use crate::fault::Fault;
@@ -67,7 +68,7 @@ impl ShardSecrets {
 
     /// Remembers a value that was read, so that it is redacted from what is shown of the shard.
     pub fn record(&self, value: &str) {
-        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = self.values.lock();
         if !values.contains(value) {
             values.insert(value.into());
         }
@@ -75,7 +76,7 @@ impl ShardSecrets {
 
     /// What redacts the values that were read. `public` are texts of the shard's own data, which are shown.
     pub(crate) fn redactor(&self, public: impl FnOnce() -> Vec<String>) -> Redactor {
-        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = self.values.lock();
         let redactor = Redactor::new(values.iter().map(|value| &**value));
         drop(values);
         if redactor.is_empty() {
@@ -97,7 +98,7 @@ fn escaped(text: &str) -> Option<String> {
 /// Tells how many there are, never what they are.
 impl fmt::Debug for ShardSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.values.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let count = self.values.lock().len();
         f.debug_struct("ShardSecrets").field("allowed", &self.allowed).field("read", &count).finish()
     }
 }

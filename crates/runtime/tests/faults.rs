@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use qontract_access::Mode;
-use qontract_runtime::guard::MemoryLedger;
+use qontract_runtime::guard::{MemoryLedger, ProtectedKinds};
 use qontract_runtime::{Ended, Outcome, Request, Room, Source, run};
 use qontract_testkit::Chance;
 use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source};
@@ -84,7 +84,7 @@ impl Play {
             world.begin(faults);
             Arc::clone(&world.crash)
         };
-        let mut request = Request::new("run", mode, Arc::clone(&self.head), TODAY);
+        let mut request = Request::new("run", mode, Arc::clone(&self.head), TODAY, ProtectedKinds::default());
         request.ledger = Arc::clone(&self.ledger) as _;
         tokio::select! {
             outcome = run(&self.room, &request) => Some(outcome),

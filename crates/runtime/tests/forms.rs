@@ -13,12 +13,13 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use qontract_access::Mode;
 use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::looping::{Interruption, Stop};
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Cx, Data, DeclaredOf, Ended, Fault, Function, FunctionState, Group,
-    Observed, Options, Outcome, Plan, Read, Request, Room, Scope, ShardKey, Staged, Step, StepResult, Thing,
-    View, Wait, Want, World, Write, run,
+    Observed, Options, Outcome, Plan, PlanStage, Read, Request, Room, Scope, ShardKey, Staged, Step,
+    StepResult, Thing, View, Wait, Want, World, Write, run,
 };
 use support::shelves::{Stock, source};
 
@@ -89,7 +90,7 @@ impl Staged for Ladders {
                     plan.waits.push(Wait { text: "for the next rung".to_owned(), place: None });
                 }
             }
-            plan.groups.push(Group { name: "ladder".to_owned(), stage: 0, steps });
+            plan.groups.push(Group { name: "ladder".to_owned(), stage: PlanStage::default(), steps });
         }
         plan
     }
@@ -109,7 +110,8 @@ impl Staged for Ladders {
 
 fn play(room: &Room, mode: Mode) -> Outcome {
     let head = source(&Stock::new());
-    let mut request = Request::new("run", mode, head, jiff::civil::date(2026, 1, 1));
+    let mut request =
+        Request::new("run", mode, head, jiff::civil::date(2026, 1, 1), ProtectedKinds::default());
     request.validate_schemas = false;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -211,8 +213,13 @@ fn a_function_runs_in_one_of_all_slots() {
         .map(|index| {
             let (done, about) = (Log::default(), About::new("job", ""));
             let room = Room::function(Job { about, done: Arc::clone(&done), removals: 0 });
-            let mut request =
-                Request::new("run", Mode::Real, source(&Stock::new()), jiff::civil::date(2026, 1, 1));
+            let mut request = Request::new(
+                "run",
+                Mode::Real,
+                source(&Stock::new()),
+                jiff::civil::date(2026, 1, 1),
+                ProtectedKinds::default(),
+            );
             request.validate_schemas = false;
             request.slot = qontract_runtime::slot::Slot::new(index, 3).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -282,8 +289,13 @@ fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
     use StepResult::{Done, Interrupted, NotTried};
     let check = |ask: u64, force: u64, expect: &[StepResult], trail: &[(&str, bool)]| {
         let ((stopper, stop), audit) = (Stop::pair(), Arc::new(Trail::default()));
-        let mut request =
-            Request::new("run", Mode::Real, source(&Stock::new()), jiff::civil::date(2026, 1, 1));
+        let mut request = Request::new(
+            "run",
+            Mode::Real,
+            source(&Stock::new()),
+            jiff::civil::date(2026, 1, 1),
+            ProtectedKinds::default(),
+        );
         (request.validate_schemas, request.stop, request.audit) = (false, stop, Arc::clone(&audit) as _);
         let room = Room::function(SlowJob(About::new("job", "")));
         let shutdown = async {

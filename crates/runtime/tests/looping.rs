@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::Ended;
-use qontract_runtime::looping::{Carrier, Crowd, Event, Finish, Limits, Loop, Pace, Stop, Told, Turn};
+use qontract_runtime::looping::{
+    Carrier, Event, Finish, Limiter, Limits, Loop, LoopContext, Pace, Stop, Told, Turn,
+};
 use qontract_telemetry::activity;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -120,7 +122,7 @@ fn the_loop(once: bool) -> Loop {
             abandoned: 1,
         },
         carrier: Carrier::Task,
-        crowd: Crowd::default(),
+        limiter: Limiter::default(),
         once,
     }
 }
@@ -142,7 +144,7 @@ async fn play(acts: &[Act], seconds: u64, news: Option<u64>, once: bool) -> (Fin
     };
     let looping = the_loop(once);
     let finish = tokio::select! {
-        finish = looping.keep(Arc::new(script), data, stop, (|| 0.5, &seen)) => finish,
+        finish = looping.keep(Arc::new(script), LoopContext { data, stop, random: || 0.5, observer: &seen }) => finish,
         () = meddle => unreachable!("it never ends"),
     };
     (finish, seen.events.into_inner().unwrap())
@@ -269,10 +271,12 @@ async fn a_thread_that_is_blocked_is_abandoned_and_beyond_a_limit_it_gives_up() 
         abandoned: 1,
     };
     let pace = Pace { every: short, retry: short, jitter: 0.0 };
-    let looping = Loop { pace, limits, carrier: Carrier::Thread, crowd: Crowd::default(), once: false };
+    let looping = Loop { pace, limits, carrier: Carrier::Thread, limiter: Limiter::default(), once: false };
     let seen = Seen { begun: Instant::now(), events: Mutex::default() };
     let (_sender, data) = watch::channel(0);
-    let finish = looping.keep(Arc::new(script), data, Stop::never(), (|| 0.5, &seen)).await;
+    let finish = looping
+        .keep(Arc::new(script), LoopContext { data, stop: Stop::never(), random: || 0.5, observer: &seen })
+        .await;
     release.store(true, Ordering::Relaxed);
     assert_eq!(finish, Finish::GaveUp);
     let abandoned =
@@ -304,7 +308,9 @@ impl Told for Beats {
 async fn a_heartbeat_tells_what_is_waited_for_and_since_when() {
     let script = Script { acts: Mutex::new([Act::Ends(4, Ended::Ok)].into()), release: Arc::default() };
     let (beats, (_sender, data)) = (Beats::default(), watch::channel(0));
-    the_loop(true).keep(Arc::new(script), data, Stop::never(), (|| 0.5, &beats)).await;
+    the_loop(true)
+        .keep(Arc::new(script), LoopContext { data, stop: Stop::never(), random: || 0.5, observer: &beats })
+        .await;
     let told = beats.0.into_inner().unwrap();
     assert_eq!(told[..3], ["work for 1.0 s", "work for 2.0 s", "work for 3.0 s"]);
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_graphql::Engine;
-use qontract_runtime::guard::Date;
+use qontract_runtime::guard::{Date, ProtectedKinds};
 use qontract_runtime::process::{Process, Program};
 use qontract_runtime::{Ended, Fault, Loaded, Outcome, Place, Request, Room, ShardKey, Source, Whose, run};
 use qontract_testkit::{Scratch, example};
@@ -71,7 +71,7 @@ impl Stage {
     }
 
     async fn run(&self, mode: Mode) -> Outcome {
-        self.perform(&Request::new("r1", mode, data(&["a"]), TODAY)).await
+        self.perform(&Request::new("r1", mode, data(&["a"]), TODAY, ProtectedKinds::default())).await
     }
 
     async fn perform(&self, request: &Request) -> Outcome {
@@ -296,7 +296,7 @@ async fn what_is_stale_is_planned_again() {
 #[tokio::test]
 async fn a_shard_that_only_base_has_is_planned_with_nothing_wanted() {
     let stage = Stage::new("case $1 in plan) cat >> $OUT/asked ;; esac");
-    let head = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY);
+    let head = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
     let outcome = stage.perform(&Request { base: Some(data(&["a", "b"])), ..head }).await;
     assert_eq!(outcome.ended, Ended::Ok, "{outcome:?}");
     let asked = stage.request("asked");
@@ -308,7 +308,9 @@ async fn a_failing_plan_harms_its_own_shard_alone() {
     let stage = Stage::new(&format!(
         "case $1 in plan) case $(cat) in *'\"b\"'*) echo 'b is broken' >&2; exit 1 ;; *) {ONE_STEP}; exit ;; esac ;; esac"
     ));
-    let outcome = stage.perform(&Request::new("r1", Mode::Real, data(&["a", "b"]), TODAY)).await;
+    let outcome = stage
+        .perform(&Request::new("r1", Mode::Real, data(&["a", "b"]), TODAY, ProtectedKinds::default()))
+        .await;
     let shard = |app: &str| &outcome.shards[&ShardKey::new([("app", app)])];
     assert_eq!((outcome.ended, shard("a").applied, shard("b").applied), (Ended::Failed, 1, 0), "{outcome:?}");
     check(&shard("b").faults[0], Whose::Operator, "b is broken");
@@ -345,6 +347,19 @@ async fn a_plan_hides_nothing_from_the_guards() {
 }
 
 #[tokio::test]
+async fn a_protected_kind_of_a_program_is_removed_only_with_an_approval() {
+    let plan = r#"{"scopes": [{"scope": [["app", "a"]], "count": 50}], "groups": [{"steps": [{"changes": [
+        {"kind": "remove", "thing": {"scope": [["app", "a"]], "kind": "vault", "name": "t"}, "what": "remove it"}]}]}]}"#;
+    let stage = Stage::new(&format!("case $1 in plan) echo '{plan}'; exit ;; esac"));
+    for (kinds, expect) in [(vec!["vault"], Ended::Held), (vec!["other"], Ended::Ok)] {
+        let protected = ProtectedKinds::new(kinds);
+        let request = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, protected);
+        let outcome = stage.perform(&request).await;
+        assert_eq!(outcome.ended, expect, "{outcome:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_is_ended_takes_its_program_with_it() {
     let stage = Stage::new(
         r"if [ $1 = plan ]; then echo $$ > $OUT/pid.new; mv $OUT/pid.new $OUT/pid; sleep 1000; fi",
@@ -368,7 +383,7 @@ async fn a_run_that_is_ended_takes_its_program_with_it() {
 #[tokio::test]
 async fn a_phase_that_takes_too_long_takes_its_program_with_it() {
     let stage = Stage::new(r"if [ $1 = plan ]; then echo $$ > $OUT/pid; sleep 1000; fi");
-    let mut request = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY);
+    let mut request = Request::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());
     request.limits.phase = Duration::from_millis(300);
     let outcome = stage.perform(&request).await;
     check(outcome.all_faults().next().expect("it is reported"), Whose::Remote, "`observe` took longer");
@@ -381,7 +396,10 @@ async fn in_a_sandbox_there_are_no_credentials() {
     let program = Program { sandbox: Some("/somewhere/box".into()), ..stage.program() };
     let process = Process::describe("try", program).expect("it describes itself");
     assert!(!process.supports_sandbox(), "a program has to say so");
-    let request = Request { validate_schemas: false, ..Request::new("r1", Mode::Real, data(&["a"]), TODAY) };
+    let request = Request {
+        validate_schemas: false,
+        ..Request::new("r1", Mode::Real, data(&["a"]), TODAY, ProtectedKinds::default())
+    };
     let outcome = run(&Room::process(process), &request).await;
     assert_eq!((outcome.ended, outcome.applied()), (Ended::Ok, 1), "{outcome:?}");
     for phase in ["describe", "declare", "plan", "apply"] {

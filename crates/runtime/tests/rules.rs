@@ -14,7 +14,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
 use qontract_access::{Mode, ReadPermit, WritePermit};
 use qontract_runtime::guard::{
-    Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, Stored, ThingRef,
+    Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ProtectedKinds, Stored,
+    ThingRef,
 };
 use qontract_runtime::{Ended, Outcome, Request, Room, ShardState, Skip, Source, run, slot};
 use serde_json::json;
@@ -62,7 +63,7 @@ impl Play {
     fn new(head: Arc<dyn Source>, mode: Mode, world: Shelves) -> Self {
         let world = Arc::new(Mutex::new(world));
         let room = Room::staged(ShelvesRoom::new(Arc::clone(&world)));
-        Self { world, room, request: Request::new("run", mode, head, TODAY) }
+        Self { world, room, request: Request::new("run", mode, head, TODAY, ProtectedKinds::default()) }
     }
 
     fn real(data: &[&str], before: &[&str]) -> Self {

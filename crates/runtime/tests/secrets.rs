@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use qontract_access::Mode;
 use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Data, DeclaredOf, DiffEntry, Ended, Fault, Held, Observed, Options,
     Outcome, PlaceLines, Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup, ShardState, Skip,
@@ -171,7 +172,7 @@ impl Play {
         let (read, failures) = (Arc::default(), Arc::default());
         let about = About::new("shelves", "boxes").query::<Asked>();
         let vaults = Vaults { about, read: Arc::clone(&read), failures: Arc::clone(&failures), fails };
-        let mut request = Request::new("run", mode, source(&stock(head)), TODAY);
+        let mut request = Request::new("run", mode, source(&stock(head)), TODAY, ProtectedKinds::default());
         let audit = Arc::new(Lines::default());
         request.audit = Arc::clone(&audit) as Arc<dyn Audit>;
         Self { read, failures, audit, room: Room::staged(vaults), request }

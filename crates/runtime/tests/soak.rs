@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::Ended;
-use qontract_runtime::looping::{Carrier, Crowd, Event, Finish, Limits, Loop, Pace, Stop, Told, Turn};
+use qontract_runtime::looping::{
+    Carrier, Event, Finish, Limiter, Limits, Loop, LoopContext, Pace, Stop, Told, Turn,
+};
 use qontract_telemetry::activity;
 use qontract_testkit::Chance;
 use tokio::sync::watch;
@@ -114,12 +116,14 @@ fn fifty_loops_go_on_whatever_happens_in_them() {
                     abandoned: 0,
                 },
                 carrier: Carrier::Thread,
-                crowd: Crowd::default(),
+                limiter: Limiter::default(),
                 once: false,
             };
             let (turn, counts) = (Arc::new(Moody(Mutex::new(Chance::new(seed)))), Arc::clone(counts));
             let (data, stop) = (data.clone(), stop.clone());
-            tasks.push(tokio::spawn(async move { looping.keep(turn, data, stop, (|| 0.5, &*counts)).await }));
+            tasks.push(tokio::spawn(async move {
+                looping.keep(turn, LoopContext { data, stop, random: || 0.5, observer: &*counts }).await
+            }));
         }
         sleep(whole / 5).await;
         let first = memory();

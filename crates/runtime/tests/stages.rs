@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use qontract_access::Mode;
 use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Data, DeclaredOf, Ended, Fault, Observed, Options, Outcome, Plan,
-    Read, Rehearsed, Request, Room, Scope, ShardKey, Staged, Thing, View, Want, World, Write, run,
+    PlanStage, Read, Rehearsed, Request, Room, Scope, ShardKey, Staged, Thing, View, Want, World, Write, run,
 };
 use support::shelves::{Stock, source};
 
@@ -72,7 +73,11 @@ impl Staged for Walls {
         let mut plan = Plan::default();
         for (stage, name) in self.bricks {
             let thing = Thing { scope: scope(), kind: "Brick".to_owned(), name: (*name).to_owned() };
-            plan.step_in(*stage, Change::new(ChangeKind::Add, thing, "lay brick"), (*name).to_owned());
+            plan.step_in(
+                PlanStage::Write(*stage),
+                Change::new(ChangeKind::Add, thing, "lay brick"),
+                (*name).to_owned(),
+            );
         }
         plan
     }
@@ -109,7 +114,13 @@ impl Audit for Listener {
 fn play(bricks: &'static [(u32, &'static str)], shards: usize, mode: Mode) -> (String, Outcome) {
     let (log, about) = (Log::default(), About::new("walls", ""));
     let room = Room::staged(Walls { about, log: Arc::clone(&log), bricks, shards });
-    let mut request = Request::new("run", mode, source(&Stock::new()), jiff::civil::date(2026, 1, 1));
+    let mut request = Request::new(
+        "run",
+        mode,
+        source(&Stock::new()),
+        jiff::civil::date(2026, 1, 1),
+        ProtectedKinds::default(),
+    );
     request.validate_schemas = false;
     request.audit = Arc::new(Listener(Arc::clone(&log)));
     let runtime =

@@ -3,12 +3,14 @@
 //! **Invariant:** what fails to load changes nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Mutex, MutexGuard};
 use qontract_bundle::{LoadError, Pool, Sha256};
+use qontract_concurrency::OnceMap;
 use qontract_graphql::{Engine, SchemaError};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::origin::{Content, Origin, OriginError, Store};
@@ -22,7 +24,7 @@ const FAILED: u64 = 1_000;
 /// How many of those are remembered.
 const MOST_MISSING: usize = 1024;
 /// How many shas are looked for at a time.
-const MOST_FETCHING: usize = 64;
+const MAX_FETCHING: usize = 64;
 
 /// Why a bundle is not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +84,7 @@ pub struct Bundles {
     /// One bundle at a time is fetched.
     turn: Semaphore,
     /// Which are being fetched, or are to be.
-    fetching: Mutex<HashMap<Sha256, Fetched>>,
+    fetching: OnceMap<Sha256, Result<Arc<Engine>, Missing>>,
     /// What the store did not give, and when.
     missing: Mutex<HashMap<Sha256, (u64, Missing)>>,
 }
@@ -103,14 +105,14 @@ impl Bundles {
             listener,
             reloading: tokio::sync::Mutex::default(),
             turn: Semaphore::new(1),
-            fetching: Mutex::default(),
+            fetching: OnceMap::default(),
             missing: Mutex::default(),
         }
     }
 
     /// The shelf, for a moment.
     pub fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        lock(&self.shelf)
+        self.shelf.lock()
     }
 
     /// Loads what the source has now, and makes it the latest.
@@ -208,34 +210,18 @@ impl Bundles {
         }
     }
 
-    /// Many who ask for the same bundle wait for one read of it, which is finished even if nobody waits any more.
+    /// Requests for the same bundle share one read of it, which is finished even if all of them go away.
     async fn fetch(self: &Arc<Self>, sha: Sha256) -> Result<Arc<Engine>, Missing> {
         if let Some(missing) = self.remembered(sha) {
             return Err(missing);
         }
-        let mut fetched = {
-            let mut fetching = lock(&self.fetching);
-            if let Some(known) = fetching.get(&sha) {
-                known.clone()
-            } else {
-                if fetching.len() >= MOST_FETCHING {
-                    return Err(Missing::Later("too many bundles are read from the store".to_owned()));
-                }
-                let (sender, receiver) = watch::channel(None);
-                fetching.insert(sha, receiver.clone());
-                let bundles = Arc::clone(self);
-                tokio::spawn(async move {
-                    let fetched = bundles.fetch_in_turn(sha).await;
-                    lock(&bundles.fetching).remove(&sha);
-                    // Everybody may have gone.
-                    let _ = sender.send(Some(fetched));
-                });
-                receiver
-            }
+        let Some(entry) = self.fetching.entry_within(sha, MAX_FETCHING) else {
+            return Err(Missing::Later("too many bundles are read from the store".to_owned()));
         };
-        let fetched = fetched.wait_for(Option::is_some).await;
-        // The one who reads cannot vanish without a word, but for a defect.
-        fetched.ok().and_then(|fetched| fetched.clone()).unwrap_or_else(|| Err(defect()))
+        let bundles = Arc::clone(self);
+        let fetched =
+            tokio::spawn(async move { entry.get_or_init_if(|_| false, || bundles.fetch_in_turn(sha)).await });
+        fetched.await.unwrap_or_else(|_| Err(defect()))
     }
 
     async fn fetch_in_turn(&self, sha: Sha256) -> Result<Arc<Engine>, Missing> {
@@ -280,7 +266,7 @@ impl Bundles {
 
     /// For some time, what is missing is not looked for again.
     fn remember(&self, sha: Sha256, missing: Missing) -> Missing {
-        let mut known = lock(&self.missing);
+        let mut known = self.missing.lock();
         if known.len() >= MOST_MISSING {
             known.clear();
         }
@@ -289,7 +275,7 @@ impl Bundles {
     }
 
     fn remembered(&self, sha: Sha256) -> Option<Missing> {
-        let (since, missing) = lock(&self.missing).get(&sha).cloned()?;
+        let (since, missing) = self.missing.lock().get(&sha).cloned()?;
         let time = match missing {
             Missing::Unknown => ABSENT,
             Missing::Later(_) => FAILED,
@@ -301,9 +287,6 @@ impl Bundles {
 fn defect() -> Missing {
     Missing::Later("reading the bundle failed: this is a defect".to_owned())
 }
-
-/// Who waits for a bundle of the store waits here for what comes of it.
-type Fetched = watch::Receiver<Option<Result<Arc<Engine>, Missing>>>;
 
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
@@ -331,9 +314,4 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-/// The tables are whole at any time, so a panic elsewhere does not spoil them.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

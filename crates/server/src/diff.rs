@@ -10,11 +10,11 @@ use qontract_bundle::json::JavaScript;
 use crate::answers::{Answered, Key, keep};
 use crate::graphql;
 use crate::reply::{JSON, Reply, escape};
-use crate::route::Which;
+use crate::route::{FileRef, Which};
 use crate::serve::{Shared, find, not_found};
 
 /// What differs between two bundles, or in one file of them.
-pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&(String, String)>) -> Reply {
+pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&FileRef>) -> Reply {
     let mut engines = Vec::new();
     for name in [base, head] {
         let which = Which::Named(name.to_owned());
@@ -25,19 +25,19 @@ pub async fn answer(shared: &Shared, base: &str, head: &str, file: Option<&(Stri
     }
     let [base, head] = engines.as_slice() else { unreachable!("two were looked for") };
     let (base, head) = (Arc::clone(base.bundle()), Arc::clone(head.bundle()));
-    if let Some((kind, path)) = file {
+    if let Some(FileRef { kind, path }) = file {
         return of_file(&base, &head, kind, path);
     }
     let key = Key::of(base.sha(), &["diff", &head.sha().to_string()]);
     if let Some(known) = shared.answers.get(&key) {
         return Reply::answered(JSON, known);
     }
-    let turn = match graphql::turn(shared).await {
-        Ok(turn) => turn,
+    let permit = match graphql::acquire(shared).await {
+        Ok(permit) => permit,
         Err(later) => return later,
     };
     let made = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         Diff::between(&base, &head).to_json()
     });
     let made = made.await;

@@ -9,15 +9,15 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use qontract_bundle::json::JavaScript;
 use qontract_bundle::{Map, Sha256, Value};
+use qontract_concurrency::Permit;
 use qontract_graphql::{Answer, Engine, Request};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answers::{Answered, Key, fitting, keep};
+use crate::cancellation::CancelOnDrop;
 use crate::page;
 use crate::persisted;
 use crate::reply::{Flight, Reply};
 use crate::serve::Shared;
-use crate::turns::Waiter;
 use crate::wire::{self, Asked, Form, Named, Refusal};
 
 /// Answers with more objects wait for their turn, and are made beside everything else.
@@ -53,7 +53,9 @@ pub async fn answer(shared: &Shared, engine: &Arc<Engine>, parts: &Parts, body: 
         }
     };
     let asked = match (asked, form) {
-        (Ok(asked), Some(form)) => return execute(shared, engine, (&parts.method, form), asked).await,
+        (Ok(asked), Some(form)) => {
+            return execute(shared, engine, Call { method: &parts.method, form, asked }).await;
+        }
         (Ok(_), None) => Refusal::Json(
             StatusCode::NOT_ACCEPTABLE,
             format!(
@@ -75,12 +77,15 @@ pub fn refuse(refusal: Refusal, form: Option<Form>) -> Reply {
     }
 }
 
-async fn execute(
-    shared: &Shared,
-    engine: &Arc<Engine>,
-    (method, form): (&Method, Form),
+/// A request that was understood: what it asks, how it came, and in which form it is answered.
+struct Call<'p> {
+    method: &'p Method,
+    form: Form,
     asked: Asked,
-) -> Reply {
+}
+
+async fn execute(shared: &Shared, engine: &Arc<Engine>, call: Call<'_>) -> Reply {
+    let Call { method, form, asked } = call;
     let sha = engine.bundle().sha();
     let failed = |status, code, message| {
         Reply::data_error(status, form, code, message).header(CACHE_CONTROL, "no-store")
@@ -218,11 +223,11 @@ fn small(engine: &Engine, asked: &Question) -> Option<Answer> {
 
 /// The answer, made in its turn and beside everything else. If nobody waits for it any more, it is not finished.
 async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result<(Answer, Flight), Reply> {
-    let turn = turn(shared).await?;
-    let (engine, waiter, limit) = (Arc::clone(engine), Waiter::default(), shared.settings.query_time);
-    let gone = waiter.gone();
+    let permit = acquire(shared).await?;
+    let (engine, cancel, limit) = (Arc::clone(engine), CancelOnDrop::default(), shared.settings.query_time);
+    let gone = cancel.flag();
     let work = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         let begun = Instant::now();
         let is_late = || begun.elapsed() > limit;
         let cancelled = || gone.load(Ordering::Relaxed) || is_late();
@@ -231,7 +236,7 @@ async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result
         if answer.has_errors && is_late() { None } else { Some(answer) }
     });
     let answer = work.await;
-    drop(waiter);
+    drop(cancel);
     match answer {
         Ok(Some(answer)) => {
             let flight = shared.in_flight.begin(answer.body.len());
@@ -243,13 +248,15 @@ async fn large(shared: &Shared, engine: &Arc<Engine>, asked: Question) -> Result
     }
 }
 
-/// One's turn to make a large answer, if there is room for one.
-pub async fn turn(shared: &Shared) -> Result<OwnedSemaphorePermit, Reply> {
-    let Ok(turn) = shared.turns.take().await else { return Err(Reply::later("too many queries wait")) };
+/// The permit to make a large answer, if there is room for one.
+pub async fn acquire(shared: &Shared) -> Result<Permit, Reply> {
+    let Ok(permit) = shared.queries.acquire().await else {
+        return Err(Reply::later("too many queries wait"));
+    };
     if shared.in_flight.bytes() > shared.settings.in_flight {
         return Err(Reply::later("too many answers are on their way"));
     }
-    Ok(turn)
+    Ok(permit)
 }
 
 fn request(asked: &Question) -> Request<'_> {

@@ -7,6 +7,7 @@ mod admission;
 mod answers;
 mod body;
 mod bundles;
+mod cancellation;
 mod compress;
 mod connection;
 mod diff;
@@ -23,7 +24,6 @@ mod settings;
 mod shelf;
 mod tag;
 mod token;
-mod turns;
 mod wire;
 
 pub use admission::HostPolicy;

@@ -25,8 +25,8 @@ pub enum Route {
         base: String,
         /// After.
         head: String,
-        /// Of one file: its type and its path.
-        file: Option<(String, String)>,
+        /// Of one file.
+        file: Option<FileRef>,
     },
     /// GraphQL.
     Graphql(Which),
@@ -38,6 +38,15 @@ pub enum Route {
     Malformed,
     /// Nothing.
     Unknown,
+}
+
+/// A file of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRef {
+    /// Its type: `datafile` or `resource`.
+    pub kind: String,
+    /// Its path.
+    pub path: String,
 }
 
 /// Which bundle.
@@ -82,7 +91,7 @@ impl Route {
             ("diff", [base, head, kind, path @ ..]) => Route::Diff {
                 base: base.clone(),
                 head: head.clone(),
-                file: Some((kind.clone(), format!("/{}", path.join("/")))),
+                file: Some(FileRef { kind: kind.clone(), path: format!("/{}", path.join("/")) }),
             },
             // What comes behind a sha has never mattered.
             ("graphqlsha", [sha, ..]) if first == "graphqlsha" => Route::Graphql(Which::Named(sha.clone())),
@@ -188,7 +197,7 @@ mod tests {
         ] {
             assert_eq!(Route::of(path), route, "{path}");
         }
-        let file = Some(("datafile".to_owned(), "/apps/a b.yml".to_owned()));
+        let file = Some(FileRef { kind: "datafile".to_owned(), path: "/apps/a b.yml".to_owned() });
         let diff = Route::Diff { base: "a".to_owned(), head: "b".to_owned(), file };
         assert_eq!(Route::of("/diff/a/b/datafile/apps/a%20b.yml"), diff);
         assert_eq!(Route::of("/diff/a/b/datafile/apps%2Fa%20b.yml"), diff);

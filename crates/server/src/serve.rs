@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use qontract_bundle::Bundle;
 use qontract_bundle::json::JavaScript;
+use qontract_concurrency::Limiter;
 use qontract_graphql::Engine;
 use qontract_telemetry::served::{Held, Request as Label, ServerMetrics};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,7 +28,6 @@ use crate::persisted::{self, Persisted};
 use crate::reply::{InFlight, JSON, Reply, Sent, escape};
 use crate::route::{Route, Which};
 use crate::settings::{Heard, Settings};
-use crate::turns::Turns;
 use crate::{body, diff, graphql, lease, page};
 
 /// The pause after a connection could not be accepted.
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub bundles: Arc<Bundles>,
     pub answers: Answers,
     pub persisted: Persisted,
-    pub turns: Turns,
+    pub queries: Limiter,
     pub in_flight: InFlight,
     pub metrics: Arc<ServerMetrics>,
     connections: Arc<Connections>,
@@ -69,7 +69,7 @@ impl Server {
         let shared = Shared {
             answers: Answers::new(settings.answers),
             persisted: Persisted::new(persisted::MOST),
-            turns: Turns::new(settings.at_a_time, settings.waiting),
+            queries: Limiter::new(settings.at_a_time).with_max_waiting(settings.waiting),
             in_flight: InFlight::new(settings.released.clone()),
             connections: Arc::new(Connections::new(settings.connections)),
             new_id: Box::new(new_id),

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::measure::Measure;
@@ -95,7 +96,7 @@ impl Activities {
     /// What is being done, the oldest first.
     pub fn doing(&self) -> Vec<Activity> {
         let now = Instant::now();
-        let doing = self.0.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        let doing = self.0.doing.lock();
         let mut all: Vec<Activity> = doing
             .values()
             .map(|(what, begun)| Activity {
@@ -109,17 +110,17 @@ impl Activities {
 
     /// How long each pass of a phase took that is over.
     pub fn phases(&self) -> Vec<(&'static str, Duration)> {
-        self.0.phases.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.phases.lock().clone()
     }
 
     /// The activities that are over.
     pub fn finished(&self) -> FinishedLog {
-        self.0.finished.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.finished.lock().clone()
     }
 
     /// What was measured.
     pub fn measures(&self) -> Vec<Measure> {
-        self.0.measures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.measures.lock().clone()
     }
 }
 
@@ -173,7 +174,7 @@ pub fn phase(name: &'static str, what: impl Into<String>) -> Doing {
 /// Says what was measured. Outside of any run nobody listens.
 pub fn measured(measure: Measure) {
     let _ = CURRENT.try_with(|activities| {
-        activities.0.measures.lock().unwrap_or_else(PoisonError::into_inner).push(measure);
+        activities.0.measures.lock().push(measure);
     });
 }
 
@@ -181,7 +182,7 @@ fn start(what: String, phase: Option<&'static str>) -> Doing {
     let begun = CURRENT.try_with(|activities| {
         let number = activities.0.ticks.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
-        let mut doing = activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doing = activities.0.doing.lock();
         doing.insert(number, (what, now));
         Begun { activities: activities.clone(), number, phase, since: now, result: None }
     });
@@ -192,14 +193,14 @@ impl Drop for Doing {
     fn drop(&mut self) {
         let Some(Begun { activities, number, phase, since, result }) = self.0.take() else { return };
         activities.0.ticks.fetch_add(1, Ordering::Relaxed);
-        let done = activities.0.doing.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let done = activities.0.doing.lock().remove(&number);
         let took = since.elapsed();
         if let Some(name) = phase {
-            let mut phases = activities.0.phases.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut phases = activities.0.phases.lock();
             phases.push((name, took));
         }
         if let Some((what, _)) = done {
-            let mut finished = activities.0.finished.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut finished = activities.0.finished.lock();
             finished.add(Finished { what, took, result });
         }
     }

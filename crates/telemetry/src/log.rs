@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use qontract_diagnostics::{shown, shown_json, shown_lines};
 use serde_json::{Map, Value};
 
@@ -183,7 +183,7 @@ impl Log {
     /// Also to this, in this form.
     #[must_use]
     pub fn to(self, form: Form, sink: impl Write + Send + 'static) -> Self {
-        self.sinks.lock().unwrap_or_else(PoisonError::into_inner).push((form, Box::new(sink)));
+        self.sinks.lock().push((form, Box::new(sink)));
         self
     }
 
@@ -199,7 +199,7 @@ impl Log {
             return;
         }
         let now = jiff::Timestamp::now();
-        for (form, sink) in self.sinks.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+        for (form, sink) in self.sinks.lock().iter_mut() {
             let text = line.print(*form, now) + "\n";
             // Nobody is left to tell that the log itself cannot be written.
             let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());

@@ -1,8 +1,8 @@
 //! Metrics: the names and labels that the established runtime has, and our own beside them. All of them are here.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -257,7 +257,7 @@ impl Metrics {
         for (labels, count) in &sums {
             self.objects.get_or_create(labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         for gone in told.remove(integration).unwrap_or_default() {
             if !sums.contains_key(&gone) {
                 self.objects.remove(&gone);

@@ -1,7 +1,6 @@
 //! The metrics of a data server: the names and labels that the established one has, and our own beside them.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
@@ -136,7 +135,7 @@ impl ServerMetrics {
 
     /// All of them in the text form, with what there is now, and how many datafiles the latest bundle has of each schema.
     pub fn print<'s>(&self, held: Held, datafiles: impl IntoIterator<Item = (&'s str, usize)>) -> String {
-        let _one_at_a_time = self.printing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.printing.lock();
         let Held { bundles, leases, connections, answer_bytes } = held;
         let set = |gauge: &Gauge, count: usize| gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         set(&self.bundles, bundles);

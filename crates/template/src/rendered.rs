@@ -86,7 +86,7 @@ pub fn render(request: &Request<'_>, lookups: &dyn Lookups) -> Result<Outcome, F
     let source = request.source;
     let mut run = Run::new(lookups, request.limits, request.strictness);
     let rendered = convert::dict(request.variables, &mut run).and_then(|variables| {
-        run.template(source.text, (source.dialect, source.whitespace), Rc::new(variables))
+        run.template(source.text, source.dialect, source.whitespace, Rc::new(variables))
     });
     if !run.needs.is_empty() {
         return Ok(Outcome::Needs(run.needs));

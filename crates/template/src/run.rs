@@ -79,7 +79,8 @@ impl<'a> Run<'a> {
     pub fn template(
         &mut self,
         text: &str,
-        (dialect, whitespace): (Dialect, Whitespace),
+        dialect: Dialect,
+        whitespace: Whitespace,
         variables: Rc<Dict>,
     ) -> Outcome<String> {
         if text.len() > self.limits.source {
@@ -107,7 +108,7 @@ impl<'a> Run<'a> {
     pub fn nested(&mut self, text: &str) -> Outcome<String> {
         let line = self.line;
         let rendered =
-            self.template(text, (Dialect::Jinja2, Whitespace::default()), Rc::clone(&self.variables));
+            self.template(text, Dialect::Jinja2, Whitespace::default(), Rc::clone(&self.variables));
         self.line = line;
         rendered.map_err(|trouble| within(trouble, line, "an argument that is itself a template"))
     }
@@ -116,7 +117,7 @@ impl<'a> Run<'a> {
     pub fn lenient(&mut self, text: &str, variables: Dict) -> Outcome<String> {
         let line = self.line;
         let outer = std::mem::replace(&mut self.strictness, Strictness::Lenient);
-        let rendered = self.template(text, (Dialect::Jinja2, Whitespace::default()), Rc::new(variables));
+        let rendered = self.template(text, Dialect::Jinja2, Whitespace::default(), Rc::new(variables));
         self.strictness = outer;
         self.line = line;
         rendered.map_err(|trouble| within(trouble, line, "the template given to `eval`"))

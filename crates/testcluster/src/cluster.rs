@@ -4,9 +4,10 @@ mod arguments;
 mod files;
 
 use crate::patience::POLL;
-use crate::process::{Kept, Process};
-use crate::{Api, Binaries, Error, User, ports};
+use crate::{Api, Binaries, Error, User};
 use arguments::Ports;
+use qontract_testkit::{Leftover, Process, free_ports};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -45,12 +46,12 @@ impl TestCluster {
     /// Starts a cluster with these programs, and waits until it is ready.
     pub fn launch(binaries: &Binaries) -> Result<Self, Error> {
         let folder = files::folder()?;
-        let [etcd, peer, api] = ports::free().map_err(Error::Port)?;
+        let [etcd, peer, api] = free_ports().map_err(Error::Port)?;
         let ports = Ports { etcd, peer, api };
         let api = files::write(folder.path(), binaries, &ports)?;
         let program = binaries.folder.join("etcd");
         let arguments = arguments::etcd(folder.path(), &ports);
-        let etcd = Process::start(&program, &arguments, folder.path(), Kept::Nothing)?;
+        let etcd = start(&program, &arguments, folder.path(), Leftover::Nothing)?;
         let binaries = binaries.clone();
         let mut cluster =
             Self { controller_manager: None, api_server: None, etcd, folder, binaries, ports, api };
@@ -83,7 +84,7 @@ impl TestCluster {
         if self.api_server.is_none() {
             let program = self.binaries.folder.join("kube-apiserver");
             let arguments = arguments::api_server(self.folder.path(), &self.ports);
-            self.api_server = Some(Process::start(&program, &arguments, self.folder.path(), Kept::Folder)?);
+            self.api_server = Some(start(&program, &arguments, self.folder.path(), Leftover::Folder)?);
         }
         self.wait_until_ready()
     }
@@ -92,16 +93,16 @@ impl TestCluster {
         let program = self.binaries.folder.join("kube-controller-manager");
         let minor = arguments::minor_version(&program)?;
         let arguments = arguments::controller_manager(self.folder.path(), &self.api, minor);
-        let process = Process::start(&program, &arguments, self.folder.path(), Kept::Folder)?;
-        self.controller_manager.insert(process).check()
+        let process = start(&program, &arguments, self.folder.path(), Leftover::Folder)?;
+        check(self.controller_manager.insert(process))
     }
 
     fn wait_until_ready(&mut self) -> Result<(), Error> {
         let start = Instant::now();
         loop {
-            self.etcd.check()?;
+            check(&mut self.etcd)?;
             let Some(api_server) = &mut self.api_server else { return Ok(()) };
-            api_server.check()?;
+            check(api_server)?;
             // the certificate is made by the server, at its first start
             let ready = self.api.ca.exists() && {
                 let question = ["get", "--raw", "/readyz", "--request-timeout=10s"];
@@ -113,10 +114,23 @@ impl TestCluster {
                 return Ok(());
             }
             if start.elapsed() > LIMIT {
-                let (program, log) = (api_server.name(), api_server.last_words());
+                let (program, log) = (api_server.name(), api_server.log_tail());
                 return Err(Error::Late { program, seconds: LIMIT.as_secs(), log });
             }
             thread::sleep(POLL);
         }
     }
+}
+
+fn start(program: &Path, arguments: &[String], folder: &Path, leftover: Leftover) -> Result<Process, Error> {
+    Process::try_start(program, arguments, folder, leftover)
+        .map_err(|source| Error::Start { program: program.to_owned(), source })
+}
+
+/// Fails if a program does not run any more.
+fn check(process: &mut Process) -> Result<(), Error> {
+    if process.is_running() {
+        return Ok(());
+    }
+    Err(Error::Ended { program: process.name(), log: process.log_tail() })
 }

@@ -13,8 +13,6 @@ mod binaries;
 mod cluster;
 mod error;
 mod patience;
-mod ports;
-mod process;
 
 pub use api::{Answer, Api, User, shared};
 pub use binaries::Binaries;

@@ -3,6 +3,7 @@
 mod case;
 mod chance;
 mod loopback;
+mod ports;
 mod process;
 mod scratch;
 
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 pub use case::Case;
 pub use chance::Chance;
 pub use loopback::{Loopback, Reply};
-pub use process::{Process, free_port, tool};
+pub use ports::{free_port, free_ports};
+pub use process::{Leftover, Process, tool};
 use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;
 

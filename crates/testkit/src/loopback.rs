@@ -2,9 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// How a request is answered.
 pub enum Reply {
@@ -54,7 +56,7 @@ impl Loopback {
 
     /// The heads of the requests so far.
     pub fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().clone()
     }
 
     /// How many bytes of endless bodies were sent so far.
@@ -77,7 +79,7 @@ fn read(stream: &TcpStream, seen: &Mutex<Vec<String>>, script: &dyn Fn(&str) -> 
     });
     reader.read_exact(&mut vec![0; length.unwrap_or(0)]).ok()?;
     let reply = script(head.lines().next().unwrap_or_default());
-    seen.lock().unwrap_or_else(PoisonError::into_inner).push(head);
+    seen.lock().push(head);
     Some(reply)
 }
 

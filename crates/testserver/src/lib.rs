@@ -7,12 +7,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use qontract_bundle::{Pool, Sha256};
 use qontract_server::{Bundles, Content, Origin, OriginError, Server, Settings, Shelf, Token};
 use qontract_telemetry::served::ServerMetrics;
@@ -61,7 +62,7 @@ impl DataServer {
         let heard = Arc::clone(&requests);
         let settings = Settings {
             token: token.map(Token::new),
-            heard: Some(Arc::new(move |one| *lock(&heard).entry(one.path.to_owned()).or_default() += 1)),
+            heard: Some(Arc::new(move |one| *heard.lock().entry(one.path.to_owned()).or_default() += 1)),
             ..Settings::default()
         };
         // Nobody's time is ever over, unless it is forgotten.
@@ -115,12 +116,12 @@ impl DataServer {
 
     /// How many requests there were for a path, those without a permitted token included.
     pub fn requests(&self, path: &str) -> usize {
-        lock(&self.requests).get(path).copied().unwrap_or_default()
+        self.requests.lock().get(path).copied().unwrap_or_default()
     }
 
     /// How many requests there were.
     pub fn all_requests(&self) -> usize {
-        lock(&self.requests).values().sum()
+        self.requests.lock().values().sum()
     }
 
     /// How many leases there are.
@@ -141,11 +142,6 @@ impl Drop for DataServer {
 
 fn parse(sha: &str) -> Sha256 {
     Sha256::parse(sha).expect("a sha")
-}
-
-/// The table is whole at any time, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

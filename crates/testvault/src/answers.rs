@@ -12,25 +12,28 @@ use serde_json::{Value, json};
 use crate::faults::Fault;
 use crate::kv::Fate;
 use crate::world::World;
-use crate::{ROOT, State, lock};
+use crate::{ROOT, State};
 
 /// How many bytes a request may have.
 const LARGEST: usize = 1 << 20;
 
 /// A status, and a body if there is one.
-type Answer = (u16, Option<Value>);
+struct Answer {
+    status: u16,
+    body: Option<Value>,
+}
 
 /// Answers any request.
 pub async fn answer(Shared(state): Shared<Arc<State>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, LARGEST).await.unwrap_or_default();
     let asked = format!("{} {}", parts.method, parts.uri);
-    lock(&state.world).requests.push(asked.clone());
+    state.world.lock().requests.push(asked.clone());
     let mut held = state.held.subscribe();
     // The sender lives as long as the state.
     let _ = held.wait_for(|held| !held).await;
     let token = parts.headers.get("x-vault-token").and_then(|token| token.to_str().ok());
-    let mut world = lock(&state.world);
+    let mut world = state.world.lock();
     match world.fault {
         Some(Fault::Sealed) => return reply(errors(503, "Vault is sealed")),
         Some(Fault::Status(status)) => {
@@ -119,12 +122,12 @@ impl Question<'_> {
         };
         if let Some(fate) = fate {
             secrets.change(path, self.numbers(), fate, &now);
-            return (204, None);
+            return Answer { status: 204, body: None };
         }
         match (self.method, kind) {
             ("GET", "data") => match secrets.get(path, self.version) {
                 (200, Some(data)) => ok(&data),
-                (status, Some(data)) => (status, Some(envelope(&data, &Value::Null))),
+                (status, Some(data)) => Answer { status, body: Some(envelope(&data, &Value::Null)) },
                 (status, None) => nothing(status),
             },
             ("POST" | "PUT", "data") => {
@@ -140,7 +143,7 @@ impl Question<'_> {
             ("GET", "metadata") => secrets.metadata(path).map_or_else(|| nothing(404), |data| ok(&data)),
             ("DELETE", "metadata") => {
                 secrets.forget(path);
-                (204, None)
+                Answer { status: 204, body: None }
             }
             ("LIST", "metadata") => match secrets.list(path) {
                 keys if keys.is_empty() => nothing(404),
@@ -182,18 +185,18 @@ fn granted(auth: &Value) -> Answer {
 }
 
 fn ok_plain(body: Value) -> Answer {
-    (200, Some(body))
+    Answer { status: 200, body: Some(body) }
 }
 
 fn errors(status: u16, why: &str) -> Answer {
-    (status, Some(json!({"errors": [why]})))
+    Answer { status, body: Some(json!({"errors": [why]})) }
 }
 
 fn nothing(status: u16) -> Answer {
-    (status, Some(json!({"errors": []})))
+    Answer { status, body: Some(json!({"errors": []})) }
 }
 
-fn reply((status, body): Answer) -> Response {
+fn reply(Answer { status, body }: Answer) -> Response {
     let status = StatusCode::from_u16(status).expect("a status of HTTP");
     match body {
         Some(body) => {

@@ -14,11 +14,12 @@ mod tokens;
 mod world;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
@@ -131,7 +132,7 @@ impl TestVault {
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        lock(&self.state.world)
+        self.state.world.lock()
     }
 }
 
@@ -143,9 +144,4 @@ impl Drop for TestVault {
             let _ = thread.join();
         }
     }
-}
-
-/// The tables are whole at any time, so a panic elsewhere does not spoil them.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

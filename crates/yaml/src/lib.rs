@@ -22,7 +22,6 @@ mod compose;
 mod decimal;
 mod dialect;
 mod events;
-pub mod float;
 mod granit;
 mod hints;
 pub mod json;

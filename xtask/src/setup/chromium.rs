@@ -3,10 +3,10 @@
 
 use super::Provision;
 use super::apt::Apt;
-use super::steps::Steps;
+use super::steps::{FetchedTool, Steps};
 use crate::command::CommandLine;
 use crate::house::Cache;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -39,23 +39,8 @@ impl Provision for Chromium {
         program.is_file() && (stamped || !program.starts_with(cache.path("")))
     }
 
-    /// Unpacked in a folder of work, then renamed. The lock of the cache is held: nobody else works there.
     fn install(&self, cache: &Cache) -> Result<()> {
-        let home = cache.path("chromium");
-        let (work, unpacked) = (home.join("work"), home.join("unpacked"));
-        for folder in [&work, &unpacked] {
-            if folder.exists() {
-                fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-            }
-        }
-        fs::create_dir_all(work.join("unpacked"))?;
-        let steps = Steps::logged_in("chromium", home.join("install.log"))?;
-        let fetched = fetch(&work, &steps);
-        if fetched.is_ok() {
-            fs::rename(work.join("unpacked"), &unpacked)?;
-        }
-        fs::remove_dir_all(&work)?;
-        fetched.map_err(|error| anyhow::anyhow!("{error:#}\nhint: {HINT}"))
+        FetchedTool { name: "chromium", folder: "unpacked", hint: HINT }.install(cache, fetch)
     }
 }
 

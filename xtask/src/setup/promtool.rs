@@ -2,7 +2,7 @@
 
 use super::Provision;
 use super::apt::Apt;
-use super::steps::Steps;
+use super::steps::{FetchedTool, Steps};
 use crate::command::CommandLine;
 use crate::house::Cache;
 use anyhow::{Context as _, Result, bail};
@@ -33,23 +33,8 @@ impl Provision for Promtool {
         program.is_file() && (stamped || !program.starts_with(cache.path("")))
     }
 
-    /// Unpacked in a folder of work, then renamed. The lock of the cache is held: nobody else works there.
     fn install(&self, cache: &Cache) -> Result<()> {
-        let home = cache.path("promtool");
-        let (work, bin) = (home.join("work"), home.join("bin"));
-        for folder in [&work, &bin] {
-            if folder.exists() {
-                fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-            }
-        }
-        fs::create_dir_all(work.join("bin"))?;
-        let steps = Steps::logged_in("promtool", home.join("install.log"))?;
-        let fetched = fetch(&work, &steps);
-        if fetched.is_ok() {
-            fs::rename(work.join("bin"), &bin)?;
-        }
-        fs::remove_dir_all(&work)?;
-        fetched.map_err(|error| anyhow::anyhow!("{error:#}\nhint: {HINT}"))
+        FetchedTool { name: "promtool", folder: "bin", hint: HINT }.install(cache, fetch)
     }
 }
 

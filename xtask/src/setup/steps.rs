@@ -1,10 +1,11 @@
 //! The steps of an install that takes a while: each is said when it begins, what its commands print goes to a log.
 
 use crate::command::CommandLine;
+use crate::house::Cache;
 use crate::talk;
 use anyhow::{Context as _, Result, bail};
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// How many lines of the log a failure shows.
@@ -16,6 +17,39 @@ pub struct Steps {
     of: &'static str,
     log: PathBuf,
     start: Instant,
+}
+
+/// A tool that is fetched into the cache.
+#[derive(Debug, Clone, Copy)]
+pub struct FetchedTool {
+    /// Its name, and that of its folder in the cache.
+    pub name: &'static str,
+    /// The folder that `fetch` fills.
+    pub folder: &'static str,
+    /// What to do where it cannot be fetched.
+    pub hint: &'static str,
+}
+
+impl FetchedTool {
+    /// Calls `fetch` with a work folder, and moves what it made to its place when it is complete. The lock of the cache is held: nobody
+    /// else works there.
+    pub fn install(self, cache: &Cache, fetch: impl FnOnce(&Path, &Steps) -> Result<()>) -> Result<()> {
+        let home = cache.path(self.name);
+        let (work, place) = (home.join("work"), home.join(self.folder));
+        for folder in [&work, &place] {
+            if folder.exists() {
+                fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+            }
+        }
+        fs::create_dir_all(work.join(self.folder))?;
+        let steps = Steps::logged_in(self.name, home.join("install.log"))?;
+        let fetched = fetch(&work, &steps);
+        if fetched.is_ok() {
+            fs::rename(work.join(self.folder), &place)?;
+        }
+        fs::remove_dir_all(&work)?;
+        fetched.map_err(|error| anyhow::anyhow!("{error:#}\nhint: {}", self.hint))
+    }
 }
 
 impl Steps {

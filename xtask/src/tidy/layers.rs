@@ -6,12 +6,14 @@ use super::{Kind, Tree, Violation};
 const RULE: &str = "layers";
 
 /// The only packages of ours that a client may need.
-const FOR_CLIENTS: [&str; 8] = [
+const FOR_CLIENTS: [&str; 10] = [
     "qontract-access",
     "qontract-child",
     "qontract-client-http",
+    "qontract-concurrency",
     "qontract-diagnostics",
     "qontract-kinds",
+    "qontract-python-json",
     "qontract-redaction",
     "qontract-telemetry",
     "qontract-yaml",
@@ -71,9 +73,9 @@ fn refusal(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'static st
     match (from, to) {
         (Layer::Crate | Layer::Client, Layer::Room) => Some("only the binary knows the rooms"),
         (Layer::Room, Layer::Room) => Some("rooms never import rooms"),
-        (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => {
-            Some("a client needs only http, access, child, redaction, telemetry, diagnostics, kinds and yaml")
-        }
+        (Layer::Client, _) if kind != Kind::Dev && !FOR_CLIENTS.contains(&name) => Some(
+            "a client needs only http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
+        ),
         (Layer::Crate | Layer::Client | Layer::Room, Layer::Binary) => Some("nothing needs the binary"),
         (Layer::Binary | Layer::Crate | Layer::Client | Layer::Room, Layer::Workshop)
             if kind != Kind::Dev =>
@@ -159,7 +161,7 @@ mod tests {
                 ("qontract-bundle", "crates/bundle", &[]),
             ],
             &[
-                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, redaction, telemetry, diagnostics, kinds and yaml",
+                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not need `qontract-bundle`: a client needs only http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
             ],
         );
     }

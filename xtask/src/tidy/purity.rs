@@ -6,13 +6,14 @@ use super::{Tree, Violation, layers};
 const RULE: &str = "purity";
 
 /// The folders of `crates/` that only turn values into values.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "access",
     "bundle",
     "diagnostics",
     "graphql",
     "inventory",
     "kinds",
+    "python-json",
     "redaction",
     "report",
     "template",

@@ -11,13 +11,9 @@ pub fn check(tree: &Tree) -> Vec<Violation> {
     let rooms: BTreeSet<&str> = tree
         .paths()
         .filter_map(|path| path.strip_prefix("integrations/")?.split_once('/'))
-        .map(first)
+        .map(|(folder, _)| folder)
         .collect();
     rooms.into_iter().flat_map(|room| incomplete(tree, &format!("integrations/{room}/"))).collect()
-}
-
-fn first<'a>((folder, _): (&'a str, &'a str)) -> &'a str {
-    folder
 }
 
 fn incomplete(tree: &Tree, room: &str) -> Vec<Violation> {

@@ -3,8 +3,8 @@
 use aws_sdk_s3::config::interceptors::BeforeTransmitInterceptorContextRef;
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::error::BoxError;
-use qontract_access::Mode;
-use qontract_client_http::{Access, Guard, Method, Url};
+use qontract_access::{Access, Mode};
+use qontract_client_http::{Guard, Method, Url};
 
 /// Stops the library before it sends what a run of this mode may not.
 #[derive(Debug)]

@@ -27,7 +27,8 @@ pub(crate) fn to_be_moved(managed: &Value) -> Fields {
 /// Sets of another version than ours cannot be united with ours, and are dropped: these fields have no owner then. The same holds for what a tool
 /// owns and did not apply, as the annotation of the object `live` says: the server filled it in by default.
 pub(crate) fn hand_over(
-    (live, managed): (&Value, &Value),
+    live: &Value,
+    managed: &Value,
     manager: &str,
     api_version: &str,
     fields: Fields,
@@ -104,7 +105,7 @@ mod tests {
         let before = json!(before);
         let fields = to_be_moved(&before);
         assert_eq!(
-            hand_over((&json!({}), &before), "qontract", "v1", fields),
+            hand_over(&json!({}), &before, "qontract", "v1", fields),
             expect.map(|after| json!(after))
         );
         assert_eq!(fields != Fields::Settled, expect.is_some());
@@ -116,7 +117,7 @@ mod tests {
         let created = entry("kubectl-create", "Update", &old);
         let before = json!([created]);
         assert_eq!(to_be_moved(&before), Fields::Written);
-        assert_eq!(hand_over((&json!({}), &before), "qontract", "v1", Fields::ToBeMoved), None);
+        assert_eq!(hand_over(&json!({}), &before, "qontract", "v1", Fields::ToBeMoved), None);
         check(std::slice::from_ref(&created), Some(&[entry("qontract", "Apply", &old)]));
         check(&[created, entry("qontract", "Apply", &fields)], None);
     }
@@ -141,7 +142,7 @@ mod tests {
             entry("kubectl-client-side-apply", "Update", &filled),
             entry("kubectl-create", "Update", &json!({"f:x": {}}))
         ]);
-        let after = hand_over((&live, &before), "qontract", "v1", Fields::Written).unwrap();
+        let after = hand_over(&live, &before, "qontract", "v1", Fields::Written).unwrap();
         let mut expect = applied;
         expect["f:x"] = json!({});
         assert_eq!(after, json!([entry("qontract", "Apply", &expect)]));

@@ -51,7 +51,7 @@ impl Ownership {
             |entry: &Value| entry["apiVersion"].as_str().is_some_and(|version| !version.is_empty());
         let is_versioned = managed.as_array().into_iter().flatten().any(has_version);
         let api_version = if is_versioned { declared["apiVersion"].as_str().unwrap_or_default() } else { "" };
-        let managed = hand_over((live, &managed), manager, api_version, fields).unwrap_or(managed);
+        let managed = hand_over(live, &managed, manager, api_version, fields).unwrap_or(managed);
         let entries: Vec<Entry> = managed.as_array().into_iter().flatten().filter_map(Entry::read).collect();
         let mut declared = declared.clone();
         if let Some(body) = declared.as_object_mut().filter(|body| body.get("kind") == Some(&json!("Secret")))
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(managed: &[Value], (live, fields): (&Value, Fields), declared: &Value, expect: [&Value; 2]) {
+    fn check(managed: &[Value], live: &Value, fields: Fields, declared: &Value, expect: [&Value; 2]) {
         let preview = Ownership::new(&json!(managed)).preview(live, "qontract", fields, declared);
         assert_eq!([&preview.after, &preview.without_ours].map(|it| &it["data"]), expect);
     }
@@ -105,7 +105,7 @@ mod tests {
         let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2", "shared": "3", "free": "4"}});
         let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "0"}});
         let after = json!({"a": "0", "shared": "3", "free": "4"});
-        check(&managed, (&live, Fields::Settled), &declared, [&after, &json!({"shared": "3", "free": "4"})]);
+        check(&managed, &live, Fields::Settled, &declared, [&after, &json!({"shared": "3", "free": "4"})]);
     }
 
     #[test]
@@ -117,8 +117,8 @@ mod tests {
         )];
         let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2"}});
         let declared = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}});
-        check(&managed, (&live, Fields::ToBeMoved), &declared, [&json!({"a": "1"}), &Value::Null]);
-        check(&managed, (&live, Fields::Settled), &declared, [&live["data"], &live["data"]]);
+        check(&managed, &live, Fields::ToBeMoved, &declared, [&json!({"a": "1"}), &Value::Null]);
+        check(&managed, &live, Fields::Settled, &declared, [&live["data"], &live["data"]]);
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
         let managed = [entry("qontract", "Apply", &json!({"f:data": {"f:a": {}, "f:b": {}}}))];
         let live = json!({"kind": "Secret", "data": {"a": "MQ==", "b": "Mg=="}});
         let declared = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"a": "1"}});
-        check(&managed, (&live, Fields::Settled), &declared, [&json!({"a": "MQ=="}), &Value::Null]);
+        check(&managed, &live, Fields::Settled, &declared, [&json!({"a": "MQ=="}), &Value::Null]);
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::time::SystemTime;
 
-use qontract_access::ReadPermit;
+use qontract_access::{AccessPermit, ReadPermit};
 use serde_json::json;
 
 use super::Clusters;
-use super::connection::Half;
 use super::status::Subject;
 use crate::error::KubernetesError;
 use crate::object::{Cluster, Kind};
@@ -56,7 +55,7 @@ impl Clusters {
         let post = http::Request::post(REVIEWS).header("content-type", "application/json");
         let post = post.body(review.to_string().into_bytes());
         let post = post.map_err(|error| subject.malformed(error.to_string()))?;
-        let answer = self.send(Half::Read, cluster, &subject, Ok(post)).await?;
+        let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, Ok(post)).await?;
         if !answer.is_fine() {
             return Err(self.refused(cluster, &subject, &answer).await);
         }

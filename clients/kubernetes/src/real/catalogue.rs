@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use qontract_access::AccessPermit;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::Clusters;
-use super::connection::{Built, Half};
+use super::connection::Built;
 use super::status::Subject;
 use crate::discovery::{Groups, choose};
 use crate::error::KubernetesError;
@@ -242,7 +243,7 @@ impl Clusters {
         };
         let request: Built =
             Ok(http::Request::get(path).body(Vec::new()).map_err(|_| subject.malformed("no path"))?);
-        let answer = self.send(Half::Read, cluster, &subject, request).await?;
+        let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
         match answer.status {
             404 => Ok(None),
             _ if answer.is_fine() => serde_json::from_slice(&answer.body)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use kube::core::request::Error as BuildError;
-use qontract_access::{ReadPermit, WritePermit};
+use qontract_access::{AccessPermit, ReadPermit};
 use qontract_client_http::{Http, Request, SafePost, SafeRehearsal, Secret, Settings, StatusCode, Url};
 use tokio::sync::Mutex;
 
@@ -42,13 +42,6 @@ pub(super) struct Connection {
     token: Mutex<Option<Arc<Secret>>>,
     pub catalogue: Mutex<Catalogue>,
     pub settings: ClusterSettings,
-}
-
-/// Which half asks.
-#[derive(Clone, Copy)]
-pub(super) enum Half<'a> {
-    Read,
-    Write(&'a WritePermit),
 }
 
 /// What a cluster answered.
@@ -101,7 +94,7 @@ impl Clusters {
     /// One call.
     pub(super) async fn send(
         &self,
-        half: Half<'_>,
+        access: AccessPermit<'_>,
         cluster: &Cluster,
         subject: &Subject,
         request: Built,
@@ -129,11 +122,7 @@ impl Clusters {
         }
         let sent = ANSWERS.into_iter().fold(sent, Request::also);
         let http = connection.http.for_run(&self.permit);
-        let answered = match half {
-            Half::Read => http.read(&self.permit, sent).await,
-            Half::Write(permit) => http.write(permit, sent).await,
-        };
-        let answered = answered.map_err(|error| subject.failed(error))?;
+        let answered = http.send(access, sent).await.map_err(|error| subject.failed(error))?;
         if answered.status == StatusCode::UNAUTHORIZED {
             *connection.token.lock().await = None;
         }

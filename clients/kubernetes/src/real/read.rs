@@ -2,16 +2,16 @@
 
 use kube::core::Request;
 use kube::core::params::{GetParams, ListParams};
+use qontract_access::AccessPermit;
 use serde_json::Value;
 
 use super::Clusters;
 use super::catalogue::Known;
-use super::connection::Half;
 use super::page::{Item, ListLimit, Page};
 use super::status::Subject;
 use crate::draft::namespace;
 use crate::error::KubernetesError;
-use crate::object::{Address, Cluster, Kind, Object, Version, checked};
+use crate::object::{Address, Cluster, Kind, KindVersion, Object, Version, checked};
 
 /// How many objects a page has.
 const PAGE: u32 = 500;
@@ -23,12 +23,12 @@ impl Clusters {
     pub(super) async fn list_all(
         &self,
         cluster: &Cluster,
-        (kind, version): (&Kind, Option<&str>),
+        KindVersion { kind, api_version }: KindVersion<'_>,
         namespace: Option<&str>,
     ) -> Result<Vec<Object>, KubernetesError> {
         let mut known = self.find(cluster, kind).await?;
         if let Some(version) =
-            version.filter(|version| known.served.versions.iter().any(|one| one == version))
+            api_version.filter(|version| known.served.versions.iter().any(|one| one == version))
         {
             version.clone_into(&mut known.served.api_version);
         }
@@ -65,7 +65,7 @@ impl Clusters {
         let mut params = ListParams::default().limit(PAGE);
         loop {
             let request = Request::new(path).list(&params);
-            let answer = match self.send(Half::Read, cluster, subject, request).await {
+            let answer = match self.send(AccessPermit::Read(&self.permit), cluster, subject, request).await {
                 // A page of large objects may be too large.
                 Err(KubernetesError::Malformed { .. }) if params.limit.is_some_and(|limit| limit > 1) => {
                     params.limit = params.limit.map(|limit| (limit / 10).max(1));
@@ -118,7 +118,7 @@ impl Clusters {
         let subject = Subject::object(cluster, address);
         let path = path(known, api_version, namespace(address, &known.served)?);
         let request = Request::new(path).get(checked(&address.name)?, &GetParams::default());
-        let answer = self.send(Half::Read, cluster, &subject, request).await?;
+        let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
         if answer.is_fine() {
             let body = serde_json::from_slice(&answer.body);
             return body.map(Some).map_err(|error| subject.malformed(error.to_string()));
@@ -142,7 +142,7 @@ pub(super) fn path(known: &Known, api_version: &str, namespace: Option<&str>) ->
 /// The version of an object: which one it is of those that had its name, and as of when.
 pub(super) fn version(body: &Value) -> Option<Version> {
     let (uid, revision) = (body["metadata"]["uid"].as_str()?, body["metadata"]["resourceVersion"].as_str()?);
-    Some(Version(format!("{uid}/{revision}")))
+    Some(Version { uid: Some(uid.to_owned()), resource_version: revision.to_owned() })
 }
 
 /// Whether a name can be one of Kubernetes, which are shown in plans and become parts of paths.

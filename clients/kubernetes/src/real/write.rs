@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use qontract_access::WritePermit;
+use qontract_access::{Access, AccessPermit, WritePermit};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::Clusters;
 use super::catalogue::Known;
-use super::connection::{Answer, Built, Half};
+use super::connection::{Answer, Built};
 use super::read::{self, path};
 use super::status::Subject;
 use crate::draft::{complete, namespace};
@@ -38,6 +38,19 @@ struct Target<'a> {
     api_version: String,
 }
 
+/// In whose name an object is written, and with which permit: one to read only rehearses.
+#[derive(Clone, Copy)]
+struct Writer<'w> {
+    access: AccessPermit<'w>,
+    manager: &'w str,
+}
+
+impl Writer<'_> {
+    fn rehearses(self) -> bool {
+        self.access.access() == Access::Read
+    }
+}
+
 impl Clusters {
     pub(super) async fn put_draft(
         &self,
@@ -46,23 +59,21 @@ impl Clusters {
         manager: &str,
         draft: &Draft,
     ) -> Result<(), KubernetesError> {
-        let half = Half::Write(permit);
+        let writer = Writer { access: AccessPermit::Write(permit), manager };
         let (target, body) = self.target(cluster, draft).await?;
         match &draft.onto {
-            Onto::Nothing => self.create(half, &target, manager, &body).await,
-            Onto::Version(version, Fields::Settled) => {
-                self.apply(half, &target, manager, (body, version)).await
-            }
+            Onto::Nothing => self.create(writer, &target, &body).await,
+            Onto::Version(version, Fields::Settled) => self.apply(writer, &target, body, version).await,
             Onto::Version(version, fields @ (Fields::ToBeMoved | Fields::Written)) => {
-                let version = self.take_over(permit, &target, manager, (version, *fields)).await?;
-                self.apply(half, &target, manager, (body, &version)).await
+                let version = self.take_over(writer, &target, version, *fields).await?;
+                self.apply(writer, &target, body, &version).await
             }
             Onto::Replaced(version) => {
                 match self.delete(permit, &target, version).await? {
                     404 => return Err(target.stale()),
                     _ => self.wait_until_gone(&target).await?,
                 }
-                self.create(half, &target, manager, &body).await
+                self.create(writer, &target, &body).await
             }
         }
     }
@@ -83,10 +94,11 @@ impl Clusters {
         if !target.known.is_kept {
             return Ok(Rehearsal::NotAsked);
         }
+        let writer = Writer { access: AccessPermit::Read(&self.permit), manager };
         let attempt = match &draft.onto {
-            Onto::Nothing => self.create(Half::Read, &target, manager, &body).await,
+            Onto::Nothing => self.create(writer, &target, &body).await,
             // Fields are not moved for it: whoever would hand them over, we ourselves among them, is overruled.
-            Onto::Version(version, _) => self.apply(Half::Read, &target, manager, (body, version)).await,
+            Onto::Version(version, _) => self.apply(writer, &target, body, version).await,
             Onto::Replaced(_) => return Ok(Rehearsal::replaced()),
         };
         Rehearsal::of(attempt)
@@ -132,7 +144,7 @@ impl Clusters {
         }));
         let params = PatchParams { field_manager: Some(RESTARTER.to_owned()), ..PatchParams::default() };
         let request = Request::new(&target.path).patch(&address.name, &params, &patch);
-        self.sent(Half::Write(permit), &target, request).await.map(drop)
+        self.sent(AccessPermit::Write(permit), &target, request).await.map(drop)
     }
 
     async fn target<'a>(
@@ -151,11 +163,11 @@ impl Clusters {
     /// Sends it, and takes everything but a success for an error.
     async fn sent(
         &self,
-        half: Half<'_>,
+        access: AccessPermit<'_>,
         target: &Target<'_>,
         request: Built,
     ) -> Result<Answer, KubernetesError> {
-        let answer = self.send(half, target.cluster, &target.subject, request).await?;
+        let answer = self.send(access, target.cluster, &target.subject, request).await?;
         if answer.is_fine() {
             Ok(answer)
         } else {
@@ -167,13 +179,12 @@ impl Clusters {
     /// cannot apply it.
     async fn create(
         &self,
-        half: Half<'_>,
+        writer: Writer<'_>,
         target: &Target<'_>,
-        manager: &str,
         body: &Value,
     ) -> Result<(), KubernetesError> {
         if target.known.is_kept {
-            match self.apply_new(half, target, manager, body).await {
+            match self.apply_new(writer, target, body).await {
                 // A server may take by `POST` what it cannot apply: fields that its schema does not have, keys that are there twice. And an account
                 // may be allowed to create and not to patch. A server that is overloaded or away is not asked again.
                 Err(KubernetesError::Invalid { .. } | KubernetesError::Denied { .. }) => {}
@@ -181,62 +192,61 @@ impl Clusters {
                 other => return other,
             }
         }
-        self.post(half, target, manager, body).await
+        self.post(writer, target, body).await
     }
 
     /// Applies an object that must not be there: no object has the first revision of a server, so that one that is there is a conflict.
     async fn apply_new(
         &self,
-        half: Half<'_>,
+        writer: Writer<'_>,
         target: &Target<'_>,
-        manager: &str,
         body: &Value,
     ) -> Result<(), KubernetesError> {
         let mut body = body.clone();
         body["metadata"]["resourceVersion"] = NO_REVISION.into();
         // With force, what others own is no conflict, and the revision decides.
-        let dry_run = matches!(half, Half::Read);
-        let params = PatchParams { dry_run, force: true, ..PatchParams::apply(manager) };
+        let params =
+            PatchParams { dry_run: writer.rehearses(), force: true, ..PatchParams::apply(writer.manager) };
         let request = Request::new(&target.path).patch(&target.address.name, &params, &Patch::Apply(&body));
-        self.sent(half, target, request).await.map(drop)
+        self.sent(writer.access, target, request).await.map(drop)
     }
 
     async fn post(
         &self,
-        half: Half<'_>,
+        writer: Writer<'_>,
         target: &Target<'_>,
-        manager: &str,
         body: &Value,
     ) -> Result<(), KubernetesError> {
-        let params =
-            PostParams { dry_run: matches!(half, Half::Read), field_manager: Some(manager.to_owned()) };
+        let manager = Some(writer.manager.to_owned());
+        let params = PostParams { dry_run: writer.rehearses(), field_manager: manager };
         let body = serde_json::to_vec(body).map_err(|error| target.subject.malformed(error.to_string()))?;
         let request = Request::new(&target.path).create(&params, body);
-        self.sent(half, target, request).await.map(drop)
+        self.sent(writer.access, target, request).await.map(drop)
     }
 
     /// Applies, and once more with force if only those stand against it who are overruled.
     async fn apply(
         &self,
-        half: Half<'_>,
+        writer: Writer<'_>,
         target: &Target<'_>,
-        manager: &str,
-        (mut body, version): (Value, &Version),
+        mut body: Value,
+        version: &Version,
     ) -> Result<(), KubernetesError> {
         // Without the uid an object that is gone would be made anew.
         let (uid, revision) = target.parts(version)?;
         body["metadata"]["uid"] = uid.into();
         body["metadata"]["resourceVersion"] = revision.into();
-        let mut params = PatchParams { dry_run: matches!(half, Half::Read), ..PatchParams::apply(manager) };
+        let Writer { access, manager } = writer;
+        let mut params = PatchParams { dry_run: writer.rehearses(), ..PatchParams::apply(manager) };
         let patch = Patch::Apply(&body);
         let request =
             |params: &PatchParams| Request::new(&target.path).patch(&target.address.name, params, &patch);
-        match self.sent(half, target, request(&params)).await {
+        match self.sent(access, target, request(&params)).await {
             Err(KubernetesError::Conflict { contenders, .. })
                 if contenders.iter().all(|one| is_overruled(&one.manager) || one.manager == manager) =>
             {
                 params.force = true;
-                self.sent(half, target, request(&params)).await.map(drop)
+                self.sent(access, target, request(&params)).await.map(drop)
             }
             other => other.map(drop),
         }
@@ -245,24 +255,24 @@ impl Clusters {
     /// Moves the fields of those who wrote the object before to us; the version after it.
     async fn take_over(
         &self,
-        permit: &WritePermit,
+        writer: Writer<'_>,
         target: &Target<'_>,
-        manager: &str,
-        (version, fields): (&Version, Fields),
+        version: &Version,
+        fields: Fields,
     ) -> Result<Version, KubernetesError> {
         let live = self.fetch(target.cluster, target.address, &target.known, &target.api_version).await?;
         let Some(live) = live.filter(|live| read::version(live).as_ref() == Some(version)) else {
             return Err(target.stale());
         };
         let (_, revision) = target.parts(version)?;
-        let managed = &live["metadata"]["managedFields"];
-        let managed = hand_over((&live, managed), manager, &target.api_version, fields);
+        let (managed, manager) = (&live["metadata"]["managedFields"], writer.manager);
+        let managed = hand_over(&live, managed, manager, &target.api_version, fields);
         let Some(managed) = managed else { return Ok(version.clone()) };
         let patch =
             Patch::Merge(json!({"metadata": {"resourceVersion": revision, "managedFields": managed}}));
         let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         let request = Request::new(&target.path).patch(&target.address.name, &params, &patch);
-        let answer = self.sent(Half::Write(permit), target, request).await?;
+        let answer = self.sent(writer.access, target, request).await?;
         let moved: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         read::version(&moved).ok_or_else(|| target.subject.malformed("it has no version"))
     }
@@ -279,7 +289,7 @@ impl Clusters {
             Preconditions { resource_version: Some(revision.to_owned()), uid: Some(uid.to_owned()) };
         let params = DeleteParams::background().preconditions(preconditions);
         let request = Request::new(&target.path).delete(&target.address.name, &params);
-        let answer = self.send(Half::Write(permit), target.cluster, &target.subject, request).await?;
+        let answer = self.send(AccessPermit::Write(permit), target.cluster, &target.subject, request).await?;
         match answer.status {
             404 => Ok(404),
             status if answer.is_fine() => Ok(status),
@@ -324,7 +334,8 @@ impl<'a> Target<'a> {
 
     /// Uid and revision of a version. One that is none was not read here.
     fn parts<'v>(&self, version: &'v Version) -> Result<(&'v str, &'v str), KubernetesError> {
-        version.0.split_once('/').filter(|(uid, _)| !uid.is_empty()).ok_or_else(|| self.stale())
+        let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
+        Ok((uid, &version.resource_version))
     }
 
     fn stale(&self) -> KubernetesError {

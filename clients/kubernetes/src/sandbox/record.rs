@@ -62,7 +62,7 @@ impl Record {
 
     /// Moves them, as far as `fields` goes.
     pub fn hand_over(&mut self, manager: &str, fields: Fields) {
-        if let Some(managed) = hand_over((&self.body, &self.managed()), manager, "", fields) {
+        if let Some(managed) = hand_over(&self.body, &self.managed(), manager, "", fields) {
             self.entries = managed.as_array().into_iter().flatten().filter_map(Entry::read).collect();
         }
     }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::catalogue::{Known, find, folder_of_custom};
+use super::catalogue::{find, folder_of_custom};
 use super::folder::Folder;
 use super::record::Record;
 use super::{Sandbox, immutable, look};
 use crate::draft::{complete, namespace};
 use crate::error::KubernetesError;
 use crate::fields::{Entry, FieldSet, apply};
-use crate::object::{Address, Cluster, Fields, Kind, Object, Version};
+use crate::object::{Address, Cluster, Kind, Object, Version};
 use crate::{Draft, Onto, RECYCLED, RESTARTER, Rehearsal, Restart};
 
 impl Sandbox {
@@ -125,9 +125,17 @@ fn prepare(
             fresh(&object, version)?;
             created(manager, declared)
         }
-        (Onto::Version(version, fields), Some((object, record))) => {
+        (Onto::Version(version, fields), Some((object, mut record))) => {
             fresh(&object, version)?;
-            applied(cluster, (address, &known), (record, *fields), (manager, &declared))?
+            record.hand_over(manager, *fields);
+            let (body, entries) =
+                apply(&record.body, &record.entries, manager, &declared).map_err(|contenders| {
+                    KubernetesError::Conflict { object: address.to_string(), contenders }
+                })?;
+            if let Some(field) = immutable::changed(&known.kind.name, &record.body, &body) {
+                return Err(invalid(cluster, address, format!("`{field}` is immutable")));
+            }
+            Record { body, entries }
         }
         (Onto::Nothing, Some(_)) | (Onto::Version(..) | Onto::Replaced(_), None) => {
             return Err(stale(address));
@@ -142,21 +150,6 @@ fn created(manager: &str, declared: Value) -> Record {
     let entry = Entry { manager: manager.to_owned(), is_applied: true, fields };
     let entries = if entry.fields.0.is_empty() { Vec::new() } else { vec![entry] };
     Record { body: declared, entries }
-}
-
-fn applied(
-    cluster: &Cluster,
-    (address, known): (&Address, &Known),
-    (mut record, fields): (Record, Fields),
-    (manager, declared): (&str, &Value),
-) -> Result<Record, KubernetesError> {
-    record.hand_over(manager, fields);
-    let (body, entries) = apply(&record.body, &record.entries, manager, declared)
-        .map_err(|contenders| KubernetesError::Conflict { object: address.to_string(), contenders })?;
-    if let Some(field) = immutable::changed(&known.kind.name, &record.body, &body) {
-        return Err(invalid(cluster, address, format!("`{field}` is immutable")));
-    }
-    Ok(Record { body, entries })
 }
 
 /// Removes the objects of a kind whose definition goes.

@@ -43,7 +43,15 @@ pub async fn writes_have_preconditions(world: &World) {
         assert!(matches!(error, KubernetesError::Stale { .. }) && error.is_transient(), "{error}");
     };
     let onto = |version: &Version| Onto::Version(version.clone(), Fields::Settled);
-    stale(world.put(&address, json!({"data": {"a": "1"}}), onto(&Version("1".to_owned()))).await);
+    stale(
+        world
+            .put(
+                &address,
+                json!({"data": {"a": "1"}}),
+                onto(&Version { uid: None, resource_version: "1".to_owned() }),
+            )
+            .await,
+    );
     assert_eq!(world.find(&address).await, None, "what must be there is not made");
     world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
     stale(world.put(&address, json!({"data": {"a": "2"}}), Onto::Nothing).await);

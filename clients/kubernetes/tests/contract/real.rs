@@ -76,7 +76,16 @@ async fn a_dry_run_writes_nothing_to_a_real_cluster() {
         assert!(error.contains("is refused: this is a dry run"), "{error}");
     };
     refused(clusters.put(&stolen, &api.cluster(), MANAGER, &draft).await);
-    refused(clusters.remove(&stolen, &api.cluster(), &address, &Version("uid/1".to_owned())).await);
+    refused(
+        clusters
+            .remove(
+                &stolen,
+                &api.cluster(),
+                &address,
+                &Version { uid: Some("uid".to_owned()), resource_version: "1".to_owned() },
+            )
+            .await,
+    );
     let rehearsed = clusters.rehearse(&dry, &api.cluster(), MANAGER, &draft).await.unwrap();
     assert_eq!(rehearsed, Rehearsal::Taken, "what is only rehearsed is sent");
     assert_eq!(clusters.get(&dry, &api.cluster(), &address).await.unwrap(), None);

@@ -84,7 +84,7 @@ async fn no_name_leads_out_of_the_sandbox() {
         let draft = namespace(name);
         named(sandbox.put(write, &cluster("c1"), MANAGER, &draft).await.unwrap_err(), name);
         named(sandbox.get(read, &cluster(name), &namespace("a").address).await.unwrap_err(), name);
-        let version = Version("1".to_owned());
+        let version = Version { uid: None, resource_version: "1".to_owned() };
         named(sandbox.remove(write, &cluster("c1"), &draft.address, &version).await.unwrap_err(), name);
         let inside = Address::in_namespace(Kind::named("ConfigMap"), name, "a");
         named(sandbox.get(read, &cluster("c1"), &inside).await.unwrap_err(), name);
@@ -113,7 +113,7 @@ async fn links_are_refused() {
         let draft = namespace("a");
         refused(sandbox.get(&permits.read, &cluster("c1"), &draft.address).await.unwrap_err());
         refused(sandbox.put(write, &cluster("c1"), MANAGER, &draft).await.unwrap_err());
-        let version = Version("1".to_owned());
+        let version = Version { uid: None, resource_version: "1".to_owned() };
         refused(sandbox.remove(write, &cluster("c1"), &draft.address, &version).await.unwrap_err());
         assert_eq!(scratch.read("elsewhere/c1/_cluster/Namespace/a.yaml"), "kind: Namespace\n");
     }
@@ -169,7 +169,7 @@ fn changes_at_the_same_time_are_not_lost() {
     std::thread::scope(|scope| {
         for number in 0..8 {
             let (sandbox, address, read) = (&sandbox, &address, &permits.read);
-            scope.spawn(move || runtime().block_on(add(sandbox, read, write, (address, number))));
+            scope.spawn(move || runtime().block_on(add(sandbox, read, write, address, number)));
         }
     });
     let live = runtime().block_on(sandbox.get(&permits.read, &cluster("c1"), &address)).unwrap().unwrap();
@@ -181,7 +181,8 @@ async fn add(
     sandbox: &Sandbox,
     read: &qontract_access::ReadPermit,
     write: &qontract_access::WritePermit,
-    (address, number): (&Address, usize),
+    address: &Address,
+    number: usize,
 ) {
     let body: Value = json!({"metadata": {"labels": {format!("l{number}"): "x"}}});
     loop {

@@ -2,14 +2,12 @@
 //!
 //! **Invariant:** bounded in number and in time; several who ask for the same at once are one request.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use futures_util::future::BoxFuture;
+use qontract_concurrency::OnceMap;
 use tokio::time::Instant;
 
 use super::Found;
@@ -40,117 +38,76 @@ pub(super) struct Key {
 }
 
 type Outcome = Result<Arc<Found>, SecretsError>;
-type Load = BoxFuture<'static, Outcome>;
 
-/// What was read lately.
+/// What was read lately, and what is being read.
 pub(super) struct Cache {
     caching: Caching,
-    slots: Mutex<BTreeMap<Key, Slot>>,
-    numbers: AtomicU64,
+    entries: OnceMap<Key, Result<CachedSecret, SecretsError>>,
 }
 
-/// What is known about a key. The numbers tell one reading from the next.
-enum Slot {
-    /// Being read, for as long as somebody waits for it.
-    Loading(u64, WeakShared<Load>),
-    /// Read.
-    Ready(Arc<Found>, Instant),
+/// A secret that was read, and when it is read again.
+#[derive(Clone)]
+struct CachedSecret {
+    found: Arc<Found>,
+    expires: Instant,
 }
 
 impl Cache {
     pub fn new(caching: Caching) -> Self {
-        Self { caching, slots: Mutex::default(), numbers: AtomicU64::default() }
+        Self { caching, entries: OnceMap::default() }
     }
 
-    /// What is known, or what `load` reads.
+    /// The cached secret, or what `load` reads. Callers that wait for one read share its failure, which is not cached.
     pub async fn get(
-        self: &Arc<Self>,
+        &self,
         key: Key,
         load: impl FnOnce(Key) -> BoxFuture<'static, Result<Found, SecretsError>>,
     ) -> Outcome {
-        let reading = {
-            let mut slots = self.slots();
-            match slots.get(&key) {
-                Some(Slot::Ready(found, until)) if Instant::now() < *until => return Ok(Arc::clone(found)),
-                Some(Slot::Loading(_, reading)) => reading.upgrade(),
-                Some(Slot::Ready(..)) | None => None,
-            }
-            .unwrap_or_else(|| self.begin(&mut slots, key, load))
-        };
-        reading.await
+        let lifetime = if key.version.is_some() { self.caching.pinned } else { self.caching.latest };
+        let entry = self.entries.valid_entry(key.clone(), is_fresh);
+        let secret = entry.get_or_init_if(Result::is_ok, || async {
+            let found = load(key).await?;
+            Ok(CachedSecret { found: Arc::new(found), expires: Instant::now() + lifetime })
+        });
+        let secret = secret.await?;
+        self.evict();
+        Ok(secret.found)
     }
 
-    fn begin(
-        self: &Arc<Self>,
-        slots: &mut BTreeMap<Key, Slot>,
-        key: Key,
-        load: impl FnOnce(Key) -> BoxFuture<'static, Result<Found, SecretsError>>,
-    ) -> Shared<Load> {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let (cache, mine, load) = (Arc::clone(self), key.clone(), load(key.clone()));
-        let reading = async move {
-            let found = load.await.map(Arc::new);
-            cache.end(&mine, number, found.as_ref().ok());
-            found
-        };
-        let reading = reading.boxed().shared();
-        if let Some(weak) = reading.downgrade() {
-            slots.insert(key, Slot::Loading(number, weak));
-        }
-        reading
-    }
-
-    /// Keeps what was read, unless the reading was forgotten meanwhile.
-    fn end(&self, key: &Key, number: u64, found: Option<&Arc<Found>>) {
-        let mut slots = self.slots();
-        if !matches!(slots.get(key), Some(Slot::Loading(current, _)) if *current == number) {
+    /// Removes what has expired and, if that is not enough, what expires first. What is being read stays.
+    fn evict(&self) {
+        if self.entries.len() <= self.caching.entries {
             return;
         }
-        slots.remove(key);
-        let Some(found) = found else { return };
-        let now = Instant::now();
-        let kept = if key.version.is_some() { self.caching.pinned } else { self.caching.latest };
-        make_room(&mut slots, self.caching.entries, now);
-        if slots.len() < self.caching.entries {
-            slots.insert(key.clone(), Slot::Ready(Arc::clone(found), now + kept));
+        self.entries.retain(|_, secret| secret.is_none_or(is_fresh));
+        while self.entries.len() > self.caching.entries {
+            let mut first: Option<(Instant, Key)> = None;
+            self.entries.retain(|key, secret| {
+                if let Some(Ok(secret)) = secret
+                    && first.as_ref().is_none_or(|(expires, first)| (secret.expires, key) < (*expires, first))
+                {
+                    first = Some((secret.expires, key.clone()));
+                }
+                true
+            });
+            let Some((_, first)) = first else { return };
+            self.entries.retain(|key, _| *key != first);
         }
     }
 
-    /// Forgets all versions of a secret.
+    /// Removes all versions of a secret. A read that is under way is not cached.
     pub fn forget(&self, path: &str) {
-        self.slots().retain(|key, _| key.path != path);
-    }
-
-    /// The table is whole at any time, so a panic elsewhere does not spoil it.
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<Key, Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.retain(|key, _| key.path != path);
     }
 }
 
-/// Lets go of what is over and, if that is not enough, of what will be over first.
-fn make_room(slots: &mut BTreeMap<Key, Slot>, entries: usize, now: Instant) {
-    if slots.len() < entries {
-        return;
-    }
-    slots.retain(|_, slot| match slot {
-        Slot::Loading(_, reading) => reading.upgrade().is_some(),
-        Slot::Ready(_, until) => now < *until,
-    });
-    if slots.len() < entries {
-        return;
-    }
-    let ready = slots.iter().filter_map(|(key, slot)| match slot {
-        Slot::Ready(_, until) => Some((*until, key)),
-        Slot::Loading(..) => None,
-    });
-    if let Some(key) = ready.min().map(|(_, key)| key.clone()) {
-        slots.remove(&key);
-    }
+fn is_fresh(secret: &Result<CachedSecret, SecretsError>) -> bool {
+    secret.as_ref().is_ok_and(|secret| Instant::now() < secret.expires)
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cache({} secrets)", self.slots().len())
+        write!(f, "Cache({} secrets)", self.entries.len())
     }
 }
 

@@ -1,6 +1,6 @@
 //! One call to Vault: the permit, the token, and a second try if the token has ended.
 
-use qontract_access::{ReadPermit, WritePermit};
+use qontract_access::{AccessPermit, ReadPermit};
 use qontract_client_http::{HttpError, Request, Response, StatusCode, Url};
 use serde_json::Value;
 
@@ -8,54 +8,46 @@ use super::session::Session;
 use super::{MAX_ANSWER_BYTES, Vault};
 use crate::error::SecretsError;
 
-/// With which permit something is sent. The Write half reads, too, before it writes; in a dry run it does not even that.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Way<'a> {
-    /// The Read half's.
-    Read(&'a ReadPermit),
-    /// The Write half's.
-    Write(&'a WritePermit),
-}
-
 impl Vault {
     /// Sends a request as it is.
-    pub(super) async fn send(&self, way: Way<'_>, request: Request) -> Result<Response, HttpError> {
+    pub(super) async fn send(
+        &self,
+        access: AccessPermit<'_>,
+        request: Request,
+    ) -> Result<Response, HttpError> {
         let request = request.header("x-vault-request", "true").max_body(MAX_ANSWER_BYTES);
-        match way {
-            Way::Read(permit) => self.http.read(permit, request).await,
-            Way::Write(permit) => self.http.write(permit, request).await,
-        }
+        self.http.send(access, request).await
     }
 
     /// Sends a request as whom we are logged in; 403 is an answer, once it is sure that the token is not the reason.
     /// A failure is told by `failed`.
     pub(super) async fn ask(
         &self,
-        way: Way<'_>,
+        access: AccessPermit<'_>,
         request: Request,
         failed: impl Fn(HttpError) -> SecretsError,
     ) -> Result<Response, SecretsError> {
         let request = request.also(StatusCode::FORBIDDEN);
-        let session = self.shared.sessions.current(self, way).await?;
-        let response = self.send(way, session.sign(request.clone())).await.map_err(&failed)?;
-        if response.status != StatusCode::FORBIDDEN || self.is_live(way, &session).await? {
+        let session = self.shared.sessions.current(self, access).await?;
+        let response = self.send(access, session.sign(request.clone())).await.map_err(&failed)?;
+        if response.status != StatusCode::FORBIDDEN || self.is_live(access, &session).await? {
             return Ok(response);
         }
-        let session = self.shared.sessions.after(self, way, &session).await?;
-        self.send(way, session.sign(request)).await.map_err(failed)
+        let session = self.shared.sessions.after(self, access, &session).await?;
+        self.send(access, session.sign(request)).await.map_err(failed)
     }
 
     /// Logs in, and asks whether the token is accepted.
     pub async fn check_login(&self, permit: &ReadPermit) -> Result<(), SecretsError> {
-        let way = Way::Read(permit);
-        let session = self.shared.sessions.current(self, way).await?;
-        if self.is_live(way, &session).await? { Ok(()) } else { Err(self.refused(StatusCode::FORBIDDEN)) }
+        let access = AccessPermit::Read(permit);
+        let session = self.shared.sessions.current(self, access).await?;
+        if self.is_live(access, &session).await? { Ok(()) } else { Err(self.refused(StatusCode::FORBIDDEN)) }
     }
 
     /// Whether the token of a session is still known.
-    async fn is_live(&self, way: Way<'_>, session: &Session) -> Result<bool, SecretsError> {
+    async fn is_live(&self, access: AccessPermit<'_>, session: &Session) -> Result<bool, SecretsError> {
         let request = Request::get(self.at(&["auth", "token", "lookup-self"])).also(StatusCode::FORBIDDEN);
-        let answer = self.send(way, session.sign(request)).await;
+        let answer = self.send(access, session.sign(request)).await;
         let answer = answer.map_err(|error| self.unreachable(error, "our own token"))?;
         Ok(answer.status != StatusCode::FORBIDDEN)
     }

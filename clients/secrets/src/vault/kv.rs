@@ -1,10 +1,10 @@
 //! Reading and writing secrets in the two engines.
 
-use qontract_access::WritePermit;
+use qontract_access::{AccessPermit, WritePermit};
 use qontract_client_http::{Method, Request, Response, Secret, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::call::{Way, json as read, malformed};
+use super::call::{json as read, malformed};
 use super::mounts::{Kv, Mount};
 use super::{Found, Vault};
 use crate::error::SecretsError;
@@ -24,13 +24,13 @@ impl Vault {
     /// Reads a secret.
     pub(super) async fn fetch(
         &self,
-        way: Way<'_>,
+        access: AccessPermit<'_>,
         path: &str,
         version: Option<u64>,
     ) -> Result<Found, SecretsError> {
-        let mount = self.mount(way, path).await?;
+        let mount = self.mount(access, path).await?;
         let place = Place::within(path, version, &mount.path);
-        match self.current(way, &mount, &place).await?.fields {
+        match self.current(access, &mount, &place).await?.fields {
             Some(fields) => Ok(Found { fields, mount: mount.path }),
             None => Err(SecretsError::NotFound(place)),
         }
@@ -43,10 +43,10 @@ impl Vault {
         path: &str,
         fields: &Fields,
     ) -> Result<Written, SecretsError> {
-        let way = Way::Write(permit);
-        let mount = self.mount(way, path).await?;
+        let access = AccessPermit::Write(permit);
+        let mount = self.mount(access, path).await?;
         let place = Place::within(path, None, &mount.path);
-        let current = self.current(way, &mount, &place).await?;
+        let current = self.current(access, &mount, &place).await?;
         if current.fields.as_ref().is_some_and(|current| is_equal(current, fields)) {
             return Ok(Written::Equal);
         }
@@ -61,14 +61,14 @@ impl Vault {
         let what = format!("secret {place}");
         let refused = |status| SecretsError::Refused { what: what.clone(), status };
         let response = self
-            .ask(way, request.also(StatusCode::BAD_REQUEST), |error| {
+            .ask(access, request.also(StatusCode::BAD_REQUEST), |error| {
                 SecretsError::of_secret_body(error, what.clone(), &self.shared.server, refused)
             })
             .await?;
         match response.status {
             StatusCode::FORBIDDEN => Err(SecretsError::Denied(place)),
             StatusCode::BAD_REQUEST if mount.kv == Kv::Two => {
-                let now = self.current(way, &mount, &place).await?;
+                let now = self.current(access, &mount, &place).await?;
                 outrun(&current, &now, fields, place)
             }
             status if !status.is_success() => Err(refused(status)),
@@ -76,14 +76,19 @@ impl Vault {
         }
     }
 
-    async fn current(&self, way: Way<'_>, mount: &Mount, place: &Place) -> Result<Current, SecretsError> {
+    async fn current(
+        &self,
+        access: AccessPermit<'_>,
+        mount: &Mount,
+        place: &Place,
+    ) -> Result<Current, SecretsError> {
         let what = format!("secret {place}");
         let mut url = self.secret(mount, place)?;
         if let (Kv::Two, Some(version)) = (mount.kv, place.version) {
             url.query_pairs_mut().append_pair("version", &version.to_string());
         }
         let request = Request::get(url).also(StatusCode::NOT_FOUND);
-        let response = self.ask(way, request, |error| self.unreachable(error, what.clone())).await?;
+        let response = self.ask(access, request, |error| self.unreachable(error, what.clone())).await?;
         match (response.status, mount.kv) {
             (StatusCode::FORBIDDEN, Kv::One | Kv::Two) => Err(SecretsError::Denied(place.clone())),
             (StatusCode::NOT_FOUND, Kv::One) => Ok(Current { fields: None, version: 0 }),

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use qontract_access::AccessPermit;
 use qontract_client_http::{Request, Secret, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Vault;
-use super::call::{Way, json as read, malformed};
+use super::call::{json as read, malformed};
 use super::lease::Lease;
 use super::session::Session;
 use crate::error::SecretsError;
@@ -62,9 +63,13 @@ impl Login {
 
 impl Vault {
     /// Logs in. With a token there is nothing to do but to ask how long it lives.
-    pub(super) async fn log_in(&self, way: Way<'_>, number: u64) -> Result<Session, SecretsError> {
+    pub(super) async fn log_in(
+        &self,
+        access: AccessPermit<'_>,
+        number: u64,
+    ) -> Result<Session, SecretsError> {
         let (mount, body) = match &self.shared.login {
-            Login::Token(token) => return self.look_up(way, token, number).await,
+            Login::Token(token) => return self.look_up(access, token, number).await,
             Login::AppRole { mount, role_id, secret_id } => {
                 (mount, json!({"role_id": role_id.expose(), "secret_id": secret_id.expose()}))
             }
@@ -78,7 +83,7 @@ impl Vault {
         };
         let path: Vec<&str> = ["auth"].into_iter().chain(mount.split('/')).chain(["login"]).collect();
         let request = Request::post(self.at(&path), "application/json", body.to_string().into_bytes());
-        let response = self.send(way, request).await.map_err(|error| {
+        let response = self.send(access, request).await.map_err(|error| {
             SecretsError::of_secret_body(error, "our login", &self.shared.server, |status| {
                 self.refused(status)
             })
@@ -88,11 +93,15 @@ impl Vault {
     }
 
     /// Prolongs a session. The token is the same or a new one.
-    pub(super) async fn renew(&self, way: Way<'_>, session: &Session) -> Result<Session, SecretsError> {
+    pub(super) async fn renew(
+        &self,
+        access: AccessPermit<'_>,
+        session: &Session,
+    ) -> Result<Session, SecretsError> {
         let url = self.at(&["auth", "token", "renew-self"]);
         let request = session.sign(Request::post(url, "application/json", b"{}".to_vec()));
         let response =
-            self.send(way, request).await.map_err(|error| self.unreachable(error, "our own token"))?;
+            self.send(access, request).await.map_err(|error| self.unreachable(error, "our own token"))?;
         let (token, lease) = granted(&read(&response, "our own token")?)?;
         let lease = match (lease, session.lease) {
             (Some(new), Some(old)) => Some(new.unless_spent(&old, Instant::now())),
@@ -101,11 +110,16 @@ impl Vault {
         Ok(Session { token, number: session.number, lease })
     }
 
-    async fn look_up(&self, way: Way<'_>, token: &Secret, number: u64) -> Result<Session, SecretsError> {
+    async fn look_up(
+        &self,
+        access: AccessPermit<'_>,
+        token: &Secret,
+        number: u64,
+    ) -> Result<Session, SecretsError> {
         let session = Session { token: token.clone(), number, lease: None };
         let request = Request::get(self.at(&["auth", "token", "lookup-self"]));
         let request = session.sign(request.also(StatusCode::FORBIDDEN).also(StatusCode::NOT_FOUND));
-        let response = self.send(way, request).await;
+        let response = self.send(access, request).await;
         let response = response.map_err(|error| self.unreachable(error, "our own token"))?;
         match response.status {
             StatusCode::FORBIDDEN => Err(self.refused(response.status)),

@@ -1,15 +1,16 @@
 //! Which engine is mounted where.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use qontract_access::AccessPermit;
 use qontract_client_http::{Request, StatusCode};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Vault;
-use super::call::{Way, json, malformed};
+use super::call::{json, malformed};
 use crate::error::SecretsError;
 use crate::place::{Place, segments};
 
@@ -45,7 +46,7 @@ impl Mounts {
     }
 
     fn known(&self, path: &str, now: Instant) -> Option<Mount> {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.found.lock();
         path.match_indices('/').find_map(|(index, _)| {
             let prefix = &path[..=index];
             let fresh = found.get(prefix).filter(|(_, until)| now < *until);
@@ -55,27 +56,27 @@ impl Mounts {
     }
 
     fn remember(&self, mount: &Mount, now: Instant) {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found.lock();
         found.insert(mount.path.clone(), (mount.kv, now + self.believed));
     }
 }
 
 impl Vault {
     /// The mount of a secret.
-    pub(super) async fn mount(&self, way: Way<'_>, path: &str) -> Result<Mount, SecretsError> {
+    pub(super) async fn mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
         if let Some(mount) = self.shared.mounts.known(path, Instant::now()) {
             return Ok(mount);
         }
-        let mount = match self.told_mount(way, path).await? {
+        let mount = match self.told_mount(access, path).await? {
             Some(mount) => mount,
-            None => self.probed_mount(way, path).await?,
+            None => self.probed_mount(access, path).await?,
         };
         self.shared.mounts.remember(&mount, Instant::now());
         Ok(mount)
     }
 
     /// What Vault tells whoever may do anything with the path; none if it tells nothing.
-    async fn told_mount(&self, way: Way<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
+    async fn told_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
         let what = format!("the mount of `{path}`");
         let place = ["sys", "internal", "ui", "mounts"].into_iter().chain(segments(path)?);
         let mut request = Request::get(self.at(&place.collect::<Vec<_>>()));
@@ -83,7 +84,7 @@ impl Vault {
         for status in [400, 404, 405, 500, 501] {
             request = request.also(StatusCode::from_u16(status).expect("a status of HTTP"));
         }
-        let response = self.ask(way, request, |error| self.unreachable(error, what.clone())).await?;
+        let response = self.ask(access, request, |error| self.unreachable(error, what.clone())).await?;
         if response.status != StatusCode::OK {
             return Ok(None);
         }
@@ -98,11 +99,11 @@ impl Vault {
     }
 
     /// Whether what is mounted at the first segment has the configuration of versions.
-    async fn probed_mount(&self, way: Way<'_>, path: &str) -> Result<Mount, SecretsError> {
+    async fn probed_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
         let first = *segments(path)?.first().unwrap_or(&path);
         let what = format!("mount `{first}/`");
         let request = Request::get(self.at(&[first, "config"])).also(StatusCode::NOT_FOUND);
-        let response = self.ask(way, request, |error| self.unreachable(error, what.clone())).await?;
+        let response = self.ask(access, request, |error| self.unreachable(error, what.clone())).await?;
         let kv = match response.status {
             // With another engine than the one guessed at, what is there would seem to be absent.
             StatusCode::FORBIDDEN => {

@@ -5,12 +5,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use qontract_access::AccessPermit;
 use qontract_client_http::{Request, Secret, StatusCode};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::Vault;
-use super::call::Way;
 use super::lease::Lease;
 use super::login::Login;
 use crate::error::SecretsError;
@@ -59,11 +59,11 @@ struct State {
 
 impl Sessions {
     /// A session that lives, prolonged or begun anew if it is time.
-    pub async fn current(&self, vault: &Vault, way: Way<'_>) -> Result<Session, SecretsError> {
+    pub async fn current(&self, vault: &Vault, access: AccessPermit<'_>) -> Result<Session, SecretsError> {
         let seen = self.tries.load(Ordering::SeqCst);
         let mut state = self.state.lock().await;
         let Some(session) = state.session.clone() else {
-            return self.begin(&mut state, vault, way, seen).await;
+            return self.begin(&mut state, vault, access, seen).await;
         };
         let now = Instant::now();
         if !session.is_due(now) {
@@ -71,11 +71,11 @@ impl Sessions {
         }
         if session.is_renewable()
             && !session.is_over(now)
-            && let Ok(renewed) = vault.renew(way, &session).await
+            && let Ok(renewed) = vault.renew(access, &session).await
         {
             return Ok(state.session.insert(renewed).clone());
         }
-        match self.begin(&mut state, vault, way, seen).await {
+        match self.begin(&mut state, vault, access, seen).await {
             // It lives a little longer; by then another login may succeed.
             Err(error) if error.is_transient() && !session.is_over(Instant::now()) => Ok(session),
             other => other,
@@ -83,7 +83,12 @@ impl Sessions {
     }
 
     /// The session after this one, which Vault does not know any more.
-    pub async fn after(&self, vault: &Vault, way: Way<'_>, ended: &Session) -> Result<Session, SecretsError> {
+    pub async fn after(
+        &self,
+        vault: &Vault,
+        access: AccessPermit<'_>,
+        ended: &Session,
+    ) -> Result<Session, SecretsError> {
         let seen = self.tries.load(Ordering::SeqCst);
         let mut state = self.state.lock().await;
         match (&state.session, &vault.shared.login) {
@@ -91,7 +96,7 @@ impl Sessions {
             (_, Login::Token(_)) => Err(vault.refused(StatusCode::FORBIDDEN)),
             (_, Login::AppRole { .. } | Login::Kubernetes { .. }) => {
                 state.session = None;
-                self.begin(&mut state, vault, way, seen).await
+                self.begin(&mut state, vault, access, seen).await
             }
         }
     }
@@ -100,14 +105,14 @@ impl Sessions {
         &self,
         state: &mut State,
         vault: &Vault,
-        way: Way<'_>,
+        access: AccessPermit<'_>,
         seen: u64,
     ) -> Result<Session, SecretsError> {
         let tries = self.tries.load(Ordering::SeqCst);
         if let Some(failure) = state.failure.as_ref().filter(|_| tries > seen) {
             return Err(failure.clone());
         }
-        let session = vault.log_in(way, tries).await;
+        let session = vault.log_in(access, tries).await;
         self.tries.fetch_add(1, Ordering::SeqCst);
         state.failure = session.as_ref().err().cloned();
         let session = session?;

@@ -72,11 +72,10 @@ pub fn encode(parts: Parts<'_>, pool: &Pool, draft: Option<&mut Draft>) -> (Bund
         out(&middle(&stamp, &text), None);
         infallible(pool.document(Sha256::of(&text), || Ok(graphql)))
     };
-    let resources =
-        in_order(resources, (0, datafiles.len()), &mut out, |index, raw: RawResource<'_>, text| {
-            key(index, raw.path(), text);
-            resource(raw.text, pool, text)
-        });
+    let resources = in_order(resources, 0, datafiles.len(), &mut out, |index, raw: RawResource<'_>, text| {
+        key(index, raw.path(), text);
+        resource(raw.text, pool, text)
+    });
     let mut out = |text: &[u8], _: Option<usize>| out(text, None);
     out(BEHIND_RESOURCES, None);
     let schemas: Vec<Named<'_>> = schemas
@@ -189,20 +188,20 @@ impl Bundle {
             out(OPENING, None);
         }
         if start <= datafiles {
-            in_order(self.datafiles[start..].iter().collect(), (start, 0), out, document);
+            in_order(self.datafiles[start..].iter().collect(), start, 0, out, document);
             let mut graphql = Vec::new();
             self.graphql.value.write(&mut graphql);
             out(&middle(&self.stamp, &graphql), None);
         }
         let start = start.saturating_sub(datafiles);
         let resources = self.resources[start..].iter().collect();
-        in_order(resources, (start, datafiles), out, |index, resource: &Arc<Resource>, text| {
+        in_order(resources, start, datafiles, out, |index, resource: &Arc<Resource>, text| {
             key(index, &resource.path, text);
             write_resource(resource, text);
         });
         let mut out = |text: &[u8], _: Option<usize>| out(text, None);
         out(BEHIND_RESOURCES, None);
-        in_order(self.schemas.iter().collect(), (0, 0), &mut out, document);
+        in_order(self.schemas.iter().collect(), 0, 0, &mut out, document);
         out(CLOSING, None);
     }
 }
@@ -215,7 +214,7 @@ fn infallible<T>(result: Result<T, std::convert::Infallible>) -> T {
 }
 
 fn documents(documents: Vec<Named<'_>>, pool: &Pool, out: &mut Out<'_>) -> Vec<Datafile> {
-    in_order(documents, (0, 0), out, |index, Named { path, content }, text| {
+    in_order(documents, 0, 0, out, |index, Named { path, content }, text| {
         key(index, path, text);
         Datafile { path: Arc::clone(path), document: document(content, pool, text) }
     })
@@ -228,7 +227,8 @@ type Out<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 /// some are encoded, those before are put out. `first` is the number of the first one, and so many things are `before` all numbers.
 fn in_order<T: Send, U: Send>(
     things: Vec<T>,
-    (first, before): (usize, usize),
+    first: usize,
+    before: usize,
     out: &mut Out<'_>,
     encode: impl Fn(usize, T, &mut Vec<u8>) -> U + Sync,
 ) -> Vec<U> {

@@ -15,8 +15,8 @@ use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
 use crate::repo::{Bytes, File, Folders, Sight};
 
-/// Fewer files are read as fast as what is known of them.
-const FEW: usize = 2_000;
+/// The number of files from which on caching and more threads pay off: fewer files are read as fast as what is cached of them.
+pub const MIN_CACHED_FILES: usize = 2_000;
 
 /// What is remembered of one data repo.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl Memory {
             }
             _ => true,
         };
-        files >= FEW && stale
+        files >= MIN_CACHED_FILES && stale
     }
 
     pub(super) fn now(&self) -> SystemTime {

@@ -1,8 +1,8 @@
 //! JSON as JavaScript's `JSON.stringify` writes it.
 
-use qontract_yaml::float::ShortestDigits;
+use qontract_python_json::ShortestDigits;
+use qontract_python_json::escape::{plain_prefix, short_escape, write_unicode_escape};
 
-use super::{escape_unicode, plain, short_escape};
 use crate::keys::Key;
 use crate::value::{Map, Value};
 
@@ -90,13 +90,13 @@ impl JavaScript<'_> {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
-            let run = plain(&bytes[at..]);
+            let run = plain_prefix(&bytes[at..]);
             out.extend_from_slice(&bytes[at..at + run]);
             at += run;
             let Some(byte) = bytes.get(at) else { break };
             match short_escape(*byte) {
                 Some(escape) => out.extend_from_slice(escape),
-                None => escape_unicode(char::from(*byte), out),
+                None => write_unicode_escape(char::from(*byte), out),
             }
             at += 1;
         }

@@ -1,8 +1,7 @@
 //! JSON as Python's `json.dumps(sort_keys=True, separators=(",", ":"))` writes it.
 
-use qontract_yaml::float;
+use qontract_python_json::{write_float, write_str};
 
-use super::{escape_unicode, plain_ascii, short_escape};
 use crate::value::Value;
 
 /// Appends `value`.
@@ -20,8 +19,8 @@ pub fn write_python(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
         Value::BigInt(digits) => out.extend_from_slice(digits.as_bytes()),
-        Value::Float(number) => float::write_python(*number, out),
-        Value::Str(text) => write_python_str(text, out),
+        Value::Float(number) => write_float(*number, out),
+        Value::Str(text) => write_str(text, out),
         Value::List(items) => {
             out.push(b'[');
             for (index, item) in items.iter().enumerate() {
@@ -42,7 +41,7 @@ pub fn write_python(value: &Value, out: &mut Vec<u8>) {
             } else {
                 for (index, (key, value)) in map.iter().enumerate() {
                     out.push(if index > 0 { b',' } else { b'{' });
-                    write_python_str(key.as_str(), out);
+                    write_str(key.as_str(), out);
                     out.push(b':');
                     write_python(value, out);
                 }
@@ -50,23 +49,4 @@ pub fn write_python(value: &Value, out: &mut Vec<u8>) {
             out.push(b'}');
         }
     }
-}
-
-/// Appends `text` in quotes, everything but printable ASCII escaped.
-pub fn write_python_str(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let run = plain_ascii(&bytes[at..]);
-        out.extend_from_slice(&bytes[at..at + run]);
-        at += run;
-        let Some(character) = text[at..].chars().next() else { break };
-        match short_escape(bytes[at]) {
-            Some(escape) => out.extend_from_slice(escape),
-            None => escape_unicode(character, out),
-        }
-        at += character.len_utf8();
-    }
-    out.push(b'"');
 }

@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::plain;
+use qontract_python_json::escape::plain_prefix;
+
 use super::shapes::{Place, Shapes};
 use crate::value::{Map, Value};
 
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
         let bytes = self.text.as_bytes();
         self.at += 1;
         loop {
-            self.at += plain(bytes.get(self.at..).unwrap_or_default());
+            self.at += plain_prefix(bytes.get(self.at..).unwrap_or_default());
             match bytes.get(self.at) {
                 None => return Err(self.fault("the text ends within a string")),
                 Some(b'"') => {
@@ -287,7 +288,7 @@ impl<'a> Reader<'a> {
         let mut text = Cow::Borrowed("");
         loop {
             let start = self.at;
-            self.at += plain(&bytes[start..]);
+            self.at += plain_prefix(&bytes[start..]);
             let run = &self.text[start..self.at];
             match &mut text {
                 Cow::Borrowed("") => text = Cow::Borrowed(run),

@@ -68,7 +68,7 @@ impl Shapes {
                 if !ascends || key.len() > LONGEST || self.places.len() >= MOST {
                     return None;
                 }
-                let written = if super::plain(key.as_bytes()) == key.len() {
+                let written = if qontract_python_json::escape::plain_prefix(key.as_bytes()) == key.len() {
                     format!("\"{key}\":")
                 } else {
                     String::new()

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::str::Utf8Error;
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::digest::{Hasher, Sha256};
 use crate::json::{Fault, Reader};

@@ -7,12 +7,16 @@ use crate::packed::{Packer, Unpacker};
 /// How a file looks from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sight {
-    /// Its device and its number there.
-    pub place: (u64, u64),
+    /// Its device.
+    pub device: u64,
+    /// Its number on the device.
+    pub inode: u64,
     /// How many bytes it has.
     pub size: u64,
-    /// When its content and when anything about it changed, in nanoseconds since 1970.
-    pub times: (i64, i64),
+    /// When its content changed, in nanoseconds since 1970.
+    pub modified: i64,
+    /// When anything about it changed, in nanoseconds since 1970.
+    pub changed: i64,
 }
 
 impl Sight {
@@ -25,9 +29,11 @@ impl Sight {
         use std::os::unix::fs::MetadataExt as _;
         let time = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Some(Self {
-            place: (about.dev(), about.ino()),
+            device: about.dev(),
+            inode: about.ino(),
             size: about.size(),
-            times: (time(about.mtime(), about.mtime_nsec()), time(about.ctime(), about.ctime_nsec())),
+            modified: time(about.mtime(), about.mtime_nsec()),
+            changed: time(about.ctime(), about.ctime_nsec()),
         })
     }
 
@@ -39,8 +45,8 @@ impl Sight {
 
     /// Packs it.
     pub(crate) fn pack(self, packer: &mut Packer) {
-        let Self { place, size, times } = self;
-        for number in [place.0, place.1, size, times.0.cast_unsigned(), times.1.cast_unsigned()] {
+        let Self { device, inode, size, modified, changed } = self;
+        for number in [device, inode, size, modified.cast_unsigned(), changed.cast_unsigned()] {
             packer.number(number);
         }
     }
@@ -48,8 +54,13 @@ impl Sight {
     /// One that was packed.
     pub(crate) fn unpack(unpacker: &mut Unpacker<'_>) -> Option<Self> {
         let mut number = || unpacker.number();
-        let (place, size) = ((number()?, number()?), number()?);
-        Some(Self { place, size, times: (number()?.cast_signed(), number()?.cast_signed()) })
+        Some(Self {
+            device: number()?,
+            inode: number()?,
+            size: number()?,
+            modified: number()?.cast_signed(),
+            changed: number()?.cast_signed(),
+        })
     }
 
     /// Whether a file that looked so when it was read after `begun` is the same as long as it looks so: if it was
@@ -61,6 +72,6 @@ impl Sight {
             return false;
         };
         let late = i64::try_from(late.as_nanos()).unwrap_or(0);
-        self.times.0 < late && self.times.1 < late
+        self.modified < late && self.changed < late
     }
 }

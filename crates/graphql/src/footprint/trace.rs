@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Footprint, Keys};
+use super::{FieldRef, Footprint, Keys};
 use crate::arguments::Arguments;
 use crate::filter::Filter;
 use crate::plan::{FieldPlan, Form, Plan, SelectionId, What};
@@ -57,16 +57,16 @@ impl Trace<'_> {
         }
         self.footprint.field(&type_.name, &definition.name);
         let inner = self.form(&field.form);
+        let way = FieldRef { type_name: &type_.name, name: &definition.name };
         match &definition.resolver {
             Resolver::Key => match field.form {
                 Form::Scalar(_) | Form::Enum => keys.key(&definition.name, &Keys::All),
                 Form::Object(_) | Form::Abstract(_) => {
-                    self.refer((&type_.name, &definition.name), field.shape.named, &inner, keys);
+                    self.refer(way, field.shape.named, &inner, keys);
                 }
             },
             Resolver::SchemaKey | Resolver::Meta => {}
             Resolver::Datafiles(name) => {
-                let way = (&*type_.name, &*definition.name);
                 self.footprint.file(name, &inner, way);
                 self.arguments(name, field, way);
             }
@@ -79,7 +79,6 @@ impl Trace<'_> {
                     outer.key(key, &path);
                     path = outer;
                 }
-                let way = (&*type_.name, &*definition.name);
                 self.footprint.file(&reference.schema, &path, way);
                 self.footprint.file(&reference.schema, &inner, way);
                 keys.key("path", &Keys::All);
@@ -93,10 +92,10 @@ impl Trace<'_> {
     }
 
     /// A key that holds an object, or refers to one.
-    fn refer(&mut self, way: (&str, &str), type_: TypeId, inner: &Keys, keys: &mut Keys) {
+    fn refer(&mut self, way: FieldRef<'_>, type_: TypeId, inner: &Keys, keys: &mut Keys) {
         let mut here = inner.clone();
         here.key("$ref", &Keys::All);
-        keys.key(way.1, &here);
+        keys.key(way.name, &here);
         for schema in self.schema.schemas_of(type_) {
             self.footprint.file(&schema, inner, way);
         }
@@ -125,7 +124,7 @@ impl Trace<'_> {
         }
     }
 
-    fn arguments(&mut self, schema_name: &str, field: &FieldPlan, way: (&str, &str)) {
+    fn arguments(&mut self, schema_name: &str, field: &FieldPlan, way: FieldRef<'_>) {
         let Some((_, given)) = &field.arguments else { return };
         let type_name = &self.schema.type_(field.shape.named).name;
         let arguments = Arguments::read(self.schema, type_name, given, self.variables);
@@ -152,7 +151,9 @@ impl Trace<'_> {
                     let mut below = Keys::default();
                     self.filter(inner, target, &mut below);
                     match schema.type_id(&target.name) {
-                        Some(id) => self.refer((&type_.name, key), id, &below, keys),
+                        Some(id) => {
+                            self.refer(FieldRef { type_name: &type_.name, name: key }, id, &below, keys)
+                        }
                         None => keys.key(key, &Keys::All),
                     }
                 }

@@ -1,23 +1,19 @@
 //! Random choices from a number.
 
+use qontract_testkit::Chance;
 use serde_json::Value;
 
-/// A small generator; the same number gives the same choices.
-pub struct Dice(u64);
+/// A stream of choices; the same number gives the same choices.
+pub struct Dice(Chance);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+        Self(Chance::new(seed))
     }
 
     /// A number below `count`, 0 if there is none.
     pub fn below(&mut self, count: usize) -> usize {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % (count.max(1) as u64)).unwrap()
+        self.0.below(count)
     }
 
     /// One of the choices.

@@ -9,6 +9,7 @@ use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_graphql::Engine;
 use qontract_inventory::{Callers, Desired, Owner};
 use qontract_objects::{Action, Estate, Item, Managed, Seen, Sensitivity, Steward};
+use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Data, DeclaredOf, Fault, Loaded, Options, Outcome, Plan, Read, Rehearsed, Request, Room,
@@ -124,7 +125,7 @@ impl Yard {
 
     /// Runs once, in whichever async runtime this is.
     pub async fn run_in(self, mode: Mode) -> Outcome {
-        let mut request = Request::new("run", mode, source(), jiff::civil::date(2026, 1, 1));
+        let mut request = Request::new("run", mode, source(), jiff::civil::date(2026, 1, 1), protected());
         request.validate_schemas = false;
         run(&Room::staged(self), &request).await
     }
@@ -206,4 +207,9 @@ impl Staged for Yard {
     async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
         self.steward.apply(write, action).await
     }
+}
+
+/// The kinds of Kubernetes that are removed only with an approval.
+fn protected() -> ProtectedKinds {
+    ProtectedKinds::new(["Namespace", "Project", "PersistentVolume", "PersistentVolumeClaim"])
 }

@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
 use qontract_runtime::Bodies;
-use qontract_runtime::looping::{Crowd, Stop};
+use qontract_runtime::looping::{Limiter, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
 use crate::allocator::{self, GiveBack};
@@ -90,7 +90,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         mode,
         bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
         every: arguments.every,
-        crowd: crowd(sandbox.as_deref()),
+        limiter: limiter(sandbox.as_deref()),
         left_out: std::sync::Mutex::default(),
     };
     if arguments.once {
@@ -220,8 +220,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Nobody waits for a folder: one run after the other takes no longer than all at once, and needs the memory of one. Real
 /// targets are waited for.
-fn crowd(sandbox: Option<&Path>) -> Crowd {
-    if sandbox.is_some() { Crowd::new(1, PATIENCE) } else { Crowd::default() }
+fn limiter(sandbox: Option<&Path>) -> Limiter {
+    if sandbox.is_some() { Limiter::new(1).with_wait_timeout(PATIENCE) } else { Limiter::default() }
 }
 
 /// Takes a sandbox for this process.

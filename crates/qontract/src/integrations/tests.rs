@@ -11,6 +11,7 @@ use qontract_client_kubernetes::Sandbox;
 use qontract_client_promtool::{Promtool, find};
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{Pair, Verdict, affected};
+use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::{Data, Ended, Loaded, Options, Request, Source, run};
 use qontract_testkit::{Chance, Scratch, example};
 use serde_json::Value;
@@ -56,12 +57,16 @@ async fn no_integration_writes_in_a_dry_run() {
     for entry in &ALL {
         let room = (entry.make)(&targets).unwrap();
         let name = room.about().name.clone();
-        let dry = run(&room, &Request::new("dry", Mode::DryRun, Arc::clone(&head), today)).await;
+        let request = |name, mode| {
+            let protected = ProtectedKinds::new(qontract_kinds::protected());
+            Request::new(name, mode, Arc::clone(&head), today, protected)
+        };
+        let dry = run(&room, &request("dry", Mode::DryRun)).await;
         assert_eq!(dry.ended, Ended::Ok, "{name}: {dry:?}");
         assert_eq!(*writes.lock().unwrap(), [""; 0], "{name} wrote in a dry run");
         // The same world does see the writes of a real run: the test can fail.
         let changes: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
-        let real = run(&room, &Request::new("real", Mode::Real, Arc::clone(&head), today)).await;
+        let real = run(&room, &request("real", Mode::Real)).await;
         let seen = std::mem::take(&mut *writes.lock().unwrap());
         assert_eq!(seen.len(), changes, "{name}");
         assert_eq!(real.ended, if changes == 0 { Ended::Ok } else { Ended::Failed }, "{name}");

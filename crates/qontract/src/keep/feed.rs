@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
-use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Sight};
+use qontract_bundle::{Aids, Bundle, Layout, MIN_CACHED_FILES, Pool, Repo, RepoStamp, Sha256};
 use qontract_diagnostics::{Report, render};
 use qontract_telemetry::log::{Level, Line};
 use tokio::sync::watch;
@@ -17,9 +17,6 @@ use crate::data::{Connection, Side};
 use crate::input;
 use crate::keep::alarm::{Alarm, Woken};
 use crate::remembered::Remembered;
-
-/// So few files are bundled by one thread: each thread keeps memory for ever, and saves little time.
-const FEW: usize = 2_000;
 
 /// Where the data of loops comes from.
 pub trait Feed: Send + Sync {
@@ -98,7 +95,7 @@ impl Folder {
 
     /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
     pub fn look(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
-        let (seen, files) = stamp(self.folders(), SystemTime::now());
+        let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
         {
             let mut state = self.lock();
             state.files = files;
@@ -204,7 +201,8 @@ impl Folder {
     /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
     fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.lock().files < FEW {
+        // Each thread keeps its memory forever, and saves little time where there are few files.
+        if self.lock().files < MIN_CACHED_FILES {
             // Little is read again as fast as it is looked up, and who idles should have little to remember.
             *remembered = None;
             return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
@@ -281,30 +279,4 @@ impl Feed for Remote {
     fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }
-}
-
-/// What tells whether a file below these folders changed: names and looks; and how many files there are.
-fn stamp(mut folders: Vec<PathBuf>, now: SystemTime) -> (Sha256, usize) {
-    let (mut text, mut files) = (String::new(), 0);
-    while let Some(folder) = folders.pop() {
-        let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();
-        entries.sort_by_key(std::fs::DirEntry::file_name);
-        for entry in entries {
-            let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
-            if about.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            // Of a link, what it leads to counts; one to a folder leads to where we look anyway.
-            let about = if about.is_symlink() { std::fs::metadata(&path).unwrap_or(about) } else { about };
-            let looks = Sight::of(&about);
-            text.push_str(&format!("{} {looks:?}\n", path.display()));
-            if !looks.is_some_and(|looks| looks.is_settled(now)) {
-                // It can be written again and look the same: nothing looks as this does.
-                text.push_str(&format!("{now:?}\n"));
-            }
-            files += 1;
-        }
-    }
-    (Sha256::of(text.as_bytes()), files)
 }

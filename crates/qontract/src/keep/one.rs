@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
-use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop};
+use qontract_runtime::looping::{
+    Carrier, Finish, Interruption, Limiter, Limits, Loop, LoopContext, Pace, Stop,
+};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, Ended};
 use qontract_telemetry::log::{Level, Line, Log};
@@ -112,13 +114,13 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         kept: Arc::clone(&voice) as _,
     };
     let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
-    let (carrier, crowd) = (Carrier::Thread, Crowd::default());
-    let looping = Loop { pace: keeping.pace, limits, carrier, crowd, once: keeping.once };
+    let (carrier, limiter) = (Carrier::Thread, Limiter::default());
+    let looping = Loop { pace: keeping.pace, limits, carrier, limiter, once: keeping.once };
     let (stopper, stop) = Stop::pair();
     let finish = runtime.block_on(async {
         let known = Arc::clone(&voice);
         signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
-        let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
+        let ended = Arc::new(Notify::new());
         if let Some(pushing) = pushing.clone() {
             let ended = Arc::clone(&ended);
             tokio::spawn(async move {
@@ -129,7 +131,8 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
             });
         }
         let told = Ends { voice: Arc::clone(&voice), ended };
-        let finish = looping.keep(Arc::new(runner), feed.news(), stop, (chance, &told)).await;
+        let context = LoopContext { data: feed.news(), stop, random: fastrand::f64, observer: &told };
+        let finish = looping.keep(Arc::new(runner), context).await;
         if matches!(finish, Finish::Once(_)) {
             voice.log_run(None);
         }

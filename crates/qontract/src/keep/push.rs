@@ -38,7 +38,7 @@ impl Pushing {
         // The figures of dry runs are handed over, too: the mode of a run is not that of its metrics.
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let http = Http::new(&permit, Settings::default())?;
-        let gateway = Pushgateway::new(&http, push.url.clone(), (&push.user, &push.password));
+        let gateway = Pushgateway::new(&http, push.url.clone(), &push.user, &push.password);
         Ok(Self { gateway, permit, process, metrics, log })
     }
 

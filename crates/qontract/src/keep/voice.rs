@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use qontract_access::Mode;
 use qontract_runtime::looping::{Event, Stuck, Told};
 use qontract_runtime::{ChangeKind, Ended, Record, RunState, record};
 use qontract_telemetry::activity::Activity;
@@ -321,7 +322,7 @@ impl Kept for Voice {
         self.measure(record);
         // What is written was told when it was; what only would be is told here.
         let would =
-            record.shards.values().filter(|_| record.mode != "real run").flat_map(|shard| &shard.changes);
+            record.shards.values().filter(|_| record.mode != Mode::Real).flat_map(|shard| &shard.changes);
         for change in would {
             let line = self.line(Level::Info, format!("would: {}", change.text));
             self.log.write(&line.with("place", change.place.clone().unwrap_or_default()));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Data, DataError, lock};
+use super::{Data, DataError};
 
 /// The texts of resources that were requested together.
 ///
@@ -25,7 +25,7 @@ impl ResourceBatch {
     pub fn get(&self, path: &str) -> Result<Option<String>, DataError> {
         match &self.fetched {
             Some(fetched) if self.requested.contains(path) => {
-                lock(&self.data.asked).resources.insert(path.to_owned());
+                self.data.asked.lock().resources.insert(path.to_owned());
                 Ok(fetched.get(path).cloned())
             }
             Some(_) | None => self.data.resource(path),

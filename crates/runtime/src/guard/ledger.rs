@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use qontract_access::{ReadPermit, WritePermit};
 use serde::{Deserialize, Serialize};
 
@@ -179,8 +179,8 @@ pub struct MemoryLedger {
 }
 
 impl MemoryLedger {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (u64, LedgerState)>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (u64, LedgerState)>> {
+        self.states.lock()
     }
 }
 

@@ -50,6 +50,7 @@ const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
 fn guard() -> RemovalGuard {
     RemovalGuard {
         integration: "x".to_owned(),
+        protected: ProtectedKinds::new(["Namespace", "PersistentVolumeClaim"]),
         budgets: Budgets::default(),
         approvals: Approvals::default(),
         other_shards: Vec::new(),

@@ -4,8 +4,9 @@
 //! abandoned, and reported as such.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// Which signal asks for the shutdown.
@@ -74,7 +75,7 @@ impl Shared {
     }
 
     fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+        self.steps.lock()
     }
 }
 

@@ -9,7 +9,9 @@
 //! An answer of many small values takes more memory than its text, which is why values are counted, before any of them is made.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Bytes of one answer.
 pub const MAX_ANSWER: usize = 64 << 20;
@@ -120,18 +122,15 @@ impl AnswerMemory {
     }
 
     fn reader(self: &Arc<Self>) -> ReadPermit {
-        let state = self.lock();
-        let mut state = self
-            .changed
-            .wait_while(state, |state| state.readers >= LARGE_READERS)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        self.changed.wait_while(&mut state, |state| state.readers >= LARGE_READERS);
         state.readers += 1;
         drop(state);
         ReadPermit(Arc::clone(self))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::erased::{Fact, Kind};
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
 use crate::place::{Place, Places};
-use crate::plan::{Change, ChangeKind, Group, Plan, Step, Thing, Wait};
+use crate::plan::{Change, ChangeKind, Group, Plan, PlanStage, Step, Thing, Wait};
 use crate::state::{Declared, Disabled, Shard};
 pub use texts::{ShownTexts, check_texts};
 
@@ -344,7 +344,7 @@ impl Planned {
         // Programs count on their order: no two groups go side by side.
         let group = |(stage, group): (u32, &WireGroup)| Group {
             name: group.name.clone(),
-            stage,
+            stage: PlanStage::Write(stage),
             steps: group.steps.iter().map(step).collect(),
         };
         let wait = |text: &String| Wait { text: text.clone(), place: self.place.clone() };

@@ -280,7 +280,14 @@ pub fn guard(room: &Room, request: &Request, work: &Work) -> Result<RemovalGuard
         head.iter().flat_map(|head| head.keys().into_iter().filter(|key| head.disabled(key).is_none()));
     let other_shards = declared.filter(|key| !own.contains(key)).map(ToString::to_string).collect();
     let integration = room.about().name.clone();
-    Ok(RemovalGuard { integration, budgets: request.budgets, approvals, other_shards, now: request.now })
+    Ok(RemovalGuard {
+        integration,
+        protected: request.protected.clone(),
+        budgets: request.budgets,
+        approvals,
+        other_shards,
+        now: request.now,
+    })
 }
 
 /// Writes down the datafile that would approve what the guards hold, and what is wrong with the approvals that there are.

@@ -1,8 +1,8 @@
 //! Judges a plan against the removal ledger and reserves what may go, as one operation across all processes.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use qontract_access::Permits;
 
 use super::Request;
@@ -58,7 +58,7 @@ impl<'r> Reservations<'r> {
     }
 
     async fn rehearse(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
-        let known = self.rehearsed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.rehearsed.lock().clone();
         let state = if let Some(state) = known {
             state
         } else {
@@ -67,7 +67,7 @@ impl<'r> Reservations<'r> {
         };
         let verdicts = self.guard.judge(proposals, state.as_ref());
         let next = state.map(|state| self.guard.settle(proposals, &verdicts, &self.request.run, &state));
-        *self.rehearsed.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+        *self.rehearsed.lock() = Some(next);
         verdicts
     }
 

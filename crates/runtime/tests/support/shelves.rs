@@ -9,7 +9,7 @@ use qontract_graphql::Engine;
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Data, DeclaredOf, Fault, Group, Loaded, Observed, Operation, Options,
-    Plan, Read, Scope, ShardKey, Source, Staged, Step, Thing, View, Want, Wanted, World, Write,
+    Plan, PlanStage, Read, Scope, ShardKey, Source, Staged, Step, Thing, View, Want, Wanted, World, Write,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -301,7 +301,11 @@ impl Staged for ShelvesRoom {
             }
             // Two groups, so that a failure stops only one of them.
             let rest = steps.split_off(steps.len() / 2);
-            plan.groups.extend([steps, rest].map(|steps| Group { name: shelf.clone(), stage: 0, steps }));
+            plan.groups.extend([steps, rest].map(|steps| Group {
+                name: shelf.clone(),
+                stage: PlanStage::default(),
+                steps,
+            }));
         }
         plan
     }

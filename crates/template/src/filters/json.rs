@@ -2,14 +2,17 @@
 
 use std::cmp::Ordering;
 
+use qontract_python_json::Writer;
+
 use crate::fault::{Outcome, failed, refused};
 use crate::run::Run;
-use crate::value::{Dict, Value, print};
+use crate::value::{Dict, Value};
 
 /// `json.dumps(value, sort_keys=True, indent=indent)`
 pub(crate) fn sorted(run: &mut Run<'_>, value: &Value, indent: Option<&str>) -> Outcome<String> {
-    let mut out = String::new();
-    write(run, value, (indent, 0), &mut out)?;
+    let mut writer = Writer::new(indent);
+    write(run, value, &mut writer)?;
+    let out = writer.finish();
     run.charge(out.len())?;
     Ok(out)
 }
@@ -19,71 +22,38 @@ pub(crate) fn compact(run: &mut Run<'_>, value: &Value) -> Outcome<String> {
     sorted(run, value, None)
 }
 
-fn break_line((indent, level): (Option<&str>, usize), out: &mut String) {
-    if let Some(indent) = indent {
-        out.push('\n');
-        (0..level).for_each(|_| out.push_str(indent));
-    }
-}
-
-fn write(
-    run: &mut Run<'_>,
-    value: &Value,
-    (indent, level): (Option<&str>, usize),
-    out: &mut String,
-) -> Outcome<()> {
+fn write(run: &mut Run<'_>, value: &Value, writer: &mut Writer<'_>) -> Outcome<()> {
     run.step(1)?;
-    let inner = (indent, level + 1);
-    let comma = if indent.is_some() { "," } else { ", " };
     match value {
-        Value::None => out.push_str("null"),
-        Value::Bool(true) => out.push_str("true"),
-        Value::Bool(false) => out.push_str("false"),
-        Value::Int(number) => out.push_str(&number.to_string()),
-        Value::Float(number) => out.push_str(&float(*number)),
-        Value::Text(text) | Value::Markup(text) => quote(text, out),
+        Value::None => writer.null(),
+        Value::Bool(value) => writer.bool(*value),
+        Value::Int(number) => writer.int(number),
+        Value::Float(number) => writer.float(*number),
+        Value::Text(text) | Value::Markup(text) => writer.str(text),
         Value::List(_) | Value::Tuple(_) => {
-            let items = run.collect(value)?;
-            if items.is_empty() {
-                out.push_str("[]");
-                return Ok(());
+            writer.open('[');
+            for item in run.collect(value)?.iter() {
+                writer.item();
+                write(run, item, writer)?;
             }
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(comma);
-                }
-                break_line(inner, out);
-                write(run, item, inner, out)?;
-            }
-            break_line((indent, level), out);
-            out.push(']');
+            writer.close(']');
         }
         Value::Dict(dict) => {
             let entries = ordered(run, dict.items.borrow().entries().to_vec())?;
-            if entries.is_empty() {
-                out.push_str("{}");
-                return Ok(());
-            }
-            out.push('{');
-            for (index, (key, value)) in entries.iter().enumerate() {
-                if index > 0 {
-                    out.push_str(comma);
-                }
-                break_line(inner, out);
+            writer.open('{');
+            for (key, value) in &entries {
                 match key {
-                    Value::Text(text) | Value::Markup(text) => quote(text, out),
-                    Value::None => out.push_str("\"null\""),
-                    Value::Bool(value) => out.push_str(if *value { "\"true\"" } else { "\"false\"" }),
-                    Value::Int(number) => out.push_str(&format!("\"{number}\"")),
-                    Value::Float(number) => out.push_str(&format!("\"{}\"", float(*number))),
+                    Value::Text(text) | Value::Markup(text) => writer.key(text),
+                    Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+                        let mut text = Writer::new(None);
+                        write(run, key, &mut text)?;
+                        writer.key(&text.finish());
+                    }
                     other => return failed(format!("JSON knows no key that is a {}", other.kind())),
                 }
-                out.push_str(": ");
-                write(run, value, inner, out)?;
+                write(run, value, writer)?;
             }
-            break_line((indent, level), out);
-            out.push('}');
+            writer.close('}');
         }
         other => {
             run.settled(other)?;
@@ -103,36 +73,6 @@ fn ordered(run: &mut Run<'_>, mut entries: Vec<(Value, Value)>) -> Outcome<Vec<(
         }
     });
     trouble.map_or(Ok(entries), Err)
-}
-
-fn float(number: f64) -> String {
-    if number.is_infinite() {
-        return if number > 0.0 { "Infinity".to_owned() } else { "-Infinity".to_owned() };
-    }
-    print::float(number)
-}
-
-fn quote(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            ' '..='~' => out.push(character),
-            character => {
-                let mut units = [0; 2];
-                for unit in character.encode_utf16(&mut units) {
-                    out.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-        }
-    }
-    out.push('"');
 }
 
 /// `json.loads(text)`

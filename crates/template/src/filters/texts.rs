@@ -43,7 +43,7 @@ pub(super) fn apply(run: &mut Run<'_>, name: &str, value: &Value, args: Args) ->
                 None | Some(Value::None) => -1,
                 count => whole(name, count.as_ref(), -1)?,
             };
-            Value::text(crate::methods::text::replace(run, &text, (&old, &new), count)?)
+            Value::text(crate::methods::text::replace(run, &text, &old, &new, count)?)
         }
         "trim" => {
             let [chars] = args.bind(name, ["chars"], 0)?;

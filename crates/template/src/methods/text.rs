@@ -40,7 +40,7 @@ pub(super) fn call(run: &mut Run<'_>, of: &str, name: &str, args: Args) -> Outco
                 None => -1,
             };
             let (old, new) = (text(&args[0])?, text(&args[1])?);
-            replace(run, of, (old, new), count).map(Value::text)
+            replace(run, of, old, new, count).map(Value::text)
         }
         "startswith" | "endswith" => {
             let args = places(name, args, 1, 3)?;
@@ -110,12 +110,7 @@ fn number(value: &Value) -> Outcome<i128> {
 }
 
 /// Python's `replace`; a negative count means all.
-pub(crate) fn replace(
-    run: &mut Run<'_>,
-    text: &str,
-    (old, new): (&str, &str),
-    count: i128,
-) -> Outcome<String> {
+pub(crate) fn replace(run: &mut Run<'_>, text: &str, old: &str, new: &str, count: i128) -> Outcome<String> {
     let found = if old.is_empty() { text.len() + 1 } else { text.matches(old).count() };
     run.charge(text.len().saturating_add(found.saturating_mul(new.len())))?;
     Ok(match usize::try_from(count) {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Run;
+use super::execute::Iteration;
 use crate::fault::{Outcome, failed, refused};
 use crate::iterate::Loop;
 use crate::syntax::Name;
@@ -108,7 +109,7 @@ impl Run<'_> {
         };
         let mut out = String::new();
         let items = items.unwrap_or(Value::None);
-        self.each(loop_, items, (scope, of.depth + 1), &mut out)?;
+        self.each(loop_, Iteration { items, depth: of.depth + 1 }, scope, &mut out)?;
         Ok(Value::text(out))
     }
 
@@ -141,7 +142,7 @@ impl Run<'_> {
             };
             scope.set(&Name::from("caller"), caller);
         }
-        self.rest_of_arguments(&syntax, (rest, named), &scope)?;
+        self.rest_of_arguments(&syntax, Args { positional: rest, named }, &scope)?;
         for (parameter, default) in missing {
             let value = match default {
                 Some(default) => self.evaluate(default, &scope)?,
@@ -158,7 +159,7 @@ impl Run<'_> {
     fn rest_of_arguments(
         &mut self,
         syntax: &crate::syntax::Macro,
-        (positional, named): (Vec<Value>, Vec<(Name, Value)>),
+        Args { positional, named }: Args,
         scope: &Rc<crate::scope::Scope>,
     ) -> Outcome<()> {
         let name = &syntax.name;

@@ -13,6 +13,12 @@ use crate::scope::Scope;
 use crate::syntax::{Call, For, Kind as Syntax, Name, Statement, Target};
 use crate::value::{Key, Macro, Value};
 
+/// What a loop goes through, and within how many loops it stands.
+pub(crate) struct Iteration {
+    pub items: Value,
+    pub depth: usize,
+}
+
 impl Run<'_> {
     pub fn statements(&mut self, body: &[Statement], scope: &Rc<Scope>, out: &mut String) -> Outcome<()> {
         body.iter().try_for_each(|statement| self.statement(statement, scope, out))
@@ -38,10 +44,11 @@ impl Run<'_> {
             Statement::For(loop_) => {
                 let iterable = self.evaluate(&loop_.iterable, scope)?;
                 self.line = loop_.line;
-                self.deeper(|run| run.each(loop_, iterable, (scope, 0), out)).map_err(|mut trouble| {
-                    trouble.line.get_or_insert(loop_.line);
-                    trouble
-                })
+                self.deeper(|run| run.each(loop_, Iteration { items: iterable, depth: 0 }, scope, out))
+                    .map_err(|mut trouble| {
+                        trouble.line.get_or_insert(loop_.line);
+                        trouble
+                    })
             }
             Statement::Set { target, value } => {
                 let value = self.evaluate(value, scope)?;
@@ -164,12 +171,11 @@ impl Run<'_> {
     pub fn each(
         &mut self,
         loop_: &Rc<For>,
-        iterable: Value,
-        (scope, depth): (&Rc<Scope>, usize),
+        Iteration { items: mut iterable, depth }: Iteration,
+        scope: &Rc<Scope>,
         out: &mut String,
     ) -> Outcome<()> {
         let mut iter = self.iterator(&iterable)?;
-        let mut iterable = iterable;
         if loop_.condition.is_some() {
             let condition =
                 State::Condition { inner: iter, loop_: Rc::clone(loop_), scope: Rc::clone(scope) };

@@ -6,7 +6,7 @@ use crate::fault::{Outcome, refused};
 
 /// `repr` of a number with a point: the shortest digits that read back the same.
 pub(crate) fn float(number: f64) -> String {
-    qontract_yaml::float::python_repr(number)
+    qontract_python_json::float_repr(number)
 }
 
 /// `repr` of a text: quoted, and escaped where it cannot be printed.

@@ -2,24 +2,16 @@
 
 use super::seeds::SEEDS;
 
-/// Small, seeded, the same everywhere.
-pub struct Dice(u64);
+/// A stream of choices; the same seed gives the same ones.
+pub struct Dice(fastrand::Rng);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.roll() % bound.max(1) as u64).expect("below the bound")
+        self.0.usize(..bound.max(1))
     }
 
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {

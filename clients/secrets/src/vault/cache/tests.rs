@@ -101,7 +101,7 @@ async fn only_so_many_are_kept_and_the_first_to_end_goes_first() {
     for (path, expect) in [("a", "0"), ("b", "1"), ("c", "2"), ("c", "2"), ("b", "1"), ("a", "3")] {
         assert_eq!(desk.read(path, None).await, expect, "{path}");
         advance(SECOND / 10).await;
-        assert!(desk.cache.slots().len() <= 2);
+        assert!(desk.cache.entries.len() <= 2);
     }
 }
 

@@ -63,7 +63,7 @@ impl<'r> From<&'r Record> for RunEntry<'r> {
             version: record.version,
             run: &record.run,
             integration: &record.integration,
-            mode: &record.mode,
+            mode: record.mode.as_str(),
             state: record.state(),
             ended: record.ended,
             exit: record.exit,

@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use qontract_access::Mode;
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop, Stopper};
+use qontract_runtime::looping::{
+    Carrier, Finish, Interruption, Limiter, Limits, Loop, LoopContext, Pace, Stop, Stopper,
+};
 use qontract_runtime::record::Shard;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, ChangeKind, Ended, Fault, Options, Record, listing};
@@ -60,7 +62,7 @@ pub struct Crew {
     pub bodies: Bodies,
     pub every: Duration,
     /// How many of them run at a time.
-    pub crowd: Crowd,
+    pub limiter: Limiter,
     /// What is missing something on this machine, and was told about.
     pub left_out: Mutex<BTreeSet<String>>,
 }
@@ -178,7 +180,7 @@ impl Crew {
     fn looping(&self, once: bool) -> Loop {
         let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
         let pace = Pace { every: self.every, retry: Duration::from_secs(1).min(self.every), jitter: 0.1 };
-        Loop { pace, limits, carrier: Carrier::Thread, crowd: self.crowd.clone(), once }
+        Loop { pace, limits, carrier: Carrier::Thread, limiter: self.limiter.clone(), once }
     }
 
     /// Runs each once: all is well if all end well. What may work the next time runs again, as what it needs may be there by then: a namespace that
@@ -200,7 +202,7 @@ impl Crew {
             for (name, ended) in std::mem::take(&mut ends) {
                 if ended == Ended::Transient && pass < PASSES {
                     again.push(name);
-                } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
+                } else if ended.code() > 0 && (worst.code() == 0 || ended != Ended::Transient) {
                     worst = ended;
                 }
             }
@@ -248,7 +250,8 @@ impl Crew {
             };
             let (looping, news, stop) = (self.looping(true), self.feed.news(), stop.clone());
             let task = tokio::spawn(async move {
-                let finish = looping.keep(runner, news, stop, (chance, &*voice)).await;
+                let context = LoopContext { data: news, stop, random: fastrand::f64, observer: &*voice };
+                let finish = looping.keep(runner, context).await;
                 (finish, voice.status())
             });
             running.push((name.clone(), task));
@@ -373,8 +376,9 @@ impl Crew {
             }
             // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
             for _ in 0..BEGINNINGS {
-                let keeping =
-                    looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
+                let (data, stop) = (feed.news(), stop.clone());
+                let context = LoopContext { data, stop, random: fastrand::f64, observer: &*voice };
+                let keeping = looping.keep(Arc::clone(&runner) as _, context);
                 let why = match AssertUnwindSafe(keeping).catch_unwind().await {
                     Ok(Finish::GaveUp) => "stuck too often",
                     Ok(Finish::Once(_) | Finish::Stopped) => return,
@@ -453,9 +457,4 @@ struct Running {
 /// Whether others build on what an integration makes.
 fn is_groundwork(name: &str) -> bool {
     ALL.iter().map(|entry| (entry.about)()).any(|about| about.name == name && about.is_groundwork)
-}
-
-/// A number from 0 to 1.
-fn chance() -> f64 {
-    fastrand::f64()
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use qontract_diagnostics::shown_lines;
+use qontract_runtime::Ended;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -205,18 +206,22 @@ fn shard_view(row: &ShardRow) -> ShardView {
 fn state(status: &Status) -> LoopState {
     let Some((ended, _)) = status.last else { return LoopState::Starting };
     let has_failed = status.shards.iter().any(|row| row.failed);
-    match ended.code() {
+    match ended {
         _ if status.changes.1 > 0 && !has_failed => LoopState::Held,
-        0 => LoopState::Ok,
-        75 => LoopState::Retrying,
-        _ => LoopState::Failed,
+        Ended::Ok | Ended::EarlyExit => LoopState::Ok,
+        Ended::Transient => LoopState::Retrying,
+        Ended::Held
+        | Ended::Failed
+        | Ended::Usage
+        | Ended::NotDefined
+        | Ended::Forbidden
+        | Ended::Interrupted => LoopState::Failed,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use qontract_runtime::Ended;
 
     fn row(key: &str, changes: (usize, usize), failed: bool) -> ShardRow {
         ShardRow { key: key.to_owned(), changes, failed }

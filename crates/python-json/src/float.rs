@@ -1,4 +1,4 @@
-//! Floats as Python prints them. The one implementation for bundles, state and templates.
+//! Floats as Python prints them.
 
 /// The shortest digits that read back as the same number.
 ///
@@ -73,7 +73,7 @@ impl ShortestDigits {
 }
 
 /// Appends a finite number as Python's `repr` prints it: with an exponent below 1e-4 and from 1e16.
-pub fn write_python(value: f64, out: &mut Vec<u8>) {
+pub fn write_float(value: f64, out: &mut Vec<u8>) {
     let shortest = ShortestDigits::of(value);
     if shortest.negative {
         out.push(b'-');
@@ -88,10 +88,10 @@ pub fn write_python(value: f64, out: &mut Vec<u8>) {
 /// Python's `repr` of a number.
 ///
 /// ```
-/// assert_eq!(qontract_yaml::float::python_repr(1e16), "1e+16");
-/// assert_eq!(qontract_yaml::float::python_repr(f64::NEG_INFINITY), "-inf");
+/// assert_eq!(qontract_python_json::float_repr(1e16), "1e+16");
+/// assert_eq!(qontract_python_json::float_repr(f64::NEG_INFINITY), "-inf");
 /// ```
-pub fn python_repr(value: f64) -> String {
+pub fn float_repr(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
     }
@@ -99,13 +99,13 @@ pub fn python_repr(value: f64) -> String {
         return if value > 0.0 { "inf".to_owned() } else { "-inf".to_owned() };
     }
     let mut text = Vec::new();
-    write_python(value, &mut text);
+    write_float(value, &mut text);
     text.into_iter().map(char::from).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::python_repr;
+    use super::float_repr;
 
     #[test]
     fn numbers_are_printed_as_python_prints_them() {
@@ -127,7 +127,7 @@ mod tests {
             (f64::from_bits(0x431c_c0e5_0492_1fcd), "2023347301156851.2"),
             (97_691_119_162_302.62, "97691119162302.62"),
         ] {
-            assert_eq!(python_repr(value), expect);
+            assert_eq!(float_repr(value), expect);
         }
     }
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below the ports that systems give to outgoing connections, so that a server which is stopped for a while finds its
 /// own still free.
-const FIRST: u32 = 20_000;
-const COUNT: u32 = 12_000;
+const FIRST: u32 = 11_000;
+const COUNT: u32 = 20_000;
 
 /// As many different ports that nobody listens on.
 ///
 /// Each call in each process begins to look elsewhere, so that servers which start at the same time do not meet.
-pub fn free<const N: usize>() -> io::Result<[u16; N]> {
+pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed) * 31);
     let mut candidates = (0..COUNT).map(|step| FIRST + start.wrapping_add(step) % COUNT);
@@ -31,24 +31,34 @@ pub fn free<const N: usize>() -> io::Result<[u16; N]> {
     Ok(ports)
 }
 
+/// One port that nobody listens on.
+///
+/// # Panics
+///
+/// If all are taken.
+pub fn free_port() -> u16 {
+    let [port] = free_ports().expect("a free port");
+    port
+}
+
 #[cfg(test)]
 mod tests {
-    use super::free;
+    use super::free_ports;
     use std::net::TcpListener;
 
     #[test]
     fn ports_differ_and_are_free() {
-        let [first, second] = free().expect("two ports are free");
+        let [first, second] = free_ports().expect("two ports are free");
         assert_ne!(first, second);
         TcpListener::bind(("127.0.0.1", first)).expect("it is free");
     }
 
     #[test]
     fn a_taken_port_is_passed_over() {
-        let [port] = free().expect("a port is free");
+        let [port] = free_ports().expect("a port is free");
         let _taken = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
         for _ in 0..3 {
-            let [next] = free().expect("a port is free");
+            let [next] = free_ports().expect("a port is free");
             assert_ne!(next, port);
         }
     }

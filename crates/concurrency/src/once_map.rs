@@ -1,0 +1,226 @@
+//! A map whose values are computed once per key, while other callers of the same key wait (single-flight).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+type Cells<K, V> = BTreeMap<K, Arc<OnceCell<V>>>;
+
+/// Values by key, each computed by the first caller that asks for it. A clone is the same map.
+///
+/// A computation belongs to its caller: if that caller goes away, the next one that waits computes the value itself. An
+/// entry without a value is removed as soon as nobody waits for it.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let map = qontract_concurrency::OnceMap::default();
+/// assert_eq!(map.entry("a").get_or_init(|| async { 1 }).await, 1);
+/// assert_eq!(map.entry("a").get_or_init(|| async { 2 }).await, 1);
+/// # }
+/// ```
+pub struct OnceMap<K, V>(Arc<Mutex<Cells<K, V>>>);
+
+impl<K: Ord + Clone, V: Clone> OnceMap<K, V> {
+    /// The entry of a key, with its value if there is one.
+    pub fn entry(&self, key: K) -> Entry<K, V> {
+        self.valid_entry(key, |_| true)
+    }
+
+    /// The entry of a key. A value that is not valid any more is dropped first.
+    pub fn valid_entry(&self, key: K, is_valid: impl FnOnce(&V) -> bool) -> Entry<K, V> {
+        let mut cells = self.0.lock();
+        let cell = cells.entry(key.clone()).or_default();
+        if cell.get().is_some_and(|value| !is_valid(value)) {
+            *cell = Arc::default();
+        }
+        Entry { map: self.clone(), key, cell: Arc::clone(cell) }
+    }
+
+    /// The entry of a key, if it exists or the map has fewer than `max_entries`.
+    pub fn entry_within(&self, key: K, max_entries: usize) -> Option<Entry<K, V>> {
+        let mut cells = self.0.lock();
+        if cells.len() >= max_entries && !cells.contains_key(&key) {
+            return None;
+        }
+        let cell = Arc::clone(cells.entry(key.clone()).or_default());
+        Some(Entry { map: self.clone(), key, cell })
+    }
+
+    /// Keeps the entries for which `keep` holds. Those without a value yet are passed as `None`; whoever computes or awaits the
+    /// value of a removed entry still gets it.
+    pub fn retain(&self, mut keep: impl FnMut(&K, Option<&V>) -> bool) {
+        self.0.lock().retain(|key, cell| keep(key, cell.get()));
+    }
+}
+
+impl<K, V> OnceMap<K, V> {
+    /// The number of entries, with those that are being computed.
+    pub fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<K, V> Clone for OnceMap<K, V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, V> Default for OnceMap<K, V> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K, V> fmt::Debug for OnceMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OnceMap({} entries)", self.len())
+    }
+}
+
+/// The entry of one key, as long as a caller needs its value.
+pub struct Entry<K: Ord, V> {
+    map: OnceMap<K, V>,
+    key: K,
+    cell: Arc<OnceCell<V>>,
+}
+
+impl<K: Ord, V: Clone> Entry<K, V> {
+    /// The value, computed unless it is there or another caller is computing it. It stays in the map.
+    pub async fn get_or_init<F: Future<Output = V>>(self, init: impl FnOnce() -> F) -> V {
+        self.cell.get_or_init(init).await.clone()
+    }
+
+    /// The value, computed unless it is there or another caller is computing it. It stays in the map if `keep` holds; otherwise
+    /// only the callers share it that are waiting for it now.
+    pub async fn get_or_init_if<F: Future<Output = V>>(
+        self,
+        keep: impl FnOnce(&V) -> bool,
+        init: impl FnOnce() -> F,
+    ) -> V {
+        let value = self.cell.get_or_init(init).await.clone();
+        if !keep(&value) {
+            self.remove_if(|_| true);
+        }
+        value
+    }
+}
+
+impl<K: Ord, V> Entry<K, V> {
+    /// Removes the entry from the map, if the map still has this one.
+    fn remove_if(&self, is_over: impl FnOnce(&Arc<OnceCell<V>>) -> bool) {
+        let mut cells = self.map.0.lock();
+        if cells.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell) && is_over(cell)) {
+            cells.remove(&self.key);
+        }
+    }
+}
+
+impl<K: Ord, V> Drop for Entry<K, V> {
+    fn drop(&mut self) {
+        if !self.cell.initialized() {
+            // The map's and this one. Others are cloned under the map's lock only.
+            self.remove_if(|cell| Arc::strong_count(cell) == 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+    use futures_util::{FutureExt as _, poll};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_many_ask_for_is_computed_once() {
+        let (map, computed) = (OnceMap::default(), AtomicUsize::new(0));
+        let compute = || async {
+            tokio::time::sleep(SECOND).await;
+            computed.fetch_add(1, Ordering::Relaxed)
+        };
+        let all = join_all((0..5).map(|_| map.entry("a").get_or_init(compute))).await;
+        assert_eq!(all, [0; 5]);
+        assert_eq!(map.entry("b").get_or_init(compute).await, 1);
+        assert_eq!(map.entry("a").get_or_init(compute).await, 0);
+        assert_eq!(map.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn if_the_first_caller_goes_away_the_next_one_computes() {
+        let map = OnceMap::default();
+        let mut first = Box::pin(map.entry("a").get_or_init(pending::<u8>));
+        let mut second = Box::pin(map.entry("a").get_or_init(|| ready(7)));
+        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+        drop(first);
+        assert_eq!(map.len(), 1, "the second one still waits");
+        assert_eq!(second.await, 7);
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_nobody_waits_for_is_removed() {
+        let map = OnceMap::<_, u8>::default();
+        assert!(map.entry("a").get_or_init(pending).now_or_never().is_none());
+        drop(map.entry("b"));
+        assert!(map.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_kept_is_shared_by_those_who_wait_now() {
+        let (map, computed) = (OnceMap::default(), AtomicUsize::new(0));
+        let get = || {
+            map.entry("a").get_or_init_if(
+                |_| false,
+                || async {
+                    tokio::time::sleep(SECOND).await;
+                    computed.fetch_add(1, Ordering::Relaxed)
+                },
+            )
+        };
+        assert_eq!(join_all([get(), get(), get()]).await, [0; 3]);
+        assert!(map.is_empty());
+        assert_eq!(get().await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_value_that_is_not_valid_any_more_is_computed_again() {
+        let map = OnceMap::default();
+        for (limit, value, expect) in [(0, 1, 1), (1, 2, 1), (2, 3, 3)] {
+            let entry = map.valid_entry("a", |value| *value >= limit);
+            assert_eq!(entry.get_or_init(|| ready(value)).await, expect);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_removed_entry_gives_its_value_to_those_who_wait_and_to_nobody_else() {
+        let map = OnceMap::default();
+        let entry = map.entry("a");
+        map.retain(|_, value| value.is_some());
+        assert_eq!(entry.get_or_init(|| ready(1)).await, 1);
+        assert_eq!(map.entry("a").get_or_init(|| ready(2)).await, 2);
+    }
+
+    #[test]
+    fn a_full_map_has_no_new_entries() {
+        let map = OnceMap::<_, u8>::default();
+        let first = map.entry_within("a", 1);
+        assert!(first.is_some() && map.entry_within("b", 1).is_none() && map.entry_within("a", 1).is_some());
+        drop(first);
+        assert!(map.entry_within("b", 1).is_some());
+    }
+}

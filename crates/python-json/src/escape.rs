@@ -1,0 +1,120 @@
+//! The strings of JSON: which bytes stand for themselves, and how the others are escaped.
+
+/// Appends `text` in quotes, everything but printable ASCII escaped, as `json.dumps` does.
+///
+/// ```
+/// let mut out = Vec::new();
+/// qontract_python_json::write_str("é\"", &mut out);
+/// assert_eq!(out, br#""\u00e9\"""#);
+/// ```
+pub fn write_str(text: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let run = ascii_prefix(&bytes[at..]);
+        out.extend_from_slice(&bytes[at..at + run]);
+        at += run;
+        let Some(character) = text[at..].chars().next() else { break };
+        match short_escape(bytes[at]) {
+            Some(escape) => out.extend_from_slice(escape),
+            None => write_unicode_escape(character, out),
+        }
+        at += character.len_utf8();
+    }
+    out.push(b'"');
+}
+
+/// Appends `\u00e9`-like escapes for every UTF-16 unit of `character`.
+pub fn write_unicode_escape(character: char, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut units = [0; 2];
+    for unit in character.encode_utf16(&mut units) {
+        let nibble = |shift: u16| DIGITS[usize::from(*unit >> shift & 15)];
+        out.extend_from_slice(&[b'\\', b'u', nibble(12), nibble(8), nibble(4), nibble(0)]);
+    }
+}
+
+/// The two-character escape of `byte`, if JSON has one that both dialects use.
+pub fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
+    Some(match byte {
+        b'"' => b"\\\"",
+        b'\\' => b"\\\\",
+        b'\n' => b"\\n",
+        b'\r' => b"\\r",
+        b'\t' => b"\\t",
+        0x08 => b"\\b",
+        0x0c => b"\\f",
+        _ => return None,
+    })
+}
+
+/// How many bytes at the front stand for themselves in a string of JSON. Reads eight at a time, because most texts have
+/// nothing to escape.
+#[inline]
+pub fn plain_prefix(bytes: &[u8]) -> usize {
+    run(bytes, |word| below(word, 0x20) | is(word, b'"') | is(word, b'\\'))
+}
+
+/// How many bytes at the front stand for themselves where everything but printable ASCII is escaped.
+#[inline]
+pub fn ascii_prefix(bytes: &[u8]) -> usize {
+    let odd =
+        |word| below(word, 0x20) | is(word, b'"') | is(word, b'\\') | is(word, 0x7f) | word & (ONES << 7);
+    run(bytes, odd)
+}
+
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+
+/// The highest bit of each byte that is less than `least`; others may be set behind such a byte only.
+fn below(word: u64, least: u64) -> u64 {
+    word.wrapping_sub(ONES * least) & !word & (ONES << 7)
+}
+
+/// The highest bit of each byte that is `byte`; others may be set behind such a byte only.
+fn is(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// How many bytes come before the first in which `odd` sets a bit.
+#[inline]
+fn run(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
+    let mut at = 0;
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let odd = odd(u64::from_le_bytes(*word));
+        if odd != 0 {
+            return at + odd.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    // The rest, filled up with what is never odd.
+    let rest = &bytes[at..];
+    let mut word = [b' '; 8];
+    word[..rest.len()].copy_from_slice(rest);
+    at + (odd(u64::from_le_bytes(word)).trailing_zeros() as usize / 8).min(rest.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ascii_prefix, plain_prefix};
+
+    #[test]
+    fn every_byte_that_must_be_escaped_is_found_wherever_it_stands() {
+        for length in 0..20 {
+            assert_eq!(plain_prefix(&vec![b'x'; length]), length);
+            for at in 0..length {
+                for byte in 0..=255 {
+                    let mut bytes = vec![0xc3; length];
+                    bytes[at] = byte;
+                    let must = matches!(byte, b'"' | b'\\' | ..=0x1f);
+                    let expected = if must { at } else { length };
+                    assert_eq!(plain_prefix(&bytes), expected, "{byte:#x} at {at} of {length}");
+                    let mut bytes = vec![b'~'; length];
+                    bytes[at] = byte;
+                    let expected = if must || byte >= 0x7f { at } else { length };
+                    assert_eq!(ascii_prefix(&bytes), expected, "{byte:#x} at {at} of {length}");
+                }
+            }
+        }
+    }
+}

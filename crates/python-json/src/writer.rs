@@ -1,0 +1,193 @@
+//! Writes JSON value by value, with Python's separators, on one line or indented.
+
+use std::fmt::Display;
+
+use serde_json::{Number, Value};
+
+use crate::float::write_float;
+use crate::write_str;
+
+/// `json.dumps(value, sort_keys=True)`
+///
+/// ```
+/// let value = serde_json::json!({"b": [1.0, "é"], "a": null});
+/// assert_eq!(qontract_python_json::to_string(&value), r#"{"a": null, "b": [1.0, "\u00e9"]}"#);
+/// ```
+pub fn to_string(value: &Value) -> String {
+    let mut writer = Writer::new(None);
+    writer.value(value);
+    writer.finish()
+}
+
+/// Writes one value. Brackets, keys and items are written in the order of the calls, with the separators between them.
+#[derive(Debug)]
+pub struct Writer<'i> {
+    out: Vec<u8>,
+    indent: Option<&'i str>,
+    /// For each bracket that is open, whether something stands in it.
+    open: Vec<bool>,
+}
+
+impl<'i> Writer<'i> {
+    /// On one line, or with each item on a line of its own, indented by this text.
+    pub fn new(indent: Option<&'i str>) -> Self {
+        Self { out: Vec::new(), indent, open: Vec::new() }
+    }
+
+    /// The text.
+    pub fn finish(self) -> String {
+        String::from_utf8(self.out).expect("what is written is ASCII, and the indent is text")
+    }
+
+    /// `null`
+    pub fn null(&mut self) {
+        self.raw("null");
+    }
+
+    /// `true` or `false`
+    pub fn bool(&mut self, value: bool) {
+        self.raw(if value { "true" } else { "false" });
+    }
+
+    /// A number without a point.
+    pub fn int(&mut self, number: impl Display) {
+        self.raw(&number.to_string());
+    }
+
+    /// A number with a point, or one of the three that Python writes though JSON does not have them.
+    pub fn float(&mut self, number: f64) {
+        if number.is_nan() {
+            self.raw("NaN");
+        } else if number.is_infinite() {
+            self.raw(if number > 0.0 { "Infinity" } else { "-Infinity" });
+        } else {
+            write_float(number, &mut self.out);
+        }
+    }
+
+    /// A text in quotes.
+    pub fn str(&mut self, text: &str) {
+        write_str(text, &mut self.out);
+    }
+
+    /// Opens a list or an object: `[` or `{`.
+    pub fn open(&mut self, bracket: char) {
+        self.raw(bracket.encode_utf8(&mut [0; 4]));
+        self.open.push(false);
+    }
+
+    /// Goes to the next item of a list, or to the next key of an object.
+    pub fn item(&mut self) {
+        let is_first = self.open.last_mut().is_none_or(|filled| !std::mem::replace(filled, true));
+        if !is_first {
+            self.raw(if self.indent.is_some() { "," } else { ", " });
+        }
+        self.break_line();
+    }
+
+    /// Goes to the next key of an object, and writes it.
+    pub fn key(&mut self, key: &str) {
+        self.item();
+        self.str(key);
+        self.raw(": ");
+    }
+
+    /// Closes a list or an object: `]` or `}`.
+    pub fn close(&mut self, bracket: char) {
+        if self.open.pop() == Some(true) {
+            self.break_line();
+        }
+        self.raw(bracket.encode_utf8(&mut [0; 4]));
+    }
+
+    /// A value of `serde_json`, the keys of its objects sorted.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.null(),
+            Value::Bool(value) => self.bool(*value),
+            Value::Number(number) => self.number(number),
+            Value::String(text) => self.str(text),
+            Value::Array(items) => {
+                self.open('[');
+                for item in items {
+                    self.item();
+                    self.value(item);
+                }
+                self.close(']');
+            }
+            Value::Object(map) => {
+                // Whatever the order of the map: Python sorts by characters, which is the order of their bytes.
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| key.as_str());
+                self.open('{');
+                for (key, value) in entries {
+                    self.key(key);
+                    self.value(value);
+                }
+                self.close('}');
+            }
+        }
+    }
+
+    fn number(&mut self, number: &Number) {
+        match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => self.float(float),
+            None => self.int(number),
+        }
+    }
+
+    fn raw(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn break_line(&mut self) {
+        let Some(indent) = self.indent else { return };
+        self.raw("\n");
+        (0..self.open.len()).for_each(|_| self.raw(indent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Writer, to_string};
+
+    fn check(value: &Value, expect: &str) {
+        assert_eq!(to_string(value), expect);
+    }
+
+    #[test]
+    fn keys_are_sorted_and_separators_are_wide() {
+        check(
+            &json!({"b": [1, true, null, false], "a": {"d": {}, "c": []}}),
+            r#"{"a": {"c": [], "d": {}}, "b": [1, true, null, false]}"#,
+        );
+    }
+
+    #[test]
+    fn everything_but_ascii_is_escaped() {
+        check(&json!("é\u{1F600}\u{7f}\u{1}\"\\\n"), r#""\u00e9\ud83d\ude00\u007f\u0001\"\\\n""#);
+    }
+
+    #[test]
+    fn numbers_are_whole_or_have_a_point() {
+        check(&json!([1, -1, u64::MAX, 1.0, -0.0]), "[1, -1, 18446744073709551615, 1.0, -0.0]");
+        let mut writer = Writer::new(None);
+        writer.open('[');
+        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            writer.item();
+            writer.float(number);
+        }
+        writer.close(']');
+        assert_eq!(writer.finish(), "[NaN, Infinity, -Infinity]");
+    }
+
+    #[test]
+    fn with_an_indent_each_item_has_a_line() {
+        let mut writer = Writer::new(Some("  "));
+        writer.value(&json!({"a": [1, 2], "b": {}, "c": [[]]}));
+        let expect = "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {},\n  \"c\": [\n    []\n  ]\n}";
+        assert_eq!(writer.finish(), expect);
+    }
+}

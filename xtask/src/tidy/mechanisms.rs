@@ -1,0 +1,117 @@
+//! One mechanism each: marks by which a second copy of one is recognised.
+
+use super::{Tree, Violation};
+
+const RULE: &str = "mechanisms";
+
+/// Marks in the code, the folders and files that may have them, and what to use instead.
+struct Mechanism {
+    marks: &'static [&'static str],
+    homes: &'static [&'static str],
+    instead: &'static str,
+}
+
+const MECHANISMS: [Mechanism; 4] = [
+    Mechanism {
+        marks: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
+        // These are still to be converted.
+        homes: &["crates/child/", "crates/daemon/", "crates/qontract/"],
+        instead: "use the locks of `parking_lot`, which a panic does not poison",
+    },
+    Mechanism {
+        marks: &["0xbf58_476d_1ce4_e5b9"],
+        homes: &["benches/src/corpus/random.rs"],
+        instead: "use `fastrand::Rng::with_seed` for random numbers from a seed",
+    },
+    Mechanism {
+        marks: &["tokio::sync::OnceCell", "WeakShared"],
+        homes: &["crates/concurrency/"],
+        instead: "use `qontract_concurrency::OnceMap` for work that several callers share",
+    },
+    Mechanism {
+        marks: &["75"],
+        homes: &["crates/runtime/src/outcome.rs"],
+        instead: "use `Ended::Transient` for the exit code of a failure that may pass",
+    },
+];
+
+/// Looks at every line outside tests.
+pub fn check(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (path, text) in super::code(tree) {
+        for (index, line) in text.lines().enumerate() {
+            let line = spelled_out(line);
+            for Mechanism { marks, homes, instead } in &MECHANISMS {
+                let is_home = homes.iter().any(|home| path.starts_with(home));
+                if !is_home && marks.iter().any(|mark| has(&line, mark)) {
+                    let message = (*instead).to_owned();
+                    violations.push(Violation {
+                        path: path.to_owned(),
+                        line: index + 1,
+                        rule: RULE,
+                        message,
+                    });
+                }
+            }
+        }
+    }
+    violations
+}
+
+/// `use std::sync::{Arc, Mutex};` as `std::sync::Arc std::sync::Mutex`; other lines as they are.
+fn spelled_out(line: &str) -> String {
+    let names = line.strip_prefix("use ").and_then(|line| line.strip_suffix("};")?.split_once("::{"));
+    match names {
+        Some((path, names)) => {
+            names.split(',').map(|name| format!("{path}::{}", name.trim())).collect::<Vec<_>>().join(" ")
+        }
+        None => line.to_owned(),
+    }
+}
+
+/// Whether a mark stands in a line as a word of its own, or as a number of its own.
+fn has(line: &str, mark: &str) -> bool {
+    let is_number = mark.parse::<u32>().is_ok();
+    let joins = |letter: char| letter.is_alphanumeric() || letter == '_' || is_number && letter == '.';
+    line.match_indices(mark).any(|(at, _)| {
+        let (before, after) = (line[..at].chars().next_back(), line[at + mark.len()..].chars().next());
+        !before.is_some_and(joins) && !after.is_some_and(joins)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::tidy::{Tree, expect};
+
+    #[track_caller]
+    fn one(path: &str, line: &str, instead: Option<&str>) {
+        let text = format!("//! A file: PoisonError, 75.\n{line}\n#[cfg(test)]\nmod tests {{\n{line}\n}}\n");
+        let found = instead.map(|instead| format!("{path}:2: mechanisms: {instead}"));
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        expect(check, &Tree::of_files(&[(path, &text)]), &found);
+    }
+
+    #[test]
+    fn a_second_copy_is_found() {
+        let lock = Some("use the locks of `parking_lot`, which a panic does not poison");
+        one("crates/x/src/a.rs", "let x = x.lock().unwrap_or_else(PoisonError::into_inner);", lock);
+        one("clients/x/src/a.rs", "use std::sync::{Arc, Mutex};", lock);
+        one("crates/x/src/a.rs", "use std::sync::Condvar;", lock);
+        let random = Some("use `fastrand::Rng::with_seed` for random numbers from a seed");
+        one("crates/x/src/a.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", random);
+        let once = Some("use `qontract_concurrency::OnceMap` for work that several callers share");
+        one("crates/x/src/a.rs", "use tokio::sync::{OnceCell, Semaphore};", once);
+        let exit = Some("use `Ended::Transient` for the exit code of a failure that may pass");
+        one("crates/qontract/src/exit.rs", "Some(error) => Exit::Run(75),", exit);
+    }
+
+    #[test]
+    fn the_one_place_and_other_things_are_fine() {
+        one("crates/runtime/src/outcome.rs", "Ended::Transient => 75,", None);
+        one("benches/src/corpus/random.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", None);
+        one("crates/x/src/a.rs", "use std::sync::{Arc, OnceLock};", None);
+        one("crates/x/src/a.rs", "const A: [f64; 3] = [0.75, 750.0, 75.5]; let x75 = 175;", None);
+        one("crates/x/tests/a.rs", "use std::sync::{Arc, Mutex};", None);
+    }
+}

@@ -1,0 +1,165 @@
+//! No function takes a tuple: things that travel together are a type with a name. Closures may, and so may tests.
+
+use super::{Tree, Violation};
+
+const RULE: &str = "signatures";
+
+/// Functions that may take a tuple, as `path: name`: those that are still to be changed.
+const ALLOWED: [&str; 11] = [
+    "crates/objects/src/grounds.rs: is_twin",
+    "crates/qontract/src/commands/config.rs: data",
+    "crates/qontract/src/commands/config.rs: targets",
+    "crates/qontract/src/commands/reconcile/announce.rs: announce",
+    "crates/qontract/src/keep/turn.rs: once",
+    "crates/qontract/src/progress.rs: waits",
+    "crates/qontract/src/targets.rs: real",
+    "crates/resources/src/outside/github.rs: github",
+    "crates/resources/src/outside/s3.rs: bucket",
+    "crates/resources/src/preview.rs: rendered",
+    "integrations/resource-template-tester/src/declare.rs: told",
+];
+
+/// Looks at every function outside tests.
+pub fn check(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (path, text) in super::code(tree) {
+        for function in functions(&text) {
+            let is_allowed = ALLOWED.contains(&format!("{path}: {}", function.name).as_str());
+            if !is_allowed && function.parameters.iter().any(|parameter| is_tuple(parameter)) {
+                let message =
+                    format!("`{}` takes a tuple: pass its parts, or give them a type", function.name);
+                violations.push(Violation {
+                    path: path.to_owned(),
+                    line: function.line,
+                    rule: RULE,
+                    message,
+                });
+            }
+        }
+    }
+    violations
+}
+
+struct Function<'t> {
+    name: &'t str,
+    line: usize,
+    parameters: Vec<&'t str>,
+}
+
+fn functions(text: &str) -> Vec<Function<'_>> {
+    let mut functions = Vec::new();
+    for (start, _) in text.match_indices("fn ") {
+        let before = text[..start].chars().next_back();
+        if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
+            continue;
+        }
+        let rest = &text[start + 3..];
+        let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
+        let (name, rest) = rest.split_at(end);
+        let Some(list) = list(rest).filter(|_| !name.is_empty()) else { continue };
+        let line = text[..start].matches('\n').count() + 1;
+        functions.push(Function { name, line, parameters: split(list) });
+    }
+    functions
+}
+
+/// What stands between the brackets of a function's parameters, which come after its generics.
+fn list(text: &str) -> Option<&str> {
+    let mut depth = 0usize;
+    let mut start = None;
+    let mut last = ' ';
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' if depth == 0 && start.is_none() => {
+                start = Some(at + 1);
+                depth = 1;
+            }
+            '(' | '[' | '{' | '<' => depth += 1,
+            '>' if last == '-' || last == '=' => {}
+            ')' | ']' | '}' | '>' => {
+                depth = depth.checked_sub(1)?;
+                if let (0, Some(start)) = (depth, start) {
+                    return Some(&text[start..at]);
+                }
+            }
+            letter if depth == 0 && !letter.is_whitespace() => return None,
+            _ => {}
+        }
+        last = letter;
+    }
+    None
+}
+
+/// The parts between the commas that are in no bracket.
+fn split(list: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start, mut last) = (Vec::new(), 0usize, 0, ' ');
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '(' | '[' | '{' | '<' => depth += 1,
+            '>' if last == '-' || last == '=' => {}
+            ')' | ']' | '}' | '>' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(list[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        last = letter;
+    }
+    parts.push(list[start..].trim());
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Whether a parameter is a tuple, by its pattern or by its type. Brackets around `dyn` and `impl` are none.
+fn is_tuple(parameter: &str) -> bool {
+    let type_ = match parameter.strip_prefix('(') {
+        Some(_) => parameter.rsplit_once("):").map_or("", |(_, type_)| type_),
+        None => parameter.split_once(':').map_or("", |(_, type_)| type_),
+    };
+    let mut type_ = type_.trim();
+    while let Some(inner) = type_.strip_prefix('&') {
+        let inner = inner.trim_start();
+        let inner = if inner.starts_with('\'') {
+            inner.split_once(' ').map_or("", |(_, inner)| inner)
+        } else {
+            inner
+        };
+        type_ = inner.strip_prefix("mut ").unwrap_or(inner).trim_start();
+    }
+    let items = type_.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
+    items.is_some_and(|items| split(items).len() > 1) || parameter.starts_with('(') && type_ != "()"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::tidy::{Tree, expect};
+
+    #[test]
+    fn a_tuple_is_found_by_its_pattern_and_by_its_type() {
+        let text = "//! A file.\nfn a((x, y): (u8, u8)) {}\nfn b<T: Fn() -> u8>(&self, pair: &'a mut (u8, Vec<u8>)) {}\n\
+                    fn c(\n    one: u8,\n    (x, y): Pair,\n) {}\n";
+        let found = |line, name: &str| {
+            format!(
+                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: pass its parts, or give them a type"
+            )
+        };
+        let found = [found(2, "a"), found(3, "b"), found(4, "c")];
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        expect(check, &Tree::of_files(&[("crates/x/src/a.rs", text)]), &found);
+        expect(
+            check,
+            &Tree::of_files(&[("crates/x/tests/a.rs", text), ("crates/x/src/a/tests.rs", text)]),
+            &[],
+        );
+    }
+
+    #[test]
+    fn other_parameters_are_fine() {
+        let text = "//! A file: fn a((x, y): (u8, u8)).\nfn a(told: &(dyn Fn(u8, u8) -> (u8, u8) + Sync), (): &(), list: &[(u8, u8)]) -> (u8, u8) {}\n\
+                    fn b(Pair { x, y }: Pair, map: Map<(u8, u8), u8>) { let f = |(x, y): (u8, u8)| x; }\n\
+                    type F = fn(u8) -> u8;\n#[cfg(test)]\nmod tests { fn c((x, y): (u8, u8)) {} }\n";
+        expect(check, &Tree::of_files(&[("crates/x/src/a.rs", text)]), &[]);
+    }
+}
