@@ -28,6 +28,7 @@ mod start;
 mod table;
 mod targets;
 mod terminal;
+mod unfinished;
 mod watchdog;
 
 use std::ffi::OsString;

@@ -97,10 +97,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
     job.tell(&outcome, &record)?;
-    if stopper.interruption().is_some() {
-        // Threads that are blocked are not waited for.
-        runtime.shutdown_background();
-    }
+    // Threads that are blocked are not waited for.
+    runtime.shutdown_background();
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         Ended::Usage => Exit::Usage,
@@ -233,6 +231,10 @@ impl Heard for Aloud {
 
     fn lost(&self, why: &str) {
         Printer::default().note(&format!("warning: {why}"));
+    }
+
+    fn unfinished(&self, warning: &str) {
+        Printer::default().note(&format!("warning: {warning}"));
     }
 }
 

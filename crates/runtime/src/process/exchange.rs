@@ -100,6 +100,8 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         if answer.is_some() || left().is_zero() || given.up() {
             break answer;
         }
+        // Once the program has ended, this ends what it left behind, which may keep stdout open. An error shows again below.
+        let _ = child.ended();
     };
     let (Some(answer), Some(status)) = (answer, end(&mut child, || left().is_zero() || given.up())) else {
         // Its result is not known to anyone any more; an error to end it leaves that to the watchdog.
