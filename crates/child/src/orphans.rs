@@ -92,20 +92,12 @@ pub struct Spared<'a> {
 
 impl Adoption {
     /// Becomes the parent of orphans; `None` where that is not possible.
-    #[cfg(target_os = "linux")]
     pub fn begin() -> Option<Self> {
         let proc = PathBuf::from("/proc");
         let own = ProcessInfo::read(&proc.join("self/stat"))?;
         let inherited = Inherited::of(&own, &children(&proc, own.pid, Listing::AllProcesses));
-        // Any process id switches it on.
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).ok()?;
+        become_subreaper().ok()?;
         Some(Self { proc, own, inherited })
-    }
-
-    /// Orphans cannot be adopted on this system.
-    #[cfg(not(target_os = "linux"))]
-    pub fn begin() -> Option<Self> {
-        None
     }
 
     /// When a process started, in clock ticks since boot; 0 if that is not known.
@@ -163,6 +155,18 @@ impl Adoption {
         }
         Verdict::Kill
     }
+}
+
+#[cfg(target_os = "linux")]
+fn become_subreaper() -> rustix::io::Result<()> {
+    // Any process id switches it on.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+}
+
+/// Not available on this system.
+#[cfg(not(target_os = "linux"))]
+fn become_subreaper() -> rustix::io::Result<()> {
+    Err(Errno::NOSYS)
 }
 
 impl Inherited {

@@ -45,7 +45,9 @@ struct Registry {
     /// Groups up to this purpose are being ended, and no other is started.
     stopping: Option<Purpose>,
     watchdog: Watchdog,
-    /// Set once orphans are adopted.
+    /// Whether orphans are adopted from the first child on.
+    adopts_orphans: bool,
+    /// Set with the first child.
     adoption: Option<Adoption>,
     /// Orphans that were killed and did not end within a sweep. Later sweeps do not wait for them.
     stubborn: BTreeSet<i32>,
@@ -88,6 +90,7 @@ impl Children {
             groups: BTreeMap::new(),
             stopping: None,
             watchdog: Watchdog::disabled(),
+            adopts_orphans: false,
             adoption: None,
             stubborn: BTreeSet::new(),
         }))
@@ -117,6 +120,9 @@ impl Children {
         let mut registry = self.lock();
         if is_stopped(registry.stopping, purpose) {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "shutting down"));
+        }
+        if registry.adopts_orphans && registry.adoption.is_none() {
+            registry.adoption = Adoption::begin();
         }
         let groups = registry.up_to(Purpose::Write);
         // There is a watchdog before there is a child.
@@ -212,10 +218,10 @@ pub fn retire_watchdog() {
 /// Makes this process the parent of every descendant whose own parent has ended, and ends those that have left their process group: when the groups
 /// that may have started them have ended, and in [`shut_down`].
 ///
-/// Processes that are children of this process already, as those of a shell that executed it, are left alone, and so are children in our own process
-/// group. Without `/proc`, and on systems other than Linux, nothing is adopted.
+/// It takes effect with the first child. Processes that are children of this process by then, as those of a shell that executed it, are left alone,
+/// and so are children in our own process group. Without `/proc`, and on systems other than Linux, nothing is adopted.
 pub fn adopt_orphans() {
-    CHILDREN.lock().adoption = Adoption::begin();
+    CHILDREN.lock().adopts_orphans = true;
 }
 
 /// Whether a shutdown ends children of this purpose.

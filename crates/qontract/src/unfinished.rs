@@ -113,10 +113,14 @@ impl StepFile {
         private::make_folder(&self.folder, &self.folder)?;
         let draft = self.folder.join(format!(".{}", self.info.run));
         let file = private::options().append(true).open(&draft)?;
-        file.lock()?;
-        append(Some(&file), &Entry::Run(self.info.clone()))?;
-        fs::rename(&draft, self.path())?;
-        Ok(file)
+        let created = file.lock().and_then(|()| {
+            append(Some(&file), &Entry::Run(self.info.clone()))?;
+            fs::rename(&draft, self.path())
+        });
+        if created.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        created.map(|()| file)
     }
 }
 
@@ -289,6 +293,9 @@ pub fn report(runs: &Runs, integration: &str, now: jiff::Timestamp) -> Vec<Strin
 
 /// Reports the run of a file, and removes the file.
 fn take(runs: &Runs, path: &Path, integration: &str, now: jiff::Timestamp) -> Option<String> {
+    let read = || UnfinishedRun::parse(&fs::read_to_string(path).ok()?);
+    // Before the lock, which would keep a run of the other integration from reporting it.
+    read().filter(|unfinished| unfinished.info.integration == integration)?;
     let file = File::open(path).ok()?;
     match file.try_lock() {
         Ok(()) => {}
@@ -298,10 +305,7 @@ fn take(runs: &Runs, path: &Path, integration: &str, now: jiff::Timestamp) -> Op
     let meta = file.metadata().ok()?;
     // Another process may have reported it between the two calls.
     fs::metadata(path).ok().filter(|now| now.ino() == meta.ino())?;
-    let mut unfinished = UnfinishedRun::parse(&fs::read_to_string(path).ok()?)?;
-    if unfinished.info.integration != integration {
-        return None;
-    }
+    let mut unfinished = read()?;
     let ended = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let began = u128::try_from(unfinished.info.began).unwrap_or_default() * 1000;
     let milliseconds = ended.map_or(0, |ended| ended.as_millis().saturating_sub(began));

@@ -187,7 +187,7 @@ fn what_only_reads_ends_at_the_first_signal() {
     let pids = pids(&scratch);
     running.signal(Signal::INT);
     running.until("shutting down; no step in progress");
-    running.until("interrupted before any step was begun");
+    running.until("interrupted before the first step");
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
     assert_gone(&pids);
     let listed = qontract(&scratch, "runs list --runs runs", "0").output().unwrap();
@@ -274,6 +274,18 @@ fn promtool_ends_with_a_run_that_is_interrupted() {
     running.until("shutting down; no step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
     expect_gone(&pids);
+}
+
+#[test]
+fn a_server_logs_the_signal_that_ends_it() {
+    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+        let scratch = stage(&[]);
+        let mut running = Running::of(&mut qontract(&scratch, "serve repo --listen 127.0.0.1:0", "0"));
+        running.until("Running at");
+        running.signal(signal);
+        running.until(&format!("{name} received; finishing open requests, 10 s at most"));
+        assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    }
 }
 
 #[test]

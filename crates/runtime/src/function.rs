@@ -106,7 +106,7 @@ impl<'r> Cx<'r> {
     where
         F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
     {
-        let interrupted = || Fault::interrupted(format!("{change} was not begun: shutting down"));
+        let interrupted = || Fault::interrupted(format!("{change} was not started: shutting down"));
         if self.permits.write.is_some() && self.request.stop.is_asked() {
             let fault = interrupted();
             self.lock().changes.push(change);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_diagnostics::shown;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
@@ -234,7 +235,7 @@ impl Heard for Aloud {
     }
 
     fn unfinished(&self, warning: &str) {
-        Printer::default().note(&format!("warning: {warning}"));
+        Printer::default().note(&format!("warning: {}", shown(warning)));
     }
 }
 

@@ -107,7 +107,7 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         // Its result is not known to anyone any more; an error to end it leaves that to the watchdog.
         let _ = child.terminate(GRACE);
         if given.up() {
-            return Err(Fault::us(format!("the answer to {of} is not wanted any more")));
+            return Err(Fault::us(format!("the answer to {of} is no longer needed")));
         }
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
@@ -178,7 +178,7 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
     Group::start_for(&mut command, purpose).map_err(|error| {
         let of = program.describe_phase(phase);
         match error.kind() {
-            io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not begun: shutting down")),
+            io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not started: shutting down")),
             _ => Fault::operator(format!("{of} cannot be started: {error}")),
         }
     })
