@@ -6,6 +6,7 @@
 
 mod orphans;
 mod pipe;
+mod proc;
 mod registry;
 mod watchdog;
 

@@ -50,7 +50,9 @@ impl Start<'_> {
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let run = name(integration, began, now);
         if mode == Mode::Real {
-            unfinished::report(runs, integration, now).iter().for_each(|warning| heard.unfinished(warning));
+            for warning in unfinished::report(runs, integration, now) {
+                heard.unfinished(&warning);
+            }
         }
         let source = &head.source;
         let bundle = Bundle {

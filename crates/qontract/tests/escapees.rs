@@ -222,7 +222,7 @@ fn a_killed_run_is_reported_by_the_next_one() {
     let rest = reported[0].strip_prefix("warning: run ").unwrap();
     let (run, rest) = rest.split_once(' ').unwrap();
     let expect = format!(
-        "did not finish: its process was killed; may be done in part: {STEP}; see `qontract runs show {run}`"
+        "did not finish: it was killed or got stuck; may be done in part: {STEP}; see `qontract runs show {run}`"
     );
     assert_eq!(rest, expect);
     let shown = qontract(&scratch, &format!("runs show {run} --runs runs")).output().unwrap();

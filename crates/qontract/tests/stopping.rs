@@ -10,6 +10,7 @@ use std::process::Command;
 
 use qontract_testcluster::eventually;
 use qontract_testkit::{Scratch, example};
+use qontract_testserver::DataServer;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use support::running::Running;
@@ -192,6 +193,24 @@ fn what_only_reads_ends_at_the_first_signal() {
     assert_gone(&pids);
     let listed = qontract(&scratch, "runs list --runs runs", "0").output().unwrap();
     assert!(String::from_utf8(listed.stdout).unwrap().contains("interrupted"));
+}
+
+#[test]
+fn a_run_on_the_data_of_a_server_ends_in_an_orderly_way() {
+    let scratch = stage(&["hold-plan"]);
+    let bundle = qontract(&scratch, "bundle repo -o -", "0").output().unwrap().stdout;
+    let server = DataServer::with_token("Basic abc");
+    server.load(&bundle);
+    let config = scratch.read("config.toml");
+    let graphql = format!("[graphql]\nserver = {:?}\ntoken = \"Basic abc\"\n", server.url());
+    scratch.write("config.toml", format!("{config}{graphql}"));
+    let words = "reconcile service-dependencies --config config.toml --runs runs";
+    let mut running = Running::of(&mut qontract(&scratch, words, "600"));
+    let pids = pids(&scratch);
+    running.signal(Signal::INT);
+    running.until("interrupted before the first step");
+    assert_eq!(running.child.wait().unwrap().code(), Some(130));
+    assert_gone(&pids);
 }
 
 #[test]

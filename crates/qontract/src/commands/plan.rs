@@ -82,8 +82,8 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
         signals::listen(stopper.clone(), Vec::new, log)?;
         anyhow::Ok(planner.clone().plan_all(rooms).await)
     })?;
-    // Threads that are blocked are not waited for.
-    runtime.shutdown_background();
+    // The process ends soon. Threads that are blocked are not waited for, and signals are handled until then.
+    std::mem::forget(runtime);
     for (name, planned) in all {
         match planned {
             Ok(record) => {

@@ -98,8 +98,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
     job.tell(&outcome, &record)?;
-    // Threads that are blocked are not waited for.
-    runtime.shutdown_background();
+    // The process ends now. Threads that are blocked are not waited for, signals are still handled, and what ends a lease on a server can do so.
+    std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         Ended::Usage => Exit::Usage,

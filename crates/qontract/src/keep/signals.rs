@@ -230,21 +230,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_shutdown_goes_on_only_after_a_while_without_a_step() {
         let (stopper, stop) = Stop::pair();
-        let second = Duration::from_secs(1);
+        let half = IDLE_TIMEOUT / 2;
         let waits = |time| {
             let stopper = stopper.clone();
             async move { tokio::time::timeout(time, idle(&stopper)).await.is_err() }
         };
-        assert!(waits(IDLE_TIMEOUT - second).await);
+        assert!(waits(half).await);
         let later = async {
-            tokio::time::sleep(IDLE_TIMEOUT - second).await;
+            tokio::time::sleep(half).await;
             let step = stop.begin_step("a").unwrap();
             tokio::time::sleep(IDLE_TIMEOUT * 3).await;
             step.finish();
         };
-        let (waited, ()) = tokio::join!(waits(IDLE_TIMEOUT * 5 - 2 * second), later);
+        let (waited, ()) = tokio::join!(waits(IDLE_TIMEOUT * 4), later);
         assert!(waited, "a step that begins late is waited for");
-        assert!(!waits(IDLE_TIMEOUT + second).await);
+        assert!(!waits(IDLE_TIMEOUT + half).await);
     }
 
     #[test]
