@@ -21,7 +21,7 @@ fn reported(runs: &Runs) -> Vec<String> {
 
 /// What `SIGKILL` does to it: the lock is gone, and the file stays.
 fn kill(mut file: StepFile) {
-    file.state = std::sync::Mutex::default();
+    file.state = Mutex::default();
     drop(file);
 }
 
