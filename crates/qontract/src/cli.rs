@@ -20,7 +20,7 @@ pub use groups::command;
 pub use line::CommandLine;
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
-pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
+pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Talk, Up, know, variable};
 pub use serve::{PeerServer, Serve};
 
 /// Reconcile your infrastructure from one Git repository.
