@@ -19,13 +19,13 @@ pub struct Written<'a> {
     pub failed: Option<&'a Fault>,
 }
 
-/// Who is told of every write.
+/// Receives every write.
 pub trait Audit: fmt::Debug + Send + Sync {
     /// Something was written.
     fn wrote(&self, written: &Written<'_>);
 }
 
-/// Nobody is told.
+/// Drops every write.
 #[derive(Debug)]
 pub struct NoAudit;
 
