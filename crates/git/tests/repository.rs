@@ -277,9 +277,10 @@ fn a_commit_graph_that_claims_other_parents_is_not_believed() {
         let is_it = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == id;
         graph[ids..].chunks(20).position(is_it).unwrap()
     };
-    let (third, side) = (position("main-line"), position("side"));
+    // The commits that are named are read as they are; those before them are looked up in the graph.
+    let (second, side) = (position("main-line~1"), position("side"));
     // Of each commit: its tree, two parents, generation and time.
-    let parent = data + third * 36 + 20;
+    let parent = data + second * 36 + 20;
     graph[parent..parent + 4].copy_from_slice(&u32::try_from(side).unwrap().to_be_bytes());
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, graph).unwrap();

@@ -273,6 +273,37 @@ fn a_folder_that_passes_for_a_bare_repository_runs_nothing() {
     works(&["validate"], 0, &stage.run(&["validate", "DATA"], "folder"));
 }
 
+#[test]
+fn a_file_that_is_named_like_a_revision_is_not_taken_for_it() {
+    let stage = Stage::new();
+    stage.data("origin");
+    stage.git("origin", &["init", "--quiet", "--initial-branch=main"]);
+    stage.git("origin", &["add", "--all"]);
+    stage.git("origin", &["commit", "--quiet", "--message", "all"]);
+    stage.git("", &["clone", "--quiet", "origin", "clone"]);
+    // Each would be read as a bundle, and decide what a change is compared with.
+    for name in ["HEAD", "origin/HEAD", "origin/main", "main"] {
+        stage.scratch.write(&format!("clone/{name}"), "{}");
+    }
+    let here = ["--sandbox", "SANDBOX", "--runs", "RUNS"];
+    for (words, code) in [
+        (&["IN", "diff"][..], 0),
+        (&["IN", "affected"], 4),
+        (&["IN", "plan"], 0),
+        (&["IN", "validate", "HEAD"], 0),
+        (&["IN", "validate", "origin/HEAD"], 0),
+    ] {
+        let arguments = if words[1] == "plan" { [words, &here[..]].concat() } else { words.to_vec() };
+        works(&arguments, code, &stage.run(&arguments, "clone"));
+    }
+    for word in ["main", "origin/main"] {
+        let outcome = stage.run(&["IN", "diff", word], "clone");
+        assert_eq!(outcome.code, Some(2), "{}", outcome.text);
+        let hint = format!("`{word}` is both a path and a Git revision: write `./{word}` for the path");
+        assert!(outcome.text.contains(&hint), "{}", outcome.text);
+    }
+}
+
 /// Everything in a Git directory that names a program or a file to read.
 fn hostile_git_dir(stage: &Stage, repo: &str) {
     let (payload, fifo) = (stage.payload(), stage.fifo("fifo").display().to_string());

@@ -69,7 +69,7 @@ fn a_thing_that_is_held_says_why_it_is_held_now() {
         assert!(text.contains("its removal was held before and is not approved"), "{more:?} {text}");
     }
     let approved = output(&repo.scratch, &["approve", "last", "--runs", "runs"]);
-    assert!(approved.contains("name: x"), "{approved}");
+    assert!(approved.contains("name: \"x\""), "{approved}");
 }
 
 #[test]
@@ -90,9 +90,9 @@ fn of_an_item_that_goes_with_a_replacement_the_value_is_shown() {
     for (after, md, json) in [
         ("", "removed `spec.scopes[0]`: `\"NotTerminating\"`", "\"before\": \"NotTerminating\""),
         (
-            "  scopes: [NotTerminating, BestEffort]\n",
-            "added `spec.scopes[1]`: `\"BestEffort\"`",
-            "\"after\": \"BestEffort\"",
+            "  scopes: [NotTerminating, Terminating]\n",
+            "added `spec.scopes[1]`: `\"Terminating\"`",
+            "\"after\": \"Terminating\"",
         ),
     ] {
         scratch.write(quotas, text.replace(before, after));
