@@ -1,6 +1,7 @@
 //! Two bundles told apart: which datafiles and resources differ, and field by field how.
 
 mod fields;
+mod rename;
 mod wire;
 
 use std::cmp::Ordering;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use crate::model::{Bundle, Datafile, Document, Resource};
 
 pub use fields::{FieldChange, fields};
+pub use rename::{OldFile, RenamedFiles, Renames, renames};
 
 /// A thing before and after, at least one of the two.
 #[derive(Clone, Debug)]

@@ -45,11 +45,12 @@ fn integration(
         run: Some("20260101T000000Z-x-1".to_owned()),
         status,
         totals: Totals::of(&changes, &errors),
-        causes: vec![Location { file: "data/n1.yml".to_owned(), line: Some(9) }],
+        causes: vec![Location::parse("data/n1.yml:9")],
         changes,
         waits: Vec::new(),
         errors,
         notes: Vec::new(),
+        disabled: Vec::new(),
         approval: None,
     }
 }

@@ -65,6 +65,15 @@ pub struct ShardRow {
     pub failed: bool,
 }
 
+impl Status {
+    /// The state of the last run; none if there was none.
+    pub fn last_state(&self) -> Option<&'static str> {
+        let (ended, _) = self.last?;
+        // A run without a record panicked, was stuck or could not start.
+        Some(self.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str()))
+    }
+}
+
 impl Default for Status {
     fn default() -> Self {
         Self {
@@ -180,9 +189,7 @@ impl Voice {
     /// Logs how a run ended, and when the next one starts if there is one.
     pub fn log_run(&self, next: Option<Duration>) {
         let status = self.status();
-        let Some((ended, took)) = status.last else { return };
-        // A run without a record panicked, was stuck or could not start.
-        let state = status.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str());
+        let (Some((_, took)), Some(state)) = (status.last, status.last_state()) else { return };
         let mut line = self
             .line(self.run_level, format!("run ended: {state}"))
             .with("took", human::duration(took))

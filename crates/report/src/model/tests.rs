@@ -36,6 +36,7 @@ fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationR
         waits: Vec::new(),
         errors: Vec::new(),
         notes: Vec::new(),
+        disabled: Vec::new(),
         approval: None,
     }
 }
