@@ -73,16 +73,25 @@ impl Announcement<'_> {
     }
 
     fn clusters(&self, flags: &Options, head: &Side) -> String {
-        let slot = Slot::new(self.options.shard_id.unwrap_or(0), self.options.shards.unwrap_or(1));
-        let data = Data::new(Arc::clone(&head.source), Terms::of(self.room.about()));
-        match (slot, self.room.declare(&data, flags)) {
-            (Ok(slot), Ok(Some(declared))) => match &*selected(self.room, flags, slot, &*declared) {
-                [] => "no cluster selected".to_owned(),
-                names => clusters::listed(names),
-            },
-            // What cannot be declared is reported by the run.
-            _ => clusters::listed(&clusters::names(&*head.source)),
-        }
+        let all = || clusters::names(&*head.source);
+        let names = if head.source.engine().is_some() {
+            let slot = Slot::new(self.options.shard_id.unwrap_or(0), self.options.shards.unwrap_or(1));
+            let data = Data::new(Arc::clone(&head.source), Terms::of(self.room.about()));
+            match (slot, self.room.declare(&data, flags)) {
+                (Ok(slot), Ok(Some(declared))) => selected(self.room, flags, slot, &*declared),
+                // What cannot be declared is reported by the run.
+                _ => all(),
+            }
+        } else {
+            // To ask a server for everything twice would cost more than the line is worth.
+            let known = &self.room.about().flags;
+            let is_selected =
+                |name: &String| flags.select(known, &ShardKey::new([("cluster", name.as_str())]));
+            let chosen: Vec<String> = all().into_iter().filter(is_selected).collect();
+            // A flag that selects something within clusters says nothing about them.
+            if chosen.is_empty() { all() } else { chosen }
+        };
+        if names.is_empty() { "no cluster selected".to_owned() } else { clusters::listed(&names) }
     }
 }
 

@@ -252,3 +252,34 @@ fn change(shard: &str, planned: &Planned) -> ReportedChange {
 fn namespace(scope: &BTreeMap<String, String>) -> Option<String> {
     scope.get("namespace").cloned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_that_are_disabled_for_one_reason_are_folded() {
+        let mut all = Vec::new();
+        for (key, why) in [
+            ("n=a", "disabled for namespace `a` (managedByExternal)"),
+            ("n=b", "disabled for namespace `b` (managedByExternal)"),
+            ("n=c", "disabled for namespace `c` (to be deleted)"),
+            ("n=d", "disabled for cluster `x`"),
+            ("n=e", "disabled for cluster `x`"),
+            ("n=f", "disabled for namespace `"),
+        ] {
+            add_disabled(&mut all, key, why);
+        }
+        let folded: Vec<String> =
+            all.iter().map(|one| format!("{}: {}", one.reason, one.shards.join(" "))).collect();
+        assert_eq!(
+            folded,
+            [
+                "disabled for the namespace (managedByExternal): n=a n=b",
+                "disabled for the namespace (to be deleted): n=c",
+                "disabled for cluster `x`: n=d n=e",
+                "disabled for namespace `: n=f",
+            ]
+        );
+    }
+}

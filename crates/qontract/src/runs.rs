@@ -195,11 +195,10 @@ impl Runs {
         Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
     }
 
-    /// The record that an approval is made from: of `last` or an integration the newest run that held something, else what the word means.
+    /// The record that an approval is made from: of an integration the newest run that held something, else what the word means.
     pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
-        let integration = Some(word).filter(|word| *word != "last");
-        let is_id = self.file(word)?.is_file();
-        let names = if is_id { Vec::new() } else { self.names(integration)? };
+        // `last` is no integration, and neither is an id.
+        let names = self.names(Some(word))?;
         let (mut newer, mut without_approval) = (0, None);
         for file in names.iter().rev() {
             // One that cannot be read does not hide the others.

@@ -81,7 +81,7 @@ pub enum RecordFormat {
 /// Arguments of `approve`.
 #[derive(Args, Debug)]
 pub struct Approve {
-    /// The run that held the removals: its id or the start of it; with `last` or an integration, the last run that held something
+    /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run that held something is meant
     #[arg(value_name = "RUN")]
     pub run: String,
     /// Write the datafile here instead of to stdout; in a directory, the name of the file follows from the run. An existing file is not replaced

@@ -62,7 +62,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     for name in names {
         match integrations::room(&name, &planner.config, &targets) {
             Ok(room) => {
-                // Who names an integration wants it checked: that it cannot be is an error then.
+                // An integration that is named on the command line has to be checked: that it cannot run is an error.
                 if let Err(fault) = room.ready()
                     && planner.arguments.integration.is_empty()
                 {

@@ -180,11 +180,14 @@ impl Output {
 
 /// Serves health and metrics of the loops.
 async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<crew::Voices>) -> anyhow::Result<()> {
-    let (known, missed) = (Arc::clone(voices), Arc::clone(voices));
+    let (known, missed, unchecked) = (Arc::clone(voices), Arc::clone(voices), Arc::clone(&crew.unchecked));
     let health = Health {
         metrics: Arc::clone(&crew.metrics),
         voices: Arc::new(move || known.all()),
         unstarted: Arc::new(move || missed.unstarted()),
+        unchecked: Arc::new(move || {
+            unchecked.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        }),
         feed: Arc::new(OnceLock::from(Arc::clone(&crew.feed) as Arc<dyn Feed>)),
     };
     let bound = health.serve(address).await?;
@@ -235,8 +238,8 @@ pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
 /// So long at most a run waits for others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Nobody waits for a folder: one run after the other takes no longer than all at once, and needs the memory of one. Real
-/// targets are waited for.
+/// On a folder, one run after the other takes no longer than all at once, and needs the memory of one. Runs on real targets
+/// mostly wait, so that they go at the same time.
 fn crowd(sandbox: Option<&Path>) -> Crowd {
     if sandbox.is_some() { Crowd::new(1, PATIENCE) } else { Crowd::default() }
 }

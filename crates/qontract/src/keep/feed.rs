@@ -53,7 +53,7 @@ pub struct Folder {
 
 #[derive(Default)]
 struct State {
-    /// How the files looked the last time that nobody told of a change.
+    /// How the files looked at the last look that no event had triggered.
     seen: Option<Sha256>,
     /// How many files there were then.
     files: usize,
@@ -180,7 +180,7 @@ impl Folder {
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
         let mut alarm = Alarm::new(&self.folders());
         let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
-        // What changed before the alarm was set is told by nobody.
+        // Changes before the watches were set up are not reported.
         let mut woken = Woken::ByItself;
         loop {
             let begun = Instant::now();
@@ -216,7 +216,7 @@ impl Folder {
             if woken == Woken::ByItself {
                 all_seen = Instant::now();
             }
-            // Who is told of changes again and again looks at everything now and then all the same.
+            // Frequent events must not put off the full look that finds missed changes.
             let is_due = all_seen.elapsed() > Alarm::patience(took);
             woken = if is_due { Woken::ByItself } else { alarm.wait(took) };
         }
@@ -241,7 +241,7 @@ impl Folder {
     fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lock().files < FEW {
-            // Little is read again as fast as it is looked up, and who idles should have little to remember.
+            // Little is read again as fast as it is looked up, and an idle process should hold little memory.
             *remembered = None;
             return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
         }

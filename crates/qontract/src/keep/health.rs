@@ -1,4 +1,4 @@
-//! What others can ask a process over HTTP: is it alive, is it ready, and its metrics.
+//! The health listener of loops: liveness, readiness, status and metrics over HTTP.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::keep::feed::Feed;
 use crate::keep::invalid::{DataStatus, DataUse, InvalidData};
-use crate::keep::voice::Voice;
+use crate::keep::voice::{Status, Voice};
 
 /// How long nothing may be heard of a loop that runs.
 const QUIET: Duration = Duration::from_mins(1);
@@ -33,6 +33,8 @@ pub struct Health {
     pub voices: Arc<dyn Fn() -> Vec<Arc<Voice>> + Send + Sync>,
     /// The integrations that have no loop, as they cannot be started.
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// The integrations that cannot run on this machine.
+    pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Where the data comes from, once it is known.
     pub feed: Arc<OnceLock<Arc<dyn Feed>>>,
 }
@@ -51,6 +53,17 @@ struct ProcessStatus {
     data: DataStatus,
     loops: Vec<LoopStatus>,
     unstarted: Vec<String>,
+    /// Integrations that cannot run on this machine.
+    not_checked: Vec<String>,
+}
+
+/// What a loop does now, in a word.
+fn activity(status: &Status) -> &'static str {
+    match (status.next, status.last) {
+        (Some(_), _) => "waiting",
+        (None, None) if status.word == Status::default().word => "starting",
+        (None, _) => "running",
+    }
 }
 
 /// The status of a loop.
@@ -72,7 +85,7 @@ impl LoopStatus {
         let status = voice.status();
         Self {
             integration: voice.integration().to_owned(),
-            activity: status.word,
+            activity: activity(&status),
             state: status.last_state(),
             run: status.run.as_ref().and_then(|run| run.id.clone()),
             changes: status.changes.0,
@@ -101,7 +114,7 @@ impl Health {
         Ok(())
     }
 
-    /// Whether there are loops, every one has run once, and none is missing; or who keeps it from being so.
+    /// Whether there are loops, every one has run once, and none is missing; or what is missing.
     fn is_ready(&self) -> Result<(), String> {
         let voices = (self.voices)();
         let mut why = self.missing();
@@ -136,6 +149,7 @@ impl Health {
             data: DataStatus::new(self.invalid().as_ref(), bundle),
             loops: (self.voices)().iter().map(|voice| LoopStatus::new(voice)).collect(),
             unstarted: (self.unstarted)(),
+            not_checked: (self.unchecked)(),
         }
     }
 
@@ -224,7 +238,16 @@ mod tests {
         let voice = Arc::new(Voice::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
         let known = Arc::clone(&voice);
         let voices = Arc::new(move || vec![Arc::clone(&known)]);
-        (Health { metrics, voices, unstarted: Arc::new(Vec::new), feed: Arc::default() }, voice)
+        (
+            Health {
+                metrics,
+                voices,
+                unstarted: Arc::new(Vec::new),
+                unchecked: Arc::new(Vec::new),
+                feed: Arc::default(),
+            },
+            voice,
+        )
     }
 
     /// Data that is invalid.
@@ -243,6 +266,25 @@ mod tests {
             let errors = DataErrors::unreadable("x");
             Some(InvalidData { since: Timestamp::UNIX_EPOCH, errors, bundle: self.0.clone() })
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_status_of_a_loop_is_what_it_does_and_how_its_last_run_ended() {
+        let (health, voice) = health();
+        let check = |activity: &str, state: Option<&str>, next: Option<u64>| {
+            let status = health.status();
+            let one = &status.loops[0];
+            assert_eq!((one.activity, one.state, one.next_in_seconds), (activity, state, next));
+            assert!(status.data.is_valid());
+        };
+        check("starting", None, None);
+        voice.tell(Event::Began);
+        check("running", None, None);
+        voice.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
+        voice.tell(Event::Sleeps(Duration::from_mins(10)));
+        check("waiting", Some("failed"), Some(600));
+        voice.tell(Event::Began);
+        check("running", Some("failed"), None);
     }
 
     #[tokio::test(start_paused = true)]

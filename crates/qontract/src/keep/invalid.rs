@@ -252,6 +252,12 @@ pub struct DataStatus {
 }
 
 impl DataStatus {
+    /// Whether it is valid.
+    #[cfg(test)]
+    pub fn is_valid(&self) -> bool {
+        self.valid
+    }
+
     /// The status of data; `bundle` is the one in use.
     pub fn new(invalid: Option<&InvalidData>, bundle: Option<String>) -> Self {
         Self {

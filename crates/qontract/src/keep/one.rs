@@ -91,14 +91,17 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         let known = Arc::clone(&voice);
         let voices = Arc::new(move || vec![Arc::clone(&known)]);
         let (metrics, feed) = (Arc::clone(&metrics), Arc::clone(&health_feed));
-        let health = Health { metrics, voices, unstarted: Arc::new(Vec::new), feed };
+        let health =
+            Health { metrics, voices, unstarted: Arc::new(Vec::new), unchecked: Arc::new(Vec::new), feed };
         let bound = runtime.block_on(health.serve(address))?;
         keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
     }
     // After all that may fail and be tried again: the thread that follows the data lives as long as the process.
     let (feed, looked) = feed(options, &config, runtime.handle(), &keeping.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
-    if let Ok(head) = feed.side() {
+    // Only data that is at hand: a server that does not answer must not hold up the loop.
+    let is_local = config.server(options.data.as_deref()).is_none() && feed.bundle_in_use().is_some();
+    if let Some(head) = is_local.then(|| feed.side().ok()).flatten() {
         let announcement = Announcement { options, config: &config, room: &room, mode };
         keeping.log.write(&Line::new(Level::Info, announcement.line(&integration.options, &head)));
     }
@@ -147,7 +150,7 @@ pub fn keep(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> an
         }
         anyhow::Ok(finish)
     })?;
-    // The process ends now. Whoever still asks a server is not to have the ground taken away from under it.
+    // The process ends now: threads that still query a server would panic without the runtime.
     std::mem::forget(runtime);
     Ok(match finish {
         Finish::Once(Ended::Interrupted) => {

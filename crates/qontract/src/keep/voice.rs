@@ -17,7 +17,7 @@ use crate::keep::held::{self, HeldChange, HeldReporter};
 use crate::keep::turn::Kept;
 use crate::runs::is_idle;
 
-/// Who waits for longer than this says so, and says it again each time it has doubled.
+/// A wait that is longer than this is logged, and again each time it has doubled.
 const LONG: Duration = Duration::from_secs(30);
 
 /// What a loop is doing.
@@ -41,7 +41,7 @@ pub struct Status {
     pub doing: Vec<Activity>,
     /// When something was heard of it.
     pub heard: Instant,
-    /// From which age on a wait is told.
+    /// From which age on a wait is logged.
     pub tell_from: Duration,
 }
 
@@ -326,7 +326,7 @@ impl Kept for Voice {
             status.run = Some(LastRun { id, state: record.state() });
         });
         self.measure(record);
-        // What is written was told when it was; what only would be is told here.
+        // Writes were logged when they were made; what a dry run would do is logged here.
         let would =
             record.shards.values().filter(|_| record.mode != "real run").flat_map(|shard| &shard.changes);
         for change in would {

@@ -241,7 +241,10 @@ pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Cause, What, overlap, relevant};
+    use qontract_bundle::diff::{Diff, renames};
+    use qontract_bundle::{Bundle, Pool, load};
+
+    use super::{Cause, What, all, follow_renames, overlap, relevant, without_moved_references};
     use crate::key::ShardKey;
     use crate::place::Place;
     use crate::state::{Comparison, Difference, MAX_DIFFERENCES};
@@ -306,6 +309,46 @@ mod tests {
         let many = |count: usize| comparison(&vec![Some("/ns.yml#/resources/2"); count]);
         assert_eq!(kept(both, &many(MAX_DIFFERENCES - 1)), [REPLICAS]);
         assert_eq!(kept(both, &many(MAX_DIFFERENCES)), both);
+    }
+
+    /// A bundle with these datafiles: a namespace, and a role that refers to it.
+    fn bundle(namespace: &str, tier: &str, role: serde_json::Value) -> Bundle {
+        let mut role = role;
+        role["$schema"] = "/role-1.yml".into();
+        role["namespace"] = serde_json::json!({ "$ref": namespace });
+        let mut data = serde_json::json!({ "/role.yml": role });
+        data[namespace] = serde_json::json!({
+            "$schema": "/namespace-1.yml", "name": "stage", "a": 1, "b": 2, "labels": { "tier": tier },
+        });
+        let whole = serde_json::json!({
+            "data": data, "graphql": [], "resources": {}, "schemas": {}, "git_commit": "c", "git_commit_timestamp": "1",
+        });
+        load(whole.to_string().as_bytes(), &Pool::default()).unwrap()
+    }
+
+    #[test]
+    fn a_renamed_file_is_followed_and_references_that_follow_it_are_no_causes() {
+        let check = |tier: &str, role: serde_json::Value, expect: &[&str]| {
+            let (base, head) =
+                (bundle("/old.yml", "edge", serde_json::json!({})), bundle("/new.yml", tier, role));
+            let diff = Diff::between(&base, &head);
+            let renames = renames(&diff, |_, _| 0.0);
+            let followed = follow_renames(all(&diff), &renames);
+            let causes = without_moved_references(followed, &diff, &renames);
+            let text = |cause: &Cause| {
+                let place = cause.place.as_ref().unwrap();
+                format!("{}#{} {:?}", place.path, place.pointer, cause.renamed_from)
+            };
+            assert_eq!(causes.iter().map(text).collect::<Vec<_>>(), expect);
+            assert!(causes.iter().all(|cause| !cause.gone));
+        };
+        check("edge", serde_json::json!({}), &["/new.yml# Some(\"/old.yml\")"]);
+        check("core", serde_json::json!({}), &["/new.yml#/labels/tier Some(\"/old.yml\")"]);
+        check(
+            "edge",
+            serde_json::json!({ "more": 1 }),
+            &["/new.yml# Some(\"/old.yml\")", "/role.yml#/more None"],
+        );
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct Crew {
     pub unchecked: Unchecked,
 }
 
-/// Who tells about the loops, by integration.
+/// The observers of the loops, by integration.
 #[derive(Default)]
 pub struct Voices {
     loops: Mutex<BTreeMap<String, Arc<Voice>>>,
@@ -380,7 +380,7 @@ impl Crew {
                     () = stop.asked() => return,
                 }
             }
-            // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
+            // A loop that gives up, or panics, is restarted here, but not forever.
             for _ in 0..BEGINNINGS {
                 let keeping =
                     looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
