@@ -61,7 +61,6 @@ impl<T> RenamedFiles<T> {
     }
 
     /// Nothing if the file was not renamed. If it was: what it was before, or that it is shown under its new path.
-    #[expect(clippy::option_option, reason = "whether it was renamed, and what it was before")]
     pub fn partner(&self, path: &str, change: &Change<Arc<T>>) -> Option<Option<&OldFile<T>>> {
         match change {
             Change::Added(_) => self.new.get(path).map(Some),
