@@ -181,7 +181,7 @@ pub fn folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
         return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
     }
     let repo = Repo::directory(folder, layout);
-    Ok(if discovery::is_above(folder) { repo.seen_from(Path::new(".")) } else { repo })
+    Ok(if discovery::is_reached(folder) { repo.seen_from(Path::new(".")) } else { repo })
 }
 
 /// The data repo in a folder, at the commit that Git knows.

@@ -1,6 +1,7 @@
 //! The binary: command line in, exit code out. Nothing is decided here.
 
 mod allocator;
+mod announce;
 mod check;
 mod cli;
 mod clusters;

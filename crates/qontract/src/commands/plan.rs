@@ -1,5 +1,6 @@
 //! `qontract plan`: a dry run of every integration that a change affects, in one report.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
-use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
+use qontract_report::{PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Stop;
-use qontract_runtime::{Bodies, Record, Room, listing};
+use qontract_runtime::{Bodies, Ended, Fault, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::Log;
 
@@ -63,14 +64,23 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let planner = Arc::new(planner);
     let mut report = planner.empty_report();
     planner.note_removed(&mut report)?;
-    let mut rooms = Vec::new();
+    let (mut rooms, mut unready) = (Vec::new(), BTreeMap::new());
     for name in names {
         match integrations::room(&name, &planner.config, &targets) {
-            Ok(room) => rooms.push(room),
+            Ok(room) => {
+                // An integration that is named on the command line has to be checked: that it cannot run is an error.
+                if let Err(fault) = room.ready()
+                    && planner.arguments.integration.is_empty()
+                {
+                    unready.insert(name, fault);
+                }
+                rooms.push(room);
+            }
             // Without targets nothing can be planned: that is said once.
             Err(error) if error.is::<UsageError>() => return Err(error),
             Err(error) if error.is::<SandboxUnsupported>() => {
-                report.notes.push(format!("`{name}` is not planned: {error}"));
+                let reason = error.to_string();
+                report.add_unchecked(UncheckedIntegration { integration: name, reason });
             }
             Err(error) => report.add(plan_report::unstarted(&name, &error)),
         }
@@ -86,6 +96,12 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     std::mem::forget(runtime);
     for (name, planned) in all {
         match planned {
+            // Nothing to do, so that there is nothing to look up later: plans would push other records out.
+            Ok(record) if record.ended == Ended::EarlyExit => plan_report::add(&mut report, &record),
+            Ok(_) if unready.contains_key(&name) => {
+                let reason = unready.get(&name).map(missing).unwrap_or_default();
+                report.add_unchecked(UncheckedIntegration { integration: name, reason });
+            }
             Ok(record) => {
                 if let Err(error) = planner.runs.keep(&record) {
                     printer.note(&format!("warning: the record of the run is not kept: {error:#}"));
@@ -97,8 +113,15 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     }
     drop(progress);
     let Plan { output, full, .. } = planner.arguments;
-    plan_report::print(&report, output, plan_report::detail(full), printer)?;
+    let file_name = |file: &str| planner.head.display(file);
+    plan_report::print(&report, output, plan_report::detail(full), &file_name, printer)?;
     Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
+}
+
+/// What an integration misses on this machine, with what to do.
+pub fn missing(fault: &Fault) -> String {
+    let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{}{hint}", fault.text)
 }
 
 /// The exit of a dry run with this report.

@@ -25,6 +25,7 @@ use crate::cli::Serve;
 use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::keep::feed::{Folder, Look};
+use crate::keep::invalid::{DataReporter, DataUse};
 use crate::keep::signals;
 
 pub use peer::run as run_peer;
@@ -236,12 +237,12 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
             let log = Arc::clone(&log);
             move |text: &str| log.write(&Line::of_lines(Level::Error, text))
         };
-        folder.watch(&show, |look| match look {
-            Look::New => {
-                // What fails is said by whoever hears what happens to bundles.
+        folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
+        folder.watch(&show, |look| {
+            if look == Look::New {
+                // The listener of the bundles logs what fails.
                 let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
             }
-            look => look.line().iter().for_each(|line| log.write(line)),
         });
     });
 }
