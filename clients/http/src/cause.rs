@@ -68,6 +68,9 @@ fn tls(error: &rustls::Error, host: &str) -> String {
     }
 }
 
+/// A certificate with `CA:TRUE`, such as `openssl req -x509` makes, is not accepted from a server, even if it is trusted as a CA.
+const CA_AS_SERVER: &str = "the server uses a CA certificate (`CA:TRUE`) as its own: give it a certificate with `CA:FALSE` that the CA signed";
+
 fn certificate(error: &CertificateError, host: &str) -> String {
     match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -83,9 +86,9 @@ fn certificate(error: &CertificateError, host: &str) -> String {
             format!("certificate not valid for `{host}`")
         }
         CertificateError::Revoked => "certificate revoked".to_owned(),
-        // A certificate that signs others, or itself, instead of one that another signed.
+        // The library has no variant for it.
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "self-signed certificate".to_owned()
+            CA_AS_SERVER.to_owned()
         }
         CertificateError::Other(other) => format!("invalid certificate: {other}"),
         other => format!("invalid certificate: {other}"),
@@ -166,7 +169,7 @@ mod tests {
             (CertificateError::NotValidYet, "certificate not valid yet: check the clock"),
             (CertificateError::NotValidForName, "certificate not valid for `api.example.com`"),
             (CertificateError::Revoked, "certificate revoked"),
-            (CertificateError::Other(other), "self-signed certificate"),
+            (CertificateError::Other(other), CA_AS_SERVER),
         ] {
             let tls = rustls::Error::InvalidCertificate(error);
             check(io::Error::new(io::ErrorKind::InvalidData, tls.clone()), expect);

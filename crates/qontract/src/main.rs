@@ -16,6 +16,7 @@ mod integrations;
 mod journal;
 mod keep;
 mod lines;
+mod ownership;
 mod plan_report;
 mod pretty;
 mod printer;

@@ -51,6 +51,13 @@ pub(super) enum Half<'a> {
     Write(&'a WritePermit),
 }
 
+impl Half<'_> {
+    /// Whether a request is sent as a dry run: without a permit the server must not store anything.
+    pub fn is_dry_run(self) -> bool {
+        matches!(self, Self::Read)
+    }
+}
+
 /// What a cluster answered.
 pub(super) struct Answer {
     pub status: u16,

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod cluster;
+mod programs;
 mod report;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit>
     if let Some(config) = configuration(arguments, &mut report) {
         tools(&config, &mut report);
         let data = data(arguments, &config, (&runtime, printer), &mut report);
+        integrations(&config, data.as_ref(), &mut report);
         vault(&config, &runtime, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
         targets(arguments, &config, data.as_ref(), (&runtime, &mut report))?;
@@ -194,6 +196,15 @@ fn data(
             None
         }
     }
+}
+
+/// Asks every program of the configuration to describe itself.
+fn integrations(config: &Config, data: Option<&Side>, report: &mut Report) {
+    // Data whose integrations cannot be listed is reported by the command that runs one.
+    let defined = data.and_then(|data| listing::all(&*data.source).ok());
+    let defined: Option<Vec<String>> =
+        defined.map(|defined| defined.into_iter().map(|(name, _)| name).collect());
+    programs::check(config, defined.as_deref(), report);
 }
 
 /// The first digits of a hash.

@@ -170,6 +170,9 @@ impl<'a> ClusterCheck<'a> {
 /// What to do about an error of a cluster.
 fn hint(error: &KubernetesError) -> &'static str {
     match error {
+        KubernetesError::Unreachable { error, .. } if error.to_string().contains("CA:TRUE") => {
+            "have the CA sign a certificate for the address of the API server, and set `ca` of the cluster to the CA's PEM file"
+        }
         KubernetesError::Unreachable { error, .. } if error.to_string().contains("certificate") => {
             "set `ca` of the cluster to the PEM file of the CA that signed the certificate of its API server"
         }
@@ -177,6 +180,7 @@ fn hint(error: &KubernetesError) -> &'static str {
         KubernetesError::Credentials { .. } => {
             "check the token of the cluster: `automationToken` in the data, or its kubeconfig"
         }
+        KubernetesError::Failed { .. } => "check the API server, and the load balancer in front of it",
         _ => "check the cluster",
     }
 }
