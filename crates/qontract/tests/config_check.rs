@@ -223,7 +223,7 @@ fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
     scratch.write("config.toml", config("wr0ng"));
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 1);
-    has(&found, "failed cluster c1: cannot log in to the cluster `c1`: the token is not accepted");
+    has(&found, "failed cluster c1: cannot log in to the cluster `c1`: the credentials are not accepted");
     assert!(!found.join("\n").contains("wr0ng"));
     // Without its CA.
     scratch.write("config.toml", format!("[kubernetes]\n[creds.c1]\ntoken = {:?}\n", api.token));

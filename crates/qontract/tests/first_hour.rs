@@ -345,3 +345,70 @@ fn a_server_with_a_ca_certificate_is_reported_with_cause_and_remedy() {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+#[test]
+fn validate_renders_templates_and_shows_what_fails() {
+    let scratch = world();
+    let validate = |more: &[&str]| {
+        let output = with(scratch.path(), &[], &[&["validate", "repo"], more].concat());
+        (output.status.code().unwrap(), stdout(&output))
+    };
+    assert_eq!(validate(&[]), (0, "no findings\n".to_owned()));
+    let template = "repo/resources/shop/app-config.configmap.yaml.j2";
+    let good = scratch.read(template);
+    // A variable that no entry defines.
+    scratch.write(template, format!("# one\n# two\n  {{{{ no_such_variable }}}}\n{good}"));
+    let (code, text) = validate(&[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("error[Q2061]: the template cannot be rendered: `no_such_variable` is undefined"),
+        "{text}"
+    );
+    assert!(text.contains("resources/shop/app-config.configmap.yaml.j2:3:3\n"), "{text}");
+    assert!(text.contains("used by this entry and ") && text.contains("data/services/"), "{text}");
+    assert_eq!(text.matches("error[Q").count(), 1, "one template is one finding: {text}");
+    // Output that is not YAML, which depends on the entries.
+    scratch.write(template, format!("a: [{{{{ service }}}}\n{good}"));
+    let (code, text) = validate(&[]);
+    assert_eq!(code, 1, "{text}");
+    let message = "error[Q2062]: what the template renders to is not a Kubernetes object: line ";
+    assert!(text.contains(message) && text.contains("resources/shop/app-config.configmap.yaml.j2"), "{text}");
+    // Output that is YAML, and no object.
+    scratch.write(template, "- {{ service }}\n");
+    let (_, text) = validate(&[]);
+    assert!(text.contains("is not a Kubernetes object, but a list or a value"), "{text}");
+    scratch.write(template, &good);
+    // A file that is not YAML, with its line.
+    let file = "repo/resources/shop/billing/month-end.cronjob.yaml";
+    let object = scratch.read(file);
+    scratch.write(file, format!("{object}\n: {{\n"));
+    let (code, text) = validate(&["-o", "json"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let finding = &report["findings"][0];
+    assert_eq!((code, finding["code"].as_str()), (1, Some("Q2062")), "{text}");
+    assert!(finding["file"].as_str().unwrap().ends_with("month-end.cronjob.yaml"), "{text}");
+    scratch.write(file, &object);
+    assert_eq!(validate(&[]).0, 0);
+}
+
+#[test]
+fn a_template_that_needs_a_secret_is_left_to_the_plan() {
+    let scratch = world();
+    let template = "repo/resources/shop/app-config.configmap.yaml.j2";
+    let good = scratch.read(template);
+    // What it comes to may depend on the secret, so that nothing is said about it.
+    for more in ["", "  nothing: {{ vault('shop/none', 'field').nothing }}\n"] {
+        scratch.write(template, format!("{good}  secret: {{{{ vault('shop/none', 'field') }}}}\n{more}"));
+        let output = with(scratch.path(), &[], &["validate", "repo"]);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "no findings\n"));
+    }
+}
+
+#[test]
+fn a_template_that_fails_does_not_stop_runs_of_other_objects() {
+    let scratch = world();
+    scratch.write("repo/resources/shop/app-config.configmap.yaml.j2", "{{ no_such_variable }}\n");
+    let words = "reconcile openshift-namespaces --data repo --sandbox box --runs runs";
+    let output = with(scratch.path(), &[], &words.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}

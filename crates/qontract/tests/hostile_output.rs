@@ -169,6 +169,9 @@ const ROWS: &str = "
     + affected base repo --config config.toml -o md
     + affected HOSTILE repo
     + integrations --config config.toml
+    + integrations list --config config.toml
+    + integrations list --config config.toml -o json
+    - integrations list --config config.toml -o name
     - integrations schemas openshift-namespaces --data repo
     + integrations schemas HOSTILE --data repo
     - shards of HOSTILE --shards 3

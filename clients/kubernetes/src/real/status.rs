@@ -57,7 +57,7 @@ impl Subject {
         let namespace = self.namespace.as_deref().unwrap_or_default();
         match code {
             401 => {
-                let why = "the token is not accepted".to_owned();
+                let why = "the credentials are not accepted".to_owned();
                 KubernetesError::Credentials { cluster, why, transient: false }
             }
             403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
