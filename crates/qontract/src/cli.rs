@@ -476,6 +476,12 @@ pub enum ConfigAction {
     /// program of `[integrations.*]`: can it be started, and does it answer `describe`.
     /// Exit code: 0 nothing failed, 1 something failed, 2 usage error.
     Check(Box<ConfigCheck>),
+    /// Write a configuration to start from, in which every line is a comment
+    Init {
+        /// The file; it must not exist
+        #[arg(value_name = "FILE", default_value = "qontract.toml")]
+        file: PathBuf,
+    },
     /// Print every configuration key and environment variable, in Markdown
     Reference,
 }

@@ -412,3 +412,72 @@ fn a_template_that_fails_does_not_stop_runs_of_other_objects() {
     let output = with(scratch.path(), &[], &words.split(' ').collect::<Vec<_>>());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
+
+#[test]
+fn config_init_writes_a_file_that_config_check_takes() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = world();
+    let output = with(scratch.path(), &[], &["config", "init"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "wrote qontract.toml\n"));
+    assert_eq!(stderr(&output), "", "it is in a default place");
+    let file = scratch.path().join("qontract.toml");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "it may hold credentials");
+    let output = with(scratch.path(), &[], &["config", "check", "--data", "repo"]);
+    let text = stdout(&output);
+    assert!(
+        output.status.success() && text.contains("ok       configuration  qontract.toml (default place)"),
+        "{text}"
+    );
+    // One that is there is not replaced.
+    scratch.write("qontract.toml", "[kubernetes]\n");
+    let output = with(scratch.path(), &[], &["config", "init"]);
+    assert_eq!(
+        (output.status.code(), stderr(&output).as_str()),
+        (Some(2), "error: `qontract.toml` exists already\n")
+    );
+    assert_eq!(scratch.read("qontract.toml"), "[kubernetes]\n");
+    // Inside a data repo it is not read by itself.
+    let output = with(&scratch.path().join("repo"), &[], &["config", "init"]);
+    assert!(stderr(&output).contains("pass `--config qontract.toml`"), "{}", stderr(&output));
+}
+
+#[test]
+fn credentials_for_another_server_are_named_with_both_servers() {
+    let scratch = with_cluster("https://127.0.0.1:1", "");
+    scratch.write("config.toml", "[kubernetes.clusters.cliffs-stage]\nkubeconfig = \"kube\"\n");
+    scratch.write(
+        "kube",
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: k, cluster: {server: 'https://127.0.0.1:2'}}]\nusers: [{name: u, user: {token: abc}}]\ncontexts: [{name: a, context: {cluster: k, user: u}}]\n",
+    );
+    let (code, rows) = check(scratch.path(), &["--data", "repo", "--cluster", "cliffs-stage"]);
+    assert_eq!(code, 1);
+    has(
+        &rows,
+        "failed cluster cliffs-stage: cannot log in to the cluster `cliffs-stage`: its credentials are for the server `https://127.0.0.1:2`, not for `https://127.0.0.1:1`",
+    );
+}
+
+#[test]
+fn a_client_certificate_that_cannot_be_used_is_reported_with_its_cause() {
+    let scratch = with_cluster("https://127.0.0.1:1", "");
+    let openssl = |words: &str| {
+        let made =
+            Command::new("openssl").args(words.split(' ')).current_dir(scratch.path()).output().unwrap();
+        assert!(made.status.success(), "{}", stderr(&made));
+    };
+    openssl(
+        "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=old -keyout old.key -out old.csr",
+    );
+    openssl("x509 -req -in old.csr -signkey old.key -days 2 -out old.crt");
+    scratch.write("config.toml", "[kubernetes.clusters.cliffs-stage]\nkubeconfig = \"kube\"\n");
+    scratch.write(
+        "kube",
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {client-certificate: old.crt, client-key: old.key}}]\ncontexts: [{name: a, context: {cluster: k, user: u}}]\n",
+    );
+    let (code, rows) = check(scratch.path(), &["--data", "repo", "--cluster", "cliffs-stage"]);
+    assert_eq!(code, 1);
+    has(
+        &rows,
+        "failed cluster cliffs-stage: cannot reach cluster `cliffs-stage`: the HTTP client cannot be set up: certificate of X.509 version 1 or 2, which is not supported",
+    );
+}

@@ -195,6 +195,8 @@ const ROWS: &str = "
     - config check --config config.toml --data repo
     + config check --config HOSTILE
     + config check --config HOSTILE -o json
+    - config init new.toml
+    + config init HOSTILE
     - config reference
     + peer bundler repo/schemas repo/graphql-schemas/schema.yml repo/data repo/resources c 1
     + peer bundler broken/schemas broken/graphql-schemas/schema.yml broken/data broken/resources c 1

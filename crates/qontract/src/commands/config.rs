@@ -1,7 +1,8 @@
-//! `qontract config check`: the configuration, the tools, the data, and access to every target system. It reads only.
+//! `qontract config init` and `qontract config check`: the configuration, the tools, the data, and access to every target system. It reads only.
 
 mod bucket;
 mod cluster;
+mod init;
 mod programs;
 mod report;
 
@@ -32,6 +33,8 @@ use crate::targets::{RealClusters, http_of_vault, secrets};
 use bucket::BucketCheck;
 use cluster::ClusterCheck;
 use report::Report;
+
+pub use init::init;
 
 /// Checks everything that the configuration leads to.
 pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
@@ -94,7 +97,7 @@ fn configuration(arguments: &ConfigCheck, report: &mut Report) -> Option<Config>
             report.warning(
                 "configuration",
                 "none found".to_owned(),
-                "pass `--config FILE`; see docs/reference/configuration.md",
+                "write one with `qontract config init FILE`, and pass `--config FILE`",
             );
             return Some(config);
         }
@@ -125,7 +128,7 @@ fn tools(config: &Config, report: &mut Report) {
         Err(why) => {
             let hint =
                 "install promtool or set `promtool.path`; without it `prometheus-rules-tester` does not run";
-            report.warning("promtool", format!("not found: {why}"), hint);
+            report.warning("promtool", format!("not found {why}"), hint);
         }
     }
 }
@@ -264,7 +267,7 @@ fn targets(
         report.warning(
             "clusters",
             "no `[kubernetes]` table".to_owned(),
-            "by the names `qontract-reconcile` and `run-integration` it is not needed; for `qontract reconcile` and `qontract up`, add it or use `--sandbox`: without either, `openshift-*` integrations do not run",
+            "add one, or use `--sandbox DIR`: without either, `openshift-*` integrations run only by the names `qontract-reconcile` and `run-integration`",
         );
         return Ok(());
     };

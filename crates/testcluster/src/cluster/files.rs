@@ -37,6 +37,8 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
     // relative to the kubeconfig
     let certificate = r#"{"client-certificate": "client.crt", "client-key": "client.key"}"#;
     write(&api.certificate_kubeconfig, &kubeconfig(&api, certificate))?;
+    // without extensions it would be of version 1, which few servers and clients take
+    write(&folder.join("client.ext"), "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n")?;
     for line in KEYS {
         openssl(folder, line)?;
     }
@@ -68,7 +70,7 @@ const KEYS: [&str; 4] = [
     "genrsa -out service-account.key 2048",
     "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=client-ca -keyout client-ca.key -out client-ca.crt",
     "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /O=system:masters/CN=certified -keyout client.key -out client.csr",
-    "x509 -req -in client.csr -CA client-ca.crt -CAkey client-ca.key -CAcreateserial -days 2 -out client.crt",
+    "x509 -req -in client.csr -CA client-ca.crt -CAkey client-ca.key -CAcreateserial -days 2 -extfile client.ext -out client.crt",
 ];
 
 /// Runs `openssl` in the folder.

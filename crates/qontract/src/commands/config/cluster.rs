@@ -178,7 +178,7 @@ fn hint(error: &KubernetesError) -> &'static str {
         }
         KubernetesError::Unreachable { .. } => "check the address of the cluster, the network and proxies",
         KubernetesError::Credentials { .. } => {
-            "check the token of the cluster: `automationToken` in the data, or its kubeconfig"
+            "check its kubeconfig and `server` in the configuration, and `automationToken` and `serverUrl` in the data"
         }
         KubernetesError::Failed { .. } => "check the API server, and the load balancer in front of it",
         _ => "check the cluster",
