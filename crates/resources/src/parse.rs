@@ -78,7 +78,7 @@ mod tests {
         check("kind: ConfigMap\nmetadata: {name: a}\n", Err("`/a.yaml` is not an object"));
         check("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A b}\n", Err("`/a.yaml` is not an object"));
         check("a: {\n", Err("`/a.yaml` is not an object: line "));
-        check("a: 1\nb: [\nc: 2\n", Err("`/a.yaml` is not an object: line 3: "));
+        check("a: 1\nb: [\nc: 2\n", Err("`/a.yaml` is not an object: line 2: "));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use qontract_access::{Mode, ReadPermit};
+use qontract_client_http::HttpError;
 use qontract_client_kubernetes::{
     AccessRequest, Cluster, Clusters, Kind, KubernetesError, Reader as _, Served,
 };
@@ -170,6 +171,9 @@ impl<'a> ClusterCheck<'a> {
 /// What to do about an error of a cluster.
 fn hint(error: &KubernetesError) -> &'static str {
     match error {
+        KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
+            "correct `ca`, and the client certificate of the kubeconfig"
+        }
         KubernetesError::Unreachable { error, .. } if error.to_string().contains("CA:TRUE") => {
             "have the CA sign a certificate for the address of the API server, and set `ca` of the cluster to the CA's PEM file"
         }
