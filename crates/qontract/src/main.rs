@@ -17,6 +17,7 @@ mod integrations;
 mod journal;
 mod keep;
 mod lines;
+mod ownership;
 mod plan_report;
 mod pretty;
 mod printer;

@@ -83,6 +83,9 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
             let layout = Layout::from(arguments.layout);
             let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
             let folder = discovery::root(&given, &layout, PassedAs::Argument)?;
+            if !folder.is_dir() {
+                return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
+            }
             let folder = Arc::new(Folder::new(folder, layout));
             followed = arguments.watch.then(|| Arc::clone(&folder));
             first.push(places::repo(folder, &log));
