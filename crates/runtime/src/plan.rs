@@ -24,7 +24,8 @@ pub struct Thing {
 
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}` ({})", self.kind, self.name, self.scope)
+        write!(f, "{} `{}`", self.kind, self.name)?;
+        self.scope.write_in_parentheses(f)
     }
 }
 
@@ -175,7 +176,8 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} `{}` ({})", self.kind.sign(), self.what, self.thing.name, self.thing.scope)
+        write!(f, "{} {} `{}`", self.kind.sign(), self.what, self.thing.name)?;
+        self.thing.scope.write_in_parentheses(f)
     }
 }
 

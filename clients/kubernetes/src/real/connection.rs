@@ -171,7 +171,7 @@ impl Clusters {
         }
         let token = self.shared.tokens.token(&self.permit, cluster).await.map_err(failed)?;
         if let Some(other) = token.server.as_deref().filter(|server| !is_same(server, &connection.base)) {
-            let why = format!("its token is for `{other}`, not for `{}`", cluster.server);
+            let why = format!("its credentials are for the server `{other}`, not for `{}`", cluster.server);
             return Err(failed(why.into()));
         }
         let header = Arc::new(Secret::new(format!("Bearer {}", token.secret.expose())));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use qontract_access::{Access, AccessPermit, WritePermit};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -143,8 +144,7 @@ impl Clusters {
             "spec": {"template": {"metadata": {"annotations": {RECYCLED: cause}}}},
         }));
         let params = PatchParams { field_manager: Some(RESTARTER.to_owned()), ..PatchParams::default() };
-        let request = Request::new(&target.path).patch(&address.name, &params, &patch);
-        self.sent(AccessPermit::Write(permit), &target, request).await.map(drop)
+        self.write(AccessPermit::Write(permit), &target, target.patch(&params, &patch)).await
     }
 
     async fn target<'a>(
@@ -173,6 +173,16 @@ impl Clusters {
         } else {
             Err(self.refused(target.cluster, &target.subject, &answer).await)
         }
+    }
+
+    /// Sends a write whose answer is not needed.
+    async fn write(
+        &self,
+        access: AccessPermit<'_>,
+        target: &Target<'_>,
+        request: Built,
+    ) -> Result<(), KubernetesError> {
+        self.sent(access, target, request).await.map(drop)
     }
 
     /// Creates the object by server-side apply, so that what the server fills in by default has no owner; by `POST` where the server
@@ -207,8 +217,7 @@ impl Clusters {
         // With force, what others own is no conflict, and the revision decides.
         let params =
             PatchParams { dry_run: writer.rehearses(), force: true, ..PatchParams::apply(writer.manager) };
-        let request = Request::new(&target.path).patch(&target.address.name, &params, &Patch::Apply(&body));
-        self.sent(writer.access, target, request).await.map(drop)
+        self.write(writer.access, target, target.patch(&params, &Patch::Apply(&body))).await
     }
 
     async fn post(
@@ -220,8 +229,7 @@ impl Clusters {
         let manager = Some(writer.manager.to_owned());
         let params = PostParams { dry_run: writer.rehearses(), field_manager: manager };
         let body = serde_json::to_vec(body).map_err(|error| target.subject.malformed(error.to_string()))?;
-        let request = Request::new(&target.path).create(&params, body);
-        self.sent(writer.access, target, request).await.map(drop)
+        self.write(writer.access, target, Request::new(&target.path).create(&params, body)).await
     }
 
     /// Applies, and once more with force if only those stand against it who are overruled.
@@ -239,16 +247,14 @@ impl Clusters {
         let Writer { access, manager } = writer;
         let mut params = PatchParams { dry_run: writer.rehearses(), ..PatchParams::apply(manager) };
         let patch = Patch::Apply(&body);
-        let request =
-            |params: &PatchParams| Request::new(&target.path).patch(&target.address.name, params, &patch);
-        match self.sent(access, target, request(&params)).await {
+        match self.write(access, target, target.patch(&params, &patch)).await {
             Err(KubernetesError::Conflict { contenders, .. })
                 if contenders.iter().all(|one| is_overruled(&one.manager) || one.manager == manager) =>
             {
                 params.force = true;
-                self.sent(access, target, request(&params)).await.map(drop)
+                self.write(access, target, target.patch(&params, &patch)).await
             }
-            other => other.map(drop),
+            other => other,
         }
     }
 
@@ -271,8 +277,7 @@ impl Clusters {
         let patch =
             Patch::Merge(json!({"metadata": {"resourceVersion": revision, "managedFields": managed}}));
         let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-        let request = Request::new(&target.path).patch(&target.address.name, &params, &patch);
-        let answer = self.sent(writer.access, target, request).await?;
+        let answer = self.sent(writer.access, target, target.patch(&params, &patch)).await?;
         let moved: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         read::version(&moved).ok_or_else(|| target.subject.malformed("it has no version"))
     }
@@ -330,6 +335,11 @@ impl<'a> Target<'a> {
         let api_version = api_version.unwrap_or_else(|| known.served.api_version.clone());
         let path = path(&known, &api_version, namespace(address, &known.served)?);
         Ok(Self { cluster, address, known, subject: Subject::object(cluster, address), path, api_version })
+    }
+
+    /// The request that patches the object.
+    fn patch<P: Serialize>(&self, params: &PatchParams, patch: &Patch<P>) -> Built {
+        Request::new(&self.path).patch(&self.address.name, params, patch)
     }
 
     /// Uid and revision of a version. One that is none was not read here.
