@@ -8,7 +8,7 @@ mod support {
 use std::time::Duration;
 
 use qontract_testcluster::eventually;
-use qontract_testkit::Chance;
+use qontract_testkit::{Chance, chaos_count};
 use serde_json::json;
 use support::cluster::{Stage, phase};
 
@@ -232,8 +232,7 @@ fn slots_split_the_namespaces() {
 /// Kills the process at random points of writing 200 objects. The next run finishes it, and nothing foreign is touched.
 #[test]
 fn killed_anywhere_it_converges() {
-    let rounds: u64 =
-        std::env::var("QONTRACT_KILLS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(10);
+    let rounds = chaos_count(6);
     let stage = Stage::new();
     let foreign = stage.name("foreign");
     stage.api.kubectl(&["create", "namespace", &foreign], "").text();
