@@ -28,6 +28,7 @@ use qontract_integration_openshift_resources as openshift_resources;
 use qontract_integration_openshift_rolebindings as openshift_rolebindings;
 use qontract_resources::Outside;
 use qontract_runtime::affected::{Pair, Verdict, affected};
+use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::state::{Declared, Shard, compare};
 use qontract_runtime::{Loaded, Options, Request, Room, ShardKey, Source, run};
@@ -133,7 +134,13 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
         let begun = Instant::now();
         let outcomes = runtime.block_on(futures_util::future::join_all((0..runs).map(|slot| {
             let today = jiff::civil::date(2025, 1, 1);
-            let mut request = Request::new(format!("run-{slot}"), Mode::DryRun, Arc::clone(&head), today);
+            let mut request = Request::new(
+                format!("run-{slot}"),
+                Mode::DryRun,
+                Arc::clone(&head),
+                today,
+                ProtectedKinds::default(),
+            );
             request.slot = Slot::new(slot, runs).expect("a slot");
             // The example's data says nothing of this integration of the corpus.
             request.validate_schemas = false;

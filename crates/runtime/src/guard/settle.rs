@@ -110,6 +110,7 @@ mod tests {
     fn guard() -> RemovalGuard {
         let (integration, approvals) = ("x".to_owned(), Approvals::default());
         RemovalGuard {
+            protected: crate::guard::ProtectedKinds::default(),
             integration,
             budgets: Budgets::default(),
             approvals,
