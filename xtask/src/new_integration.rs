@@ -64,3 +64,18 @@ fn next(name: &RoomName, form: Form) -> String {
          rewrites the snapshots that list all integrations"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_how_to_shows_the_integration_as_it_is() {
+        let how_to = include_str!("../../docs/how-to/add-an-integration.md");
+        let lib = include_str!("../../integrations/openshift-resourcequotas/src/lib.rs");
+        let declare = include_str!("../../integrations/openshift-resourcequotas/src/declare.rs");
+        for (file, text) in [("lib.rs", lib), ("declare.rs", declare)] {
+            assert!(how_to.contains(&format!("`src/{file}`:\n\n```rust\n{text}```\n")), "{file} differs");
+        }
+        let lines = format!("complete: {} lines of Rust", lib.lines().count() + declare.lines().count());
+        assert!(how_to.contains(&lines), "it is not `{lines}`");
+    }
+}

@@ -1,6 +1,8 @@
 //! Two bundles told apart: which datafiles and resources differ, and field by field how.
 
+mod align;
 mod fields;
+mod rename;
 mod wire;
 
 use std::cmp::Ordering;
@@ -8,7 +10,9 @@ use std::sync::Arc;
 
 use crate::model::{Bundle, Datafile, Document, Resource};
 
+pub use align::{Step, align};
 pub use fields::{FieldChange, fields};
+pub use rename::{OldFile, RenamedFiles, Renames, renames};
 
 /// A thing before and after, at least one of the two.
 #[derive(Clone, Debug)]

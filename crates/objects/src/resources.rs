@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** an object whose text cannot be told is never taken for unwanted: nothing is removed where it might be.
 
+pub mod check;
 mod declare;
 pub(crate) mod entry;
 pub(crate) mod parse;

@@ -50,6 +50,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Approve(arguments) => approve::run(arguments, printer),
         Command::Config(config) => match config.action {
             ConfigAction::Check(arguments) => config::check(&arguments, printer),
+            ConfigAction::Init { file } => config::init(&file, printer),
             ConfigAction::Reference => printer.text(&crate::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),

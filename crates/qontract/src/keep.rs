@@ -6,6 +6,7 @@ pub mod debug;
 pub mod feed;
 pub mod health;
 pub mod held;
+pub mod invalid;
 pub mod one;
 pub mod push;
 pub mod signals;

@@ -1,6 +1,7 @@
 //! The binary: command line in, exit code out. Nothing is decided here.
 
 mod allocator;
+mod announce;
 mod check;
 mod cli;
 mod clusters;
@@ -16,6 +17,7 @@ mod integrations;
 mod journal;
 mod keep;
 mod lines;
+mod ownership;
 mod plan_report;
 mod pretty;
 mod printer;
@@ -28,6 +30,7 @@ mod start;
 mod table;
 mod targets;
 mod terminal;
+mod unfinished;
 mod watchdog;
 
 use std::ffi::OsString;
@@ -50,11 +53,12 @@ fn main() -> std::process::ExitCode {
         return watchdog::run();
     }
     qontract_child::enable_watchdog();
+    qontract_child::adopt_orphans();
     let (arguments, peer) = as_peer(std::env::args_os().collect());
     let convention = ExitConvention::of(&arguments);
     let exit = command(&arguments, peer);
     // Whatever a command leaves behind ends before the process does.
-    qontract_child::stop(qontract_child::Purpose::Write);
+    qontract_child::shut_down();
     exit.code(convention).into()
 }
 

@@ -78,7 +78,7 @@ fn a_data_repo_is_served_as_it_changes_and_not_as_it_breaks() {
     let second = get(&address, "/sha256").1;
     assert_ne!(first, second);
     repo.write(file, "nonsense: [");
-    server.until("the last good bundle stays in force");
+    server.until("; still serving bundle ");
     assert_eq!(get(&address, "/sha256").1, second);
     repo.write(file, &text);
     server.until("bundle loaded: ");
@@ -282,7 +282,7 @@ fn the_page_asks_for_a_token() {
     let token = [("QONTRACT_SERVER_TOKEN", "open sesame")];
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &token);
     assert_eq!(get(&address, "/sha256").0, 401);
-    let steps = "[\"expect\", \"401\"]\n[\"wait\", \"#status\", \"401\"]\n[\"fill\", \"#token\", \"open sesame\"]\n[\"press\", \"Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n";
+    let steps = "[\"expect\", \"401\"]\n[\"wait\", \"#status\", \"wants a token\"]\n[\"fill\", \"#token\", \"open sesame\"]\n[\"press\", \"Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n";
     good(&browse(
         &format!("http://{address}/graphql#query=%7B%20apps_v1%20%7B%20name%20%7D%20%7D&run=1"),
         steps,

@@ -11,7 +11,7 @@ mod model;
 pub mod text;
 
 pub use model::{
-    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
-    ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult, Totals,
-    UnaffectedIntegration,
+    ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
+    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult,
+    Totals, UnaffectedIntegration, UncheckedIntegration,
 };

@@ -217,6 +217,8 @@ pub struct Outcome {
     pub decisions: Vec<Decision>,
     /// Where base and head differ such that the integration is affected.
     pub causes: Vec<Place>,
+    /// The causes that are in renamed files, with the paths of the files in base.
+    pub renamed: BTreeMap<Place, Box<str>>,
     /// What came of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
     /// What went wrong with the run as a whole.
@@ -270,7 +272,7 @@ impl Outcome {
             (self.ended, self.interruption) = (Ended::Interrupted, interruption);
             let mut changes = self.shards.values().flat_map(|shard| &shard.changes);
             let text = if changes.all(|change| change.result.is_planned()) {
-                "interrupted before any step was begun; the next run plans again"
+                "interrupted before the first step; the next run plans again"
             } else {
                 "interrupted; the next run plans again and does what is left"
             };
@@ -318,6 +320,7 @@ mod tests {
             slot: Slot::default(),
             decisions: Vec::new(),
             causes: Vec::new(),
+            renamed: BTreeMap::new(),
             shards: BTreeMap::new(),
             faults: Vec::new(),
             warnings: Vec::new(),

@@ -19,7 +19,7 @@ impl ObjectIntegration for OpenshiftClusterrolebindings {
     fn about(&self) -> About {
         let about = about_clusters::<query::ClusterRoleBindings>(
             NAME,
-            "Binds people and bots to roles of whole clusters",
+            "Manages ClusterRoleBindings of users and bots",
         );
         // Two clusters of one name are in each other's way, and so are two of one server.
         about.one_by_one("clusters_v1", &["name", "serverUrl"]).joined(&["roles_v1"])

@@ -21,7 +21,7 @@ impl ObjectIntegration for OpenshiftLimitranges {
     fn about(&self) -> About {
         with_take_over_flags(about_namespaces::<query::LimitRanges>(
             NAME,
-            "Keeps the limit ranges of namespaces",
+            "Manages LimitRanges of namespaces",
         ))
     }
 

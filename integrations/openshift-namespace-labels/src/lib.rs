@@ -31,7 +31,7 @@ pub struct OpenshiftNamespaceLabels {
 
 /// What it says about itself.
 pub fn about() -> About {
-    about_namespaces::<query::NamespaceLabels>(NAME, "Puts the labels of the data on the namespaces")
+    about_namespaces::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
 }
 
 impl OpenshiftNamespaceLabels {

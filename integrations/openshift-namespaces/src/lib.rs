@@ -20,7 +20,7 @@ impl ObjectIntegration for OpenshiftNamespaces {
     type State = Namespace;
 
     fn about(&self) -> About {
-        let description = "Makes the namespaces that the data names, and removes those that say so";
+        let description = "Creates namespaces, and deletes those with `delete: true`";
         about_namespaces::<query::Namespaces>(NAME, description).groundwork()
     }
 

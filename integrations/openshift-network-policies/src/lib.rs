@@ -17,7 +17,7 @@ impl ObjectIntegration for OpenshiftNetworkPolicies {
     type State = DeclaredObjects;
 
     fn about(&self) -> About {
-        about_namespaces::<query::NetworkPolicies>(NAME, "Opens the way from one namespace to another")
+        about_namespaces::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

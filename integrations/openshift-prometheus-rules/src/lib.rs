@@ -7,7 +7,7 @@ pub struct Rules;
 
 impl ResourceProviders for Rules {
     const GROUP: ProviderGroup = ProviderGroup::Rules;
-    const DESCRIPTION: &'static str = "Keeps the rules of Prometheus that namespaces name";
+    const DESCRIPTION: &'static str = "Manages PrometheusRules from files and templates";
 }
 
 /// The integration.

@@ -3,7 +3,9 @@
 mod declare;
 mod query;
 
-use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, about_namespaces};
+use qontract_objects::{
+    Declared, DeclaredObjects, ObjectIntegration, about_namespaces, with_take_over_flags,
+};
 use qontract_runtime::{About, Data, Fault, Options};
 
 /// The name of the integration.
@@ -17,7 +19,7 @@ impl ObjectIntegration for OpenshiftResourcequotas {
     type State = DeclaredObjects;
 
     fn about(&self) -> About {
-        about_namespaces::<query::Quotas>(NAME, "Keeps the quotas of namespaces")
+        with_take_over_flags(about_namespaces::<query::Quotas>(NAME, "Manages ResourceQuotas of namespaces"))
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

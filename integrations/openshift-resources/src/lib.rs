@@ -7,7 +7,7 @@ pub struct Files;
 
 impl ResourceProviders for Files {
     const GROUP: ProviderGroup = ProviderGroup::Files;
-    const DESCRIPTION: &'static str = "Keeps the objects that namespaces name in files and templates";
+    const DESCRIPTION: &'static str = "Manages objects in namespaces, from files and templates";
 }
 
 /// The integration.

@@ -20,7 +20,7 @@ impl ObjectIntegration for OpenshiftRolebindings {
     type State = DeclaredObjects;
 
     fn about(&self) -> About {
-        about_namespaces::<query::RoleBindings>(NAME, "Binds people and bots to roles in namespaces")
+        about_namespaces::<query::RoleBindings>(NAME, "Manages RoleBindings of users and bots in namespaces")
             .joined(&["roles_v1"])
             .switches(
                 Switch {

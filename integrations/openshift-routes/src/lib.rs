@@ -7,7 +7,7 @@ pub struct Routes;
 
 impl ResourceProviders for Routes {
     const GROUP: ProviderGroup = ProviderGroup::Routes;
-    const DESCRIPTION: &'static str = "Keeps the Routes that namespaces name, with their certificates";
+    const DESCRIPTION: &'static str = "Manages Routes and their TLS certificates";
 }
 
 /// The integration.

@@ -7,7 +7,7 @@ pub struct Secrets;
 
 impl ResourceProviders for Secrets {
     const GROUP: ProviderGroup = ProviderGroup::Secrets;
-    const DESCRIPTION: &'static str = "Keeps the Secrets that namespaces name at their version of Vault";
+    const DESCRIPTION: &'static str = "Manages Secrets from Vault";
 }
 
 /// The integration.

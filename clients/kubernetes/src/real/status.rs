@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use kube::core::response::{Status, StatusCause};
 use qontract_client_http::HttpError;
+use qontract_redaction::first_words;
 
 use crate::error::{Contender, KubernetesError};
 use crate::object::{Address, Cluster, Kind};
@@ -57,7 +58,7 @@ impl Subject {
         let namespace = self.namespace.as_deref().unwrap_or_default();
         match code {
             401 => {
-                let why = "the token is not accepted".to_owned();
+                let why = "the credentials are not accepted".to_owned();
                 KubernetesError::Credentials { cluster, why, transient: false }
             }
             403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
@@ -90,7 +91,8 @@ impl Subject {
             }
             HttpError::Refused(refusal) => KubernetesError::Denied { cluster, why: refusal.to_string() },
             HttpError::Status { status, excerpt, .. } => {
-                let why = if self.is_secret { "it does not say why".to_owned() } else { excerpt };
+                let excerpt = if self.is_secret { "" } else { excerpt.as_str() };
+                let why = unavailable(status.as_u16(), excerpt);
                 KubernetesError::Failed { cluster, status: status.as_u16(), why }
             }
             HttpError::Body { .. } => {
@@ -148,6 +150,24 @@ impl Subject {
     }
 }
 
+/// Why a server, or a load balancer in front of it, gives no answer of Kubernetes, and what to do. `excerpt` is the beginning of the body.
+fn unavailable(status: u16, excerpt: &str) -> String {
+    let cause = match status {
+        429 => "it gets too many requests: lower `requests_per_second` of the cluster",
+        502 | 504 => "its load balancer gets no answer from the API server: check the API server",
+        503 => {
+            "the API server is starting or overloaded, or its load balancer has no healthy server: try again, and check the API server if it stays so"
+        }
+        _ if excerpt.is_empty() => "the answer has no reason",
+        _ => return excerpt.to_owned(),
+    };
+    if excerpt.is_empty() {
+        cause.to_owned()
+    } else {
+        format!("{cause} (the answer begins with `{excerpt}`)")
+    }
+}
+
 /// What is wrong with a value, without the value: some are printed with all that is in them.
 fn detail(message: &str) -> &str {
     let Some(value) = message.strip_prefix("Invalid value: ") else { return message };
@@ -183,11 +203,9 @@ pub(super) fn without_keys(field: &str) -> &str {
     field
 }
 
+/// The beginning of what a server says. The caller redacts it, so that no word is cut.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(TOLD) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    first_words(text, TOLD)
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use qontract_client_kubernetes::Kind;
 use qontract_runtime::{Data as Source, Fault, ResourceBatch};
 use qontract_template::{Data, Dialect, entry_dialect as dialect};
 
-use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry, SecretAddress, TemplateSource};
+use super::entry::{
+    DeclaredResources, InvalidEntry, Refusal, ResourceEntry, SecretAddress, TemplateSource, WrongCause,
+};
 use super::provider_group::ProviderGroup;
 use super::query::{
     self, Namespace, NamespaceOpenshiftResource as Entry, NamespaceOpenshiftResourcePrometheusRule,
@@ -148,6 +150,17 @@ struct File {
     content: String,
 }
 
+impl File {
+    /// The object that the file holds.
+    fn object(&self) -> Result<serde_json::Value, Refusal> {
+        let Self { path, content } = self;
+        parse::object(path, content, false).map_err(|fault| {
+            let cause = WrongCause::File { line: parse::error_line(content) };
+            Refusal::new(fault, cause)
+        })
+    }
+}
+
 /// What makes an entry of one namespace an item.
 struct Work<'d> {
     providers: ProviderGroup,
@@ -165,7 +178,9 @@ impl Work<'_> {
             (ProviderGroup::Files, Entry::ResourceTemplate(entry)) => {
                 (path(entry.path.as_ref()), self.template(entry))
             }
-            (ProviderGroup::Secrets, Entry::VaultSecret(entry)) => (entry.secret.clone(), secret(entry)),
+            (ProviderGroup::Secrets, Entry::VaultSecret(entry)) => {
+                (entry.secret.clone(), secret(entry).map_err(Refusal::from))
+            }
             (ProviderGroup::Routes, Entry::Route(entry)) => (path(entry.path.as_ref()), self.route(entry)),
             (ProviderGroup::Rules, Entry::PrometheusRule(entry)) => {
                 (path(entry.path.as_ref()), self.rule(entry))
@@ -173,11 +188,13 @@ impl Work<'_> {
             // Told once, by the room that files are of.
             (ProviderGroup::Files, Entry::Other) => {
                 let text = "its `provider` is not supported: certificates of RHCS take a service that is not spoken to here";
-                ("openshiftResources".to_owned(), Err(Fault::author(text)))
+                ("openshiftResources".to_owned(), Err(Fault::author(text).into()))
             }
             (_, _) => return None,
         };
-        Some(made.unwrap_or_else(|fault| ResourceEntry::Wrong(InvalidEntry { what, fault })))
+        Some(made.unwrap_or_else(|Refusal { fault, cause }| {
+            ResourceEntry::Wrong(InvalidEntry { what, fault: *fault, cause })
+        }))
     }
 
     /// Reads a resource: only what a room uses is read by it.
@@ -188,9 +205,8 @@ impl Work<'_> {
         Ok(File { path, content })
     }
 
-    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<ResourceEntry, Fault> {
-        let File { path, content } = self.text(entry.path)?;
-        let body = parse::object(&path, &content, false)?;
+    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<ResourceEntry, Refusal> {
+        let body = self.text(entry.path)?.object()?;
         Ok(match entry.vault_tls_secret_path {
             None => ResourceEntry::Object(body),
             Some(path) => {
@@ -204,17 +220,18 @@ impl Work<'_> {
         })
     }
 
-    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<ResourceEntry, Fault> {
+    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<ResourceEntry, Refusal> {
         no_alertmanager(entry.validate_alertmanager_config)?;
-        let File { path, content } = self.text(entry.path)?;
-        let body = parse::object(&path, &content, false)?;
+        let file = self.text(entry.path)?;
+        let body = file.object()?;
         if entry.validate_json == Some(true) {
-            parse::values_are_json(&path, &body)?;
+            parse::values_are_json(&file.path, &body)
+                .map_err(|fault| Refusal::new(fault, WrongCause::File { line: None }))?;
         }
         Ok(ResourceEntry::Object(body))
     }
 
-    fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<ResourceEntry, Fault> {
+    fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<ResourceEntry, Refusal> {
         no_alertmanager(entry.validate_alertmanager_config)?;
         let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
         let resource = self.text(entry.path)?;
@@ -222,7 +239,7 @@ impl Work<'_> {
         self.rendered(resource, dialect, entry.variables.as_deref(), &about)
     }
 
-    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<ResourceEntry, Fault> {
+    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<ResourceEntry, Refusal> {
         let resource = self.text(entry.path)?;
         let path = resource.path.clone();
         let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
@@ -231,21 +248,22 @@ impl Work<'_> {
             ResourceEntry::Object(body) => {
                 Ok(ResourceEntry::Object(rule::with_sources(body, self.repository, &path)))
             }
-            _ => Err(Fault::author(format!("`{path}` looks outside, which a rule may not"))),
+            _ => Err(Fault::author(format!("`{path}` looks outside, which a rule may not")).into()),
         }
     }
 
     /// The object of a text, which is a template if it has a dialect.
     fn rendered(
         &self,
-        File { path, content }: File,
+        file: File,
         dialect: Option<Dialect>,
         own: Option<&str>,
         about: &[(&str, Data)],
-    ) -> Result<ResourceEntry, Fault> {
+    ) -> Result<ResourceEntry, Refusal> {
         let Some(dialect) = dialect else {
-            return Ok(ResourceEntry::Object(parse::object(&path, &content, false)?));
+            return Ok(ResourceEntry::Object(file.object()?));
         };
+        let File { path, content } = file;
         let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
         let source = TemplateSource {
             text: content,
@@ -257,7 +275,10 @@ impl Work<'_> {
             declared: None,
         };
         Ok(match render::declared(&path, source, self.data)? {
-            Told::Text(text) => ResourceEntry::Object(parse::object(&path, &text, false)?),
+            Told::Text(text) => ResourceEntry::Object(
+                parse::object(&path, &text, false)
+                    .map_err(|fault| Refusal::new(fault, WrongCause::Output))?,
+            ),
             Told::Unsettled(template) => ResourceEntry::Template(*template),
         })
     }

@@ -51,6 +51,15 @@ impl ProviderGroup {
         }
     }
 
+    /// The integration's name, queries, flags and promises.
+    pub fn about(self, description: &str) -> About {
+        about_namespaces::<query::Resources>(self.name(), description)
+            .looks_up_to_declare()
+            .looks_up_more_for(self.looks_up_more_for())
+            // Restarts follow from what was written.
+            .rounds(3)
+    }
+
     /// Whether a resource of this text may query the data.
     fn looks_up_more_for(self) -> fn(&str) -> bool {
         match self {
@@ -88,11 +97,7 @@ impl<P: ResourceProviders> ObjectIntegration for NamespaceResources<P> {
     type State = DeclaredResources;
 
     fn about(&self) -> About {
-        about_namespaces::<query::Resources>(P::GROUP.name(), P::DESCRIPTION)
-            .looks_up_to_declare()
-            .looks_up_more_for(P::GROUP.looks_up_more_for())
-            // Restarts follow from what was written.
-            .rounds(3)
+        P::GROUP.about(P::DESCRIPTION)
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredResources>, Fault> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::outside::{self, Outside};
 use super::variables;
-use crate::resources::entry::{Template, TemplateSource, lookup};
+use crate::resources::entry::{Refusal, Template, TemplateSource, WrongCause, lookup};
 use crate::resources::parse;
 
 /// So often a template may ask for more.
@@ -131,11 +131,11 @@ pub enum Told {
 }
 
 /// Renders a template from the data alone.
-pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Told, Fault> {
+pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Told, Refusal> {
     let queries = Queries::new(data);
     match once(path, &source, &queries) {
         Ok(Outcome::Rendered(rendered)) => Ok(Told::Text(rendered.expose().to_owned())),
-        Err(fault) => Err(author(&fault)),
+        Err(fault) => Err(refusal(&fault)),
         Ok(Outcome::Needs(needs)) => {
             // What it comes to depends on what lies outside, in ways that cannot be told: all that it is made of is declared. With addresses in place
             // of values, it asks the queries that it asks whatever those are.
@@ -145,7 +145,7 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
                 Ok(Outcome::Needs(_)) => None,
                 // An address is not always what a value is: a map, a number.
                 Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => None,
-                Err(fault) => return Err(author(&fault)),
+                Err(fault) => return Err(refusal(&fault)),
             };
             let mut asked = lookups.asked.into_inner();
             asked.extend(needs);
@@ -365,6 +365,17 @@ impl Round<'_> {
             answer => Ok(answer),
         }
     }
+}
+
+/// Why a template cannot be rendered from the data. What Jinja2 might render is not its author's mistake, and syntax is checked without the data.
+fn refusal(fault: &qontract_template::Fault) -> Refusal {
+    let cause = match fault.kind {
+        Kind::Undefined | Kind::Failed | Kind::Raised | Kind::LookUp => {
+            WrongCause::Template { line: fault.line, message: fault.message.clone() }
+        }
+        Kind::Syntax | Kind::Refused | Kind::Limit => WrongCause::Other,
+    };
+    Refusal::new(author(fault), cause)
 }
 
 /// A template that is not rendered is its author's to mend; the place is its file.

@@ -1,7 +1,9 @@
-//! `qontract config check`: the configuration, the tools, the data, and access to every target system. It reads only.
+//! `qontract config init` and `qontract config check`: the configuration, the tools, the data, and access to every target system. It reads only.
 
 mod bucket;
 mod cluster;
+mod init;
+mod programs;
 mod report;
 
 use std::sync::Arc;
@@ -32,6 +34,8 @@ use bucket::BucketCheck;
 use cluster::ClusterCheck;
 use report::Report;
 
+pub use init::init;
+
 /// Checks everything that the configuration leads to.
 pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
     let runtime =
@@ -40,6 +44,7 @@ pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit>
     if let Some(config) = configuration(arguments, &mut report) {
         tools(&config, &mut report);
         let data = data(arguments, &config, (&runtime, printer), &mut report);
+        integrations(&config, data.as_ref(), &mut report);
         vault(&config, &runtime, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
         targets(arguments, &config, data.as_ref(), (&runtime, &mut report))?;
@@ -92,7 +97,7 @@ fn configuration(arguments: &ConfigCheck, report: &mut Report) -> Option<Config>
             report.warning(
                 "configuration",
                 "none found".to_owned(),
-                "pass `--config FILE`; see docs/reference/configuration.md",
+                "write one with `qontract config init FILE`, and pass `--config FILE`",
             );
             return Some(config);
         }
@@ -123,7 +128,7 @@ fn tools(config: &Config, report: &mut Report) {
         Err(why) => {
             let hint =
                 "install promtool or set `promtool.path`; without it `prometheus-rules-tester` does not run";
-            report.warning("promtool", format!("not found: {why}"), hint);
+            report.warning("promtool", format!("not found {why}"), hint);
         }
     }
 }
@@ -196,6 +201,15 @@ fn data(
     }
 }
 
+/// Asks every program of the configuration to describe itself.
+fn integrations(config: &Config, data: Option<&Side>, report: &mut Report) {
+    // Data whose integrations cannot be listed is reported by the command that runs one.
+    let defined = data.and_then(|data| listing::all(&*data.source).ok());
+    let defined: Option<Vec<String>> =
+        defined.map(|defined| defined.into_iter().map(|(name, _)| name).collect());
+    programs::check(config, defined.as_deref(), report);
+}
+
 /// The first digits of a hash.
 fn short(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
@@ -253,7 +267,7 @@ fn targets(
         report.warning(
             "clusters",
             "no `[kubernetes]` table".to_owned(),
-            "by the names `qontract-reconcile` and `run-integration` it is not needed; for `qontract reconcile` and `qontract up`, add it or use `--sandbox`: without either, `openshift-*` integrations do not run",
+            "add one, or use `--sandbox DIR`: without either, `openshift-*` integrations run only by the names `qontract-reconcile` and `run-integration`",
         );
         return Ok(());
     };

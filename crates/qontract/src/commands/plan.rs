@@ -1,5 +1,6 @@
 //! `qontract plan`: a dry run of every integration that a change affects, in one report.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,12 +8,14 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
-use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
+use qontract_report::{PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::Ledger;
-use qontract_runtime::{Bodies, Record, Room, listing};
+use qontract_runtime::looping::Stop;
+use qontract_runtime::{Bodies, Ended, Fault, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
+use qontract_telemetry::log::Log;
 
-use crate::cli::{Plan, variable};
+use crate::cli::{Plan, Talk, variable};
 use crate::commands::reconcile::{Aloud, record};
 use crate::commands::up::default_sandbox;
 use crate::config::Config;
@@ -22,6 +25,7 @@ use crate::exit::{Exit, UsageError};
 use crate::input::Opener;
 use crate::integrations::{self, ALL, SandboxUnsupported};
 use crate::journal;
+use crate::keep::signals;
 use crate::plan_report;
 use crate::printer::Printer;
 use crate::progress::Progress;
@@ -47,24 +51,36 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
-    let targets = Targets::new(&config, at, Mode::DryRun)?;
+    let talk = Talk::default().with_environment()?;
+    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
+    let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = names(&arguments, &config, &head)?;
     let runs =
         Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
     let ledger = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
     let activities = Activities::default();
-    let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities };
+    let (stopper, stop) = Stop::pair();
+    let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities, stop };
     let planner = Arc::new(planner);
     let mut report = planner.empty_report();
     planner.note_removed(&mut report)?;
-    let mut rooms = Vec::new();
+    let (mut rooms, mut unready) = (Vec::new(), BTreeMap::new());
     for name in names {
         match integrations::room(&name, &planner.config, &targets) {
-            Ok(room) => rooms.push(room),
+            Ok(room) => {
+                // An integration that is named on the command line has to be checked: that it cannot run is an error.
+                if let Err(fault) = room.ready()
+                    && planner.arguments.integration.is_empty()
+                {
+                    unready.insert(name, fault);
+                }
+                rooms.push(room);
+            }
             // Without targets nothing can be planned: that is said once.
             Err(error) if error.is::<UsageError>() => return Err(error),
             Err(error) if error.is::<SandboxUnsupported>() => {
-                report.notes.push(format!("`{name}` is not planned: {error}"));
+                let reason = error.to_string();
+                report.add_unchecked(UncheckedIntegration { integration: name, reason });
             }
             Err(error) => report.add(plan_report::unstarted(&name, &error)),
         }
@@ -72,8 +88,20 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let progress = Progress::start("planning", planner.activities.clone());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    for (name, planned) in runtime.block_on(planner.clone().plan_all(rooms)) {
+    let all = runtime.block_on(async {
+        signals::listen(stopper.clone(), Vec::new, log)?;
+        anyhow::Ok(planner.clone().plan_all(rooms).await)
+    })?;
+    // The process ends soon. Threads that are blocked are not waited for, and signals are handled until then.
+    std::mem::forget(runtime);
+    for (name, planned) in all {
         match planned {
+            // Nothing to do, so that there is nothing to look up later: plans would push other records out.
+            Ok(record) if record.ended == Ended::EarlyExit => plan_report::add(&mut report, &record),
+            Ok(_) if unready.contains_key(&name) => {
+                let reason = unready.get(&name).map(missing).unwrap_or_default();
+                report.add_unchecked(UncheckedIntegration { integration: name, reason });
+            }
             Ok(record) => {
                 if let Err(error) = planner.runs.keep(&record) {
                     printer.note(&format!("warning: the record of the run is not kept: {error:#}"));
@@ -85,8 +113,15 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     }
     drop(progress);
     let Plan { output, full, .. } = planner.arguments;
-    plan_report::print(&report, output, plan_report::detail(full), printer)?;
-    Ok(exit(&report))
+    let file_name = |file: &str| planner.head.display(file);
+    plan_report::print(&report, output, plan_report::detail(full), &file_name, printer)?;
+    Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
+}
+
+/// What an integration misses on this machine, with what to do.
+pub fn missing(fault: &Fault) -> String {
+    let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{}{hint}", fault.text)
 }
 
 /// The exit of a dry run with this report.
@@ -143,6 +178,8 @@ struct Planner {
     arguments: Plan,
     /// What the runs are doing.
     activities: Activities,
+    /// Ends all runs.
+    stop: Stop,
 }
 
 impl Planner {
@@ -181,7 +218,7 @@ impl Planner {
     }
 
     async fn plan(&self, room: &Room) -> anyhow::Result<Record> {
-        let Self { head, base, runs, ledger, config, arguments, activities } = self;
+        let Self { head, base, runs, ledger, config, arguments, activities, stop } = self;
         let integration = &room.about().name;
         let mode = Mode::DryRun;
         let mut begun = Start { integration, mode, head, runs, ledger, heard: Arc::new(Aloud) }.now()?;
@@ -192,6 +229,7 @@ impl Planner {
         request.trust_head = arguments.trust_head;
         request.bodies = if arguments.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
+        request.stop = stop.clone();
         let outcome = activities.scope(qontract_runtime::run(room, &begun.request)).await;
         Ok(record(&outcome, begun.clock(), head, Some(base)))
     }

@@ -1,6 +1,5 @@
 //! `qontract reconcile`: one run of one integration, or run after run.
 
-mod announce;
 mod text;
 
 use std::collections::BTreeSet;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_diagnostics::shown;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
@@ -19,6 +19,7 @@ use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
 use crate::allocator::{self, GiveBack};
+use crate::announce::Announcement;
 use crate::cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use crate::config::{Config, Location};
 use crate::data::{ComparedSides, Connection, Side};
@@ -29,7 +30,7 @@ use crate::journal;
 use crate::keep::audit::Heard;
 use crate::keep::one::{Keeping, keep};
 use crate::keep::signals;
-use crate::plan_report;
+use crate::plan_report::{self, FileName};
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::runs::Runs;
@@ -70,7 +71,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     drop(progress);
     let (head, base) = sides?;
     if line == CommandLine::Own {
-        announce::announce(&options, &config, (&integration.name, mode), &head, printer);
+        let announcement = Announcement { options: &options, config: &config, room: &room, mode };
+        announcement.print(&integration.options, &head, printer);
     }
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
@@ -96,11 +98,9 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     }
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
-    job.tell(&outcome, &record)?;
-    if stopper.interruption().is_some() {
-        // Threads that are blocked are not waited for.
-        runtime.shutdown_background();
-    }
+    job.tell(&outcome, &record, &|file| head.display(file))?;
+    // The process ends now. Threads that are blocked are not waited for, signals are still handled, and what ends a lease on a server can do so.
+    std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         Ended::Usage => Exit::Usage,
@@ -189,24 +189,29 @@ impl Job<'_> {
     }
 
     /// Shows what came of it, and keeps the record.
-    fn tell(&self, outcome: &Outcome, record: &Record) -> anyhow::Result<()> {
+    fn tell(&self, outcome: &Outcome, record: &Record, file_name: FileName<'_>) -> anyhow::Result<()> {
         let Self { options, runs, printer, .. } = self;
         // The record first: what was done is kept, whoever listens.
         let kept = runs.keep(record);
         if let Some(file) = &options.dump_schemas {
             dump(outcome, file)?;
         }
-        let talk = text::talk(record, options.talk.level());
+        let talk = text::talk(record, options.talk.level(), file_name);
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
         match options.output {
             RunFormat::Text => {
-                printer.styled(&plan_report::text_of(record, plan_report::detail(options.full)))?;
+                printer.styled(&plan_report::text_of(
+                    record,
+                    plan_report::detail(options.full),
+                    file_name,
+                ))?;
             }
             RunFormat::Md => {
                 let report = plan_report::of(std::slice::from_ref(record));
-                plan_report::print(&report, PlanFormat::Md, plan_report::detail(options.full), printer)?;
+                let detail = plan_report::detail(options.full);
+                plan_report::print(&report, PlanFormat::Md, detail, file_name, printer)?;
             }
             RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
         }
@@ -233,6 +238,10 @@ impl Heard for Aloud {
 
     fn lost(&self, why: &str) {
         Printer::default().note(&format!("warning: {why}"));
+    }
+
+    fn unfinished(&self, warning: &str) {
+        Printer::default().note(&format!("warning: {}", shown(warning)));
     }
 }
 

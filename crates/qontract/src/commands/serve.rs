@@ -25,6 +25,7 @@ use crate::cli::Serve;
 use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::keep::feed::{Folder, Look};
+use crate::keep::invalid::{DataReporter, DataUse};
 use crate::keep::signals;
 
 pub use peer::run as run_peer;
@@ -82,6 +83,9 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
             let layout = Layout::from(arguments.layout);
             let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
             let folder = discovery::root(&given, &layout, PassedAs::Argument)?;
+            if !folder.is_dir() {
+                return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
+            }
             let folder = Arc::new(Folder::new(folder, layout));
             followed = arguments.watch.then(|| Arc::clone(&folder));
             first.push(places::repo(folder, &log));
@@ -132,6 +136,7 @@ fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
 async fn serve(plan: Plan) -> anyhow::Result<Exit> {
     let Plan { first, again, store, ttl, listen, allow_host, settings, followed, log } = plan;
     let ended = signals::end()?;
+    let wind_down = settings.wind_down.as_secs();
     let settings = Settings {
         connections: file_limit::connections(settings.connections, &log),
         hosts: host_policy(listen, settings.token.is_some(), allow_host),
@@ -149,7 +154,10 @@ async fn serve(plan: Plan) -> anyhow::Result<Exit> {
         let name = origin.name();
         tokio::select! {
             loaded = bundles.load(origin) => loaded.with_context(|| format!("cannot serve `{name}`"))?,
-            () = &mut ended => return Ok(Exit::Ok),
+            signal = &mut ended => {
+                log.write(&Line::new(Level::Info, format!("{} received; exiting", signal.name())));
+                return Ok(Exit::Ok);
+            }
         };
     }
     is_started.store(true, Ordering::Relaxed);
@@ -164,8 +172,9 @@ async fn serve(plan: Plan) -> anyhow::Result<Exit> {
     let server = Server::new(settings, bundles, metrics, new_id);
     server
         .serve(listener, async {
-            ended.await;
-            log.write(&Line::new(Level::Info, "asked to end: what is under way is finished"));
+            let signal = ended.await.name();
+            let text = format!("{signal} received; finishing open requests, {wind_down} s at most");
+            log.write(&Line::new(Level::Info, text));
         })
         .await;
     Ok(Exit::Ok)
@@ -231,12 +240,12 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
             let log = Arc::clone(&log);
             move |text: &str| log.write(&Line::of_lines(Level::Error, text))
         };
-        folder.watch(&show, |look| match look {
-            Look::New => {
-                // What fails is said by whoever hears what happens to bundles.
+        folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
+        folder.watch(&show, |look| {
+            if look == Look::New {
+                // The listener of the bundles logs what fails.
                 let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
             }
-            look => look.line().iter().for_each(|line| log.write(line)),
         });
     });
 }

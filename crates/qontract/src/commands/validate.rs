@@ -1,13 +1,14 @@
 //! `qontract validate`: every mistake at once, of a data repo or of some of its files.
 
 mod subject;
+mod templates;
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
-use qontract_validate::{Options, validate};
+use qontract_validate::{Options, locate, validate};
 use serde_json::json;
 
 use crate::check;
@@ -80,6 +81,7 @@ fn find(
             let mut findings = validate(&bundle, &options);
             findings.extend(check::types(&bundle, &options, &findings));
             findings.extend(check::approvals(&bundle, &options.layout));
+            findings.extend(templates::check(&bundle, &options.layout, &findings));
             return Ok((findings, Box::new(NoSources)));
         }
         Subject::Folder(path) => {
@@ -94,10 +96,13 @@ fn find(
     let mut remembered = Remembered::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
     let found = check::everything(&repo, &outcome, formats, remembered.right.known())?;
-    if outcome.built.is_some() {
-        remembered.keep(None);
-    }
     outcome.findings.extend(found);
+    if let Some(bundle) = &outcome.built {
+        remembered.keep(None);
+        let mut found = templates::check(bundle, repo.layout(), &outcome.findings);
+        locate(&mut found, &repo);
+        outcome.findings.extend(found);
+    }
     Ok((outcome.findings, Box::new(repo)))
 }
 

@@ -50,7 +50,7 @@ pub struct Runner {
     pub manner: Manner,
     /// Where records are kept.
     pub runs: Arc<Runs>,
-    /// Who is told.
+    /// Where runs are reported.
     pub kept: Arc<dyn Kept>,
 }
 
@@ -103,7 +103,7 @@ async fn once(
     let outcome = run(room, &begun.request).await;
     let clock = begun.clock();
     let mut record = head.with_lines(|line| Record::new(&outcome, clock, PlaceLines::same(line)));
-    // What was done is told, whether it can be kept or not.
+    // The run is reported whether or not its record can be kept.
     if let Err(error) = runs.keep_of_loop(&record) {
         record.warnings.push(format!("the record of the run is not kept: {error:#}"));
     }

@@ -100,12 +100,14 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         if answer.is_some() || left().is_zero() || given.up() {
             break answer;
         }
+        // Once the program has ended, this ends what it left behind, which may keep stdout open. An error shows again below.
+        let _ = child.ended();
     };
     let (Some(answer), Some(status)) = (answer, end(&mut child, || left().is_zero() || given.up())) else {
         // Its result is not known to anyone any more; an error to end it leaves that to the watchdog.
         let _ = child.terminate(GRACE);
         if given.up() {
-            return Err(Fault::us(format!("the answer to {of} is not wanted any more")));
+            return Err(Fault::us(format!("the answer to {of} is no longer needed")));
         }
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
@@ -176,7 +178,7 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
     Group::start_for(&mut command, purpose).map_err(|error| {
         let of = program.describe_phase(phase);
         match error.kind() {
-            io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not begun: shutting down")),
+            io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not started: shutting down")),
             _ => Fault::operator(format!("{of} cannot be started: {error}")),
         }
     })
@@ -195,9 +197,14 @@ fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&
     })
 }
 
-/// Reads a stream to its end, hands each line to the log when it is complete, and returns the end.
+/// Stands for the end of stderr if its last line alone is longer than what is kept.
+const TOO_LONG: &[u8] = b"the last line of stderr is too long to be shown";
+
+/// Reads a stream to its end, hands each line to the log when it is complete, and returns the last lines. They are whole, because a
+/// secret of which the beginning is missing is not recognised.
 fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
     let (mut kept, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
+    let mut is_cut = false;
     loop {
         let length = stream.read(&mut piece)?;
         if let Some(log) = log {
@@ -213,11 +220,19 @@ fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u
             }
         }
         if length == 0 {
+            if is_cut {
+                let first = kept.iter().position(|byte| *byte == b'\n').map_or(kept.len(), |end| end + 1);
+                kept.drain(..first);
+            }
+            if is_cut && kept.is_empty() {
+                kept.extend_from_slice(TOO_LONG);
+            }
             return Ok(kept);
         }
         kept.extend_from_slice(&piece[..length]);
         if kept.len() > 2 * STDERR_TAIL {
             kept.drain(..kept.len() - STDERR_TAIL);
+            is_cut = true;
         }
     }
 }
@@ -237,7 +252,7 @@ fn end(child: &mut Group, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_LINE, MAX_REPORTED, failure, first_line, tail};
+    use super::{MAX_LINE, MAX_REPORTED, STDERR_TAIL, TOO_LONG, failure, first_line, tail};
     use std::sync::Mutex;
 
     #[test]
@@ -283,5 +298,19 @@ mod tests {
         let kept = tail(&b"one\ntwo\nthr"[..], Some(&log)).unwrap();
         assert_eq!(kept, b"one\ntwo\nthr");
         assert_eq!(lines.into_inner().unwrap(), ["one", "two", "thr"]);
+    }
+
+    #[test]
+    fn only_whole_lines_are_kept_of_a_long_stream() {
+        let check = |text: &str, expect: &[u8]| {
+            let kept = tail(text.as_bytes(), None::<&fn(&[u8])>).unwrap();
+            assert_eq!(String::from_utf8_lossy(&kept), String::from_utf8_lossy(expect));
+        };
+        let long = "x".repeat(2 * STDERR_TAIL);
+        check(&long, long.as_bytes());
+        check(&format!("{long}y"), TOO_LONG);
+        check(&format!("{long}y\n"), TOO_LONG);
+        check(&format!("{long}y\nlast"), b"last");
+        check(&format!("{long}{long}y\none\ntwo\n"), b"one\ntwo\n");
     }
 }

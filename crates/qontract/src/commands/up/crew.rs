@@ -18,6 +18,7 @@ use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::commands::plan::missing;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::integrations::{self, ALL, SandboxUnsupported};
@@ -43,6 +44,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long loops may take to end at a shutdown.
 const SHUTDOWN: Duration = Duration::from_secs(40);
 
+/// Integrations that cannot run on this machine, and why.
+pub type Unchecked = Arc<Mutex<BTreeMap<String, String>>>;
+
 /// What the loops have in common.
 pub struct Crew {
     pub config: Config,
@@ -61,11 +65,11 @@ pub struct Crew {
     pub every: Duration,
     /// How many of them run at a time.
     pub crowd: Crowd,
-    /// What is missing something on this machine, and was told about.
-    pub left_out: Mutex<BTreeSet<String>>,
+    /// Integrations that cannot run on this machine, and why; each was logged.
+    pub unchecked: Unchecked,
 }
 
-/// Who tells about the loops, by integration.
+/// The observers of the loops, by integration.
 #[derive(Default)]
 pub struct Voices {
     loops: Mutex<BTreeMap<String, Arc<Voice>>>,
@@ -129,25 +133,30 @@ impl Crew {
         Ok(names)
     }
 
-    /// Whether something is missing on this machine that an integration needs, which is told once.
+    /// Whether something is missing on this machine that an integration needs, which is logged once.
     fn leaves_out(&self, name: &str) -> bool {
-        // Programs of the process form are the operator's to see to; what cannot be made is told when it is started.
+        // Programs of the process form are the operator's; what cannot be made is reported when it is started.
         if self.config.integrations.contains_key(name) {
             return false;
         }
         let Ok(room) = integrations::room(name, &self.config, &self.targets) else { return false };
         let Err(fault) = room.ready() else { return false };
-        let hint = fault.hint.map_or(String::new(), |hint| format!("; {hint}"));
-        self.leave_out(name, &format!("{}{hint}", fault.text));
+        self.leave_out(name, &missing(&fault));
         true
     }
 
-    /// Logs once that an integration is left out.
+    /// Logs once that an integration cannot run here. What it would do is not known.
     fn leave_out(&self, name: &str, why: &str) {
-        if self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
-            let line = Line::new(Level::Info, format!("skipped: {why}"));
+        let mut unchecked = self.unchecked.lock().unwrap_or_else(PoisonError::into_inner);
+        if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
+            let line = Line::new(Level::Warning, format!("skipped: {why}; not checked"));
             self.log.write(&line.with("integration", name));
         }
+    }
+
+    /// The integrations that cannot run on this machine, and why.
+    pub fn unchecked(&self) -> BTreeMap<String, String> {
+        self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn voice(&self, name: &str) -> Arc<Voice> {
@@ -371,7 +380,7 @@ impl Crew {
                     () = stop.asked() => return,
                 }
             }
-            // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
+            // A loop that gives up, or panics, is restarted here, but not forever.
             for _ in 0..BEGINNINGS {
                 let keeping =
                     looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
@@ -423,6 +432,10 @@ impl Heard for Collector {
 
     fn lost(&self, why: &str) {
         self.voice.lost(why);
+    }
+
+    fn unfinished(&self, warning: &str) {
+        self.voice.unfinished(warning);
     }
 }
 
