@@ -60,7 +60,7 @@ fn next(name: &RoomName, form: Form) -> String {
     format!(
         "\nbegin with {begin} in integrations/{name}; docs/how-to/add-an-integration.md leads on\n\n    \
          cargo xtask test cases\n        plays its first case\n    \
-         UPDATE=1 cargo test --package qontract --test query --test reconcile\n        \
+         UPDATE=1 cargo test --package qontract --test suite -- query:: reconcile::\n        \
          rewrites the snapshots that list all integrations"
     )
 }

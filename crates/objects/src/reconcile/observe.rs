@@ -21,10 +21,10 @@ use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 /// How many kinds of one scope are listed at once.
 const WIDTH: usize = 4;
 
-/// What was seen.
+/// An observed object.
 #[derive(Clone, Debug)]
 pub struct LiveObject {
-    /// Where it is looked after.
+    /// The scope that it is managed in.
     pub managed_scope: Arc<ManagedScope>,
     /// Where it is.
     pub address: Address,
