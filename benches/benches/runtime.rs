@@ -26,7 +26,8 @@ use qontract_integration_openshift_limitranges as openshift_limitranges;
 use qontract_integration_openshift_namespaces as openshift_namespaces;
 use qontract_integration_openshift_resources as openshift_resources;
 use qontract_integration_openshift_rolebindings as openshift_rolebindings;
-use qontract_resources::Outside;
+use qontract_objects::templates::Outside;
+use qontract_objects::{ManagedObjects, ObjectIntegration};
 use qontract_runtime::affected::{Pair, Verdict, affected};
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::slot::Slot;
@@ -127,7 +128,7 @@ fn dry_runs(corpus: &Corpus, missed: &mut Vec<String>) {
     let bundle = qontract_bundle::load_from(&mut std::fs::File::open(&file).expect("a file"), &corpus.pool);
     let head = source(bundle.expect("a bundle"), None);
     let loaded = measure::memory();
-    let room = Room::staged(openshift_limitranges::room(corpus.kubernetes()));
+    let room = managed(openshift_limitranges::OpenshiftLimitranges, &corpus.kubernetes());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let side_by_side = |runs: u32| {
         measure::forget_peak();
@@ -188,14 +189,11 @@ fn verdicts(corpus: &Corpus, missed: &mut Vec<String>) {
     };
     let kubernetes = corpus.kubernetes();
     let rooms = [
-        Room::staged(openshift_namespaces::OpenshiftNamespaces::room(Arc::clone(&kubernetes))),
-        Room::staged(openshift_limitranges::room(Arc::clone(&kubernetes))),
-        Room::staged(openshift_rolebindings::room(Arc::clone(&kubernetes))),
-        Room::staged(openshift_clusterrolebindings::room(Arc::clone(&kubernetes))),
-        Room::staged(openshift_resources::room(
-            Arc::new(Outside::secrets(Arc::new(Tables::new(toml::Table::new())))),
-            kubernetes,
-        )),
+        managed(openshift_namespaces::OpenshiftNamespaces, &kubernetes),
+        managed(openshift_limitranges::OpenshiftLimitranges, &kubernetes),
+        managed(openshift_rolebindings::OpenshiftRolebindings, &kubernetes),
+        managed(openshift_clusterrolebindings::OpenshiftClusterrolebindings, &kubernetes),
+        managed(openshift_resources::OpenshiftResources::default(), &kubernetes),
     ];
     say(&format!("\n## {size} datafiles: does a change affect an integration?\n"));
     say("| change | integration | verdict | shards | ms, the first time | ms |");
@@ -281,4 +279,10 @@ fn states() {
     times.sort_by(f64::total_cmp);
     let megabytes = size.unwrap_or_default() / 1_000_000;
     say(&format!("| two declared states compared | {megabytes} | {differing} | {:.2} |", times[2]));
+}
+
+/// An integration over Kubernetes objects, without secrets to look up.
+fn managed(integration: impl ObjectIntegration, kubernetes: &Arc<dyn Kubernetes>) -> Room {
+    let lookups = Outside::secrets(Arc::new(Tables::new(toml::Table::new())));
+    Room::staged(ManagedObjects::new(integration, Arc::clone(kubernetes), Arc::new(lookups)))
 }

@@ -60,7 +60,22 @@ fn next(name: &RoomName, form: Form) -> String {
     format!(
         "\nbegin with {begin} in integrations/{name}; docs/how-to/add-an-integration.md leads on\n\n    \
          cargo xtask test cases\n        plays its first case\n    \
-         UPDATE=1 cargo test --package qontract --test query --test reconcile\n        \
+         UPDATE=1 cargo test --package qontract --test suite -- query:: reconcile::\n        \
          rewrites the snapshots that list all integrations"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_how_to_shows_the_integration_as_it_is() {
+        let how_to = include_str!("../../docs/how-to/add-an-integration.md");
+        let lib = include_str!("../../integrations/openshift-resourcequotas/src/lib.rs");
+        let declare = include_str!("../../integrations/openshift-resourcequotas/src/declare.rs");
+        for (file, text) in [("lib.rs", lib), ("declare.rs", declare)] {
+            assert!(how_to.contains(&format!("`src/{file}`:\n\n```rust\n{text}```\n")), "{file} differs");
+        }
+        let lines = format!("complete: {} lines of Rust", lib.lines().count() + declare.lines().count());
+        assert!(how_to.contains(&lines), "it is not `{lines}`");
+    }
 }

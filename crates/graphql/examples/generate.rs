@@ -1,13 +1,15 @@
-//! Makes the Rust types for every `query.graphql` below a folder: `generate ROOT [--check]`. With `--check` nothing is
-//! written, and what would change is an error. Every request is also checked against the public schemas, where they
-//! are present.
+//! Makes the Rust types for every `query.graphql` below a folder, and for the fragments that they share
+//! (`fragments/*.graphql`): `generate ROOT [--check]`. With `--check` nothing is written, and what would change is an
+//! error. Every request is also checked against the public schemas, where they are present.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
-use qontract_graphql::{Schema, generate};
+use qontract_graphql::generate::{self, SharedFragments};
+use qontract_graphql::{Failure, Schema};
 use qontract_testkit::{Scratch, example, public_schemas};
 
 fn main() -> ExitCode {
@@ -30,38 +32,44 @@ fn main() -> ExitCode {
 }
 
 fn run(root: &Path, check: bool) -> Result<usize, String> {
-    let mut requests = Vec::new();
+    let mut files = Vec::new();
     for folder in ["crates", "clients", "integrations"] {
-        find(&root.join(folder), &mut requests);
+        find(&root.join(folder), &mut files);
     }
-    requests.sort();
-    let schema = schema_of(&example())?;
-    let public = match public_schemas() {
-        None => {
-            say("SKIPPED: the public schemas are not beside the checkout");
-            None
-        }
+    files.sort();
+    let (requests, fragments): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.into_iter().partition(|file| file.file_name().is_some_and(|name| name == "query.graphql"));
+    let shared = shared(&fragments)?;
+    let mut schemas = vec![("the example's types", schema_of(&example())?)];
+    match public_schemas() {
+        None => say("SKIPPED: the public schemas are not beside the checkout"),
         Some(folder) => {
             let scratch = Scratch::copy_of(&example());
             let types =
                 fs::read(folder.join("graphql-schemas/schema.yml")).map_err(|error| error.to_string())?;
             scratch.write("graphql-schemas/schema.yml", types);
-            Some(schema_of(scratch.path())?)
+            schemas.push(("the public types", schema_of(scratch.path())?));
         }
-    };
+    }
+    let mut sources: BTreeMap<PathBuf, String> = BTreeMap::new();
+    let mut spread = BTreeSet::new();
     for request in &requests {
-        let text = fs::read_to_string(request).map_err(|error| format!("{}: {error}", request.display()))?;
-        let made = |schema: &Schema, which: &str| {
-            generate::rust(schema, &text).map_err(|failures| {
-                let messages: Vec<String> = failures.iter().map(|failure| failure.message.clone()).collect();
-                format!("{} does not fit {which}: {}", request.display(), messages.join("; "))
-            })
-        };
-        let source = formatted(&made(&schema, "the example's types")?)?;
-        if let Some(public) = &public {
-            made(public, "the public types")?;
-        }
-        let target = request.with_extension("rs");
+        let (text, package) = (read(request)?, package(request)?);
+        spread.extend(shared.needed_by(&text)?.into_iter().map(|fragment| fragment.name.clone()));
+        let source = made(request, &schemas, |schema| generate::query(schema, &text, &shared, &package))?;
+        sources.insert(request.with_extension("rs"), source);
+    }
+    for file in &fragments {
+        let folder = file.parent().unwrap_or(file);
+        let package = package(file)?;
+        let source = made(folder, &schemas, |schema| generate::fragments(schema, &shared, &package))?;
+        sources.insert(folder.with_extension("rs"), source);
+    }
+    if let Some(unused) = shared.iter().find(|fragment| !spread.contains(&fragment.name)) {
+        return Err(format!("no request spreads the fragment `{}`", unused.name));
+    }
+    for (target, source) in sources {
+        let source = formatted(&source)?;
         if fs::read_to_string(&target).is_ok_and(|known| known == source) {
             continue;
         }
@@ -74,12 +82,56 @@ fn run(root: &Path, check: bool) -> Result<usize, String> {
     Ok(requests.len())
 }
 
+/// The source that the first schema gives; it must fit the others, too.
+fn made(
+    what: &Path,
+    schemas: &[(&str, Schema)],
+    make: impl Fn(&Schema) -> Result<String, Vec<Failure>>,
+) -> Result<String, String> {
+    let mut sources = Vec::new();
+    for (name, schema) in schemas {
+        sources.push(make(schema).map_err(|failures| {
+            let messages: Vec<String> = failures.iter().map(|failure| failure.message.clone()).collect();
+            format!("{} does not fit {name}: {}", what.display(), messages.join("; "))
+        })?);
+    }
+    Ok(sources.swap_remove(0))
+}
+
+/// The fragments of these files.
+fn shared(files: &[PathBuf]) -> Result<SharedFragments, String> {
+    let mut shared = SharedFragments::default();
+    for file in files {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        shared.add(read(file)?, name, package(file)?)?;
+    }
+    Ok(shared)
+}
+
+/// The crate that a file belongs to, as code names it.
+fn package(file: &Path) -> Result<String, String> {
+    let manifest = file.ancestors().map(|folder| folder.join("Cargo.toml")).find(|path| path.is_file());
+    let manifest = read(&manifest.ok_or_else(|| format!("{} is in no package", file.display()))?)?;
+    let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    name.map(|name| name.replace('-', "_"))
+        .ok_or_else(|| format!("{}: the package has no name", file.display()))
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Requests, and fragments in folders of that name.
 fn find(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
+        let is_fragment = || {
+            folder.file_name().is_some_and(|name| name == "fragments")
+                && path.extension().is_some_and(|ending| ending == "graphql")
+        };
         if path.is_dir() {
             find(&path, found);
-        } else if path.file_name().is_some_and(|name| name == "query.graphql") {
+        } else if path.file_name().is_some_and(|name| name == "query.graphql") || is_fragment() {
             found.push(path);
         }
     }

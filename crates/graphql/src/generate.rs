@@ -1,6 +1,12 @@
-//! A request → Rust types for its answers. The result is committed; `cargo xtask generate` makes it.
+//! Generates Rust types for the answers to GraphQL requests. The result is committed; `cargo xtask generate` writes it.
+//!
+//! Fragments that several requests spread are [`SharedFragments`]: their types are generated once, and the types of the requests contain them.
 
-use std::collections::{HashMap, HashSet};
+mod interface;
+mod names;
+mod shared;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use apollo_compiler::Node;
@@ -11,36 +17,98 @@ use crate::failure::{Code, Failure};
 use crate::limits::Limits;
 use crate::schema::{Kind, Scalar, Schema, Shape, TypeId};
 
-/// The Rust source for the answers to the operations of `query`, each of which has a name.
-pub fn rust(schema: &Schema, query: &str) -> Result<String, Vec<Failure>> {
-    let document = Document::prepare(schema, query, &Limits::default())?;
-    let mut out = String::from(
+use names::{camel, pascal, snake, unversioned};
+pub use shared::{SharedFragment, SharedFragments};
+
+/// The lint that the field names of the data do not keep.
+const ALLOW: &str = "#![allow(clippy::struct_field_names, reason = \"the names are those of the data\")]\n\n";
+
+/// The Rust source for the answers to the operations of `query`, each of which has a name. `package` is the crate that the source belongs to.
+pub fn query(
+    schema: &Schema,
+    query: &str,
+    shared: &SharedFragments,
+    package: &str,
+) -> Result<String, Vec<Failure>> {
+    let spread = shared.spread_by(query).map_err(|why| vec![failure(why)])?;
+    let needed = shared.needed_by(query).map_err(|why| vec![failure(why)])?;
+    let text = needed.iter().fold(query.to_owned(), |text, fragment| format!("{text}\n{}", fragment.text));
+    let document = Document::prepare(schema, &text, &Limits::default())?;
+    let head = format!(
         "//! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.\n\
-         #![allow(clippy::struct_field_names, reason = \"the names are those of the data\")]\n\n\
-         use serde::Deserialize;\n\n/// The request.\npub const QUERY: &str = include_str!(\"query.graphql\");\n",
+         {ALLOW}use qontract_graphql::{{Operation, QuerySource}};\n{}use serde::Deserialize;\n",
+        shared::imports(&spread, package),
     );
     let operations = document.executable().operations.iter().filter_map(|operation| operation.name.as_ref());
-    let taken = operations.map(ToString::to_string).collect();
-    let mut generator =
-        Generator { schema, document: document.executable(), out: &mut out, taken, known: HashMap::new() };
+    let mut taken: HashSet<String> = operations.map(ToString::to_string).collect();
+    taken.extend(needed.iter().map(|fragment| fragment.name.clone()));
+    let mut generator = Generator {
+        schema,
+        document: document.executable(),
+        shared: needed.iter().map(|fragment| fragment.name.as_str()).collect(),
+        types: Vec::new(),
+        taken,
+        known: HashMap::new(),
+    };
     for operation in document.executable().operations.iter() {
         let Some(name) = &operation.name else {
-            return Err(vec![Failure::new(
-                Code::ValidationFailed,
-                "an operation without a name has no type",
-            )]);
+            return Err(vec![failure("an operation without a name has no type")]);
         };
         let fields = generator.fields(schema.query(), &[&operation.selection_set]);
-        generator
+        let index = generator
             .structure(name, &format!("The answer to `{name}`."), &fields)
             .map_err(|failure| vec![failure])?;
         let _ = write!(
-            generator.out,
-            "\nimpl qontract_graphql::Operation for {name} {{\n    const NAME: &'static str = \"{name}\";\n    \
-             const TEXT: &'static str = QUERY;\n}}\n"
+            generator.types[index],
+            "\nimpl Operation for {name} {{\n    \
+             const SOURCE: QuerySource = QuerySource::new(\"{name}\", include_str!(\"query.graphql\"), &[{}]);\n}}\n",
+            shared::texts(&spread),
         );
     }
-    Ok(out)
+    Ok(head + &generator.types.concat())
+}
+
+/// The Rust source for the shared fragments of one package: a type for each, with its text.
+pub fn fragments(schema: &Schema, shared: &SharedFragments, package: &str) -> Result<String, Vec<Failure>> {
+    let document = shared.document(schema).map_err(|failure| vec![failure])?;
+    let head = format!(
+        "//! Types of the fragments in `fragments/`, made by `cargo xtask generate`: change the fragments, not this file.\n\
+         {ALLOW}use serde::Deserialize;\n",
+    );
+    let mut generator = Generator {
+        schema,
+        document: &document,
+        shared: shared.iter().map(|fragment| fragment.name.as_str()).collect(),
+        types: Vec::new(),
+        taken: shared.iter().map(|fragment| fragment.name.clone()).collect(),
+        known: HashMap::new(),
+    };
+    for SharedFragment { name, text, file, .. } in
+        shared.iter().filter(|fragment| fragment.package == package)
+    {
+        let Some(fragment) = document.fragments.get(name.as_str()) else { continue };
+        let on = schema.type_id(fragment.type_condition()).unwrap_or_default();
+        if !matches!(schema.type_(on).kind, Kind::Object) {
+            return Err(vec![failure(format!("`{name}` is not about an object type"))]);
+        }
+        let fields = generator.fields(on, &[&fragment.selection_set]);
+        let told = format!("The fragment `{name}`: a `{}`.", schema.type_(on).name);
+        let index = generator.structure(name, &told, &fields).map_err(|failure| vec![failure])?;
+        let needed = shared.needed_by(text).map_err(|why| vec![failure(why)])?;
+        let files = [file].into_iter().chain(needed.iter().map(|fragment| &fragment.file));
+        let texts: Vec<String> = files.map(|file| format!("include_str!(\"fragments/{file}\")")).collect();
+        let _ = write!(
+            generator.types[index],
+            "\nimpl {name} {{\n    /// The text of the fragment, and those of the fragments that it spreads.\n    \
+             pub const FRAGMENTS: &'static [&'static str] = &[{}];\n}}\n",
+            texts.join(", ")
+        );
+    }
+    Ok(head + &generator.types.concat())
+}
+
+fn failure(message: impl Into<String>) -> Failure {
+    Failure::new(Code::ValidationFailed, message.into())
 }
 
 /// A field of an answer: its key, what asks for it, and whether it may be left out.
@@ -50,17 +118,24 @@ struct Asked<'d> {
     conditional: bool,
 }
 
-/// Fields found so far, and the fragments that are being looked into.
+/// The fields of a selection, and the shared fragments that it spreads.
 #[derive(Default)]
 struct Collected<'d> {
     fields: Vec<Asked<'d>>,
+    shared: BTreeSet<&'d str>,
+    /// The fragments that are being looked into.
     open: HashSet<&'d str>,
+    /// Whether the fields of shared fragments are collected, too.
+    expand: bool,
 }
 
 struct Generator<'d> {
     schema: &'d Schema,
     document: &'d ExecutableDocument,
-    out: &'d mut String,
+    /// Names of the shared fragments, whose types exist elsewhere.
+    shared: BTreeSet<&'d str>,
+    /// The source of each type, those that contain others first.
+    types: Vec<String>,
     /// Names of Rust types that are in use.
     taken: HashSet<String>,
     /// Rust types by what they are of and what is asked of it: what is asked twice is one type.
@@ -68,12 +143,21 @@ struct Generator<'d> {
 }
 
 impl<'d> Generator<'d> {
-    fn fields(&self, type_: TypeId, sets: &[&'d SelectionSet]) -> Vec<Asked<'d>> {
+    fn fields(&self, type_: TypeId, sets: &[&'d SelectionSet]) -> Collected<'d> {
         let mut collected = Collected::default();
         for set in sets {
             self.collect(type_, set, false, &mut collected);
         }
-        collected.fields
+        collected
+    }
+
+    /// The keys that a shared fragment adds to an answer.
+    fn keys(&self, name: &str) -> Vec<String> {
+        let Some(fragment) = self.document.fragments.get(name) else { return Vec::new() };
+        let on = self.schema.type_id(fragment.type_condition()).unwrap_or_default();
+        let mut collected = Collected { expand: true, ..Collected::default() };
+        self.collect(on, &fragment.selection_set, false, &mut collected);
+        collected.fields.into_iter().map(|field| field.key).collect()
     }
 
     fn collect(
@@ -111,10 +195,14 @@ impl<'d> Generator<'d> {
                     }
                 }
                 Selection::FragmentSpread(spread) => {
-                    let Some(fragment) = self.document.fragments.get(&spread.fragment_name) else { continue };
-                    if applies(fragment.type_condition()) && collected.open.insert(&spread.fragment_name) {
+                    let name = spread.fragment_name.as_str();
+                    let Some(fragment) = self.document.fragments.get(name) else { continue };
+                    let is_of_type = self.schema.type_id(fragment.type_condition()) == Some(type_);
+                    if is_of_type && !conditional && !collected.expand && self.shared.contains(name) {
+                        collected.shared.insert(name);
+                    } else if applies(fragment.type_condition()) && collected.open.insert(name) {
                         self.collect(type_, &fragment.selection_set, conditional, collected);
-                        collected.open.remove(spread.fragment_name.as_str());
+                        collected.open.remove(name);
                     }
                 }
             }
@@ -128,15 +216,12 @@ impl<'d> Generator<'d> {
         let mut text = type_.name.to_string();
         for member in members {
             let _ = write!(text, "{{{}", self.schema.type_(member).name);
-            for field in self.fields(member, sets) {
-                let inner = self.schema.type_id(field.nodes[0].ty().inner_named_type()).unwrap_or_default();
-                let below: Vec<&'d SelectionSet> =
-                    field.nodes.iter().map(|node| &node.selection_set).collect();
-                let below = if below.iter().all(|set| set.selections.is_empty()) {
-                    String::new()
-                } else {
-                    self.signature(inner, &below)
-                };
+            let Collected { fields, shared, .. } = self.fields(member, sets);
+            for name in shared {
+                let _ = write!(text, ",...{name}");
+            }
+            for field in fields {
+                let below = self.below(&field);
                 let _ = write!(text, ",{}={}:{}{below}", field.key, field.nodes[0].name, field.conditional);
             }
             text.push('}');
@@ -144,20 +229,30 @@ impl<'d> Generator<'d> {
         text
     }
 
-    fn structure(&mut self, name: &str, told: &str, fields: &[Asked<'d>]) -> Result<(), Failure> {
+    /// Writes a struct and the types of its fields; returns which of the types it is.
+    fn structure(&mut self, name: &str, told: &str, selected: &Collected<'d>) -> Result<usize, Failure> {
+        self.refuse_overlaps(selected)?;
+        let index = self.types.len();
+        self.types.push(String::new());
+        let is_camel = selected.fields.iter().all(|field| camel(&snake(&field.key)) == field.key);
         let mut lines = String::new();
-        for field in fields {
+        for fragment in &selected.shared {
+            let field = snake(fragment);
+            let _ = writeln!(
+                lines,
+                "    /// The fragment `{fragment}`.\n    #[serde(flatten)]\n    pub {field}: {fragment},"
+            );
+        }
+        for field in &selected.fields {
             let rust = snake(&field.key);
             let mut attributes = Vec::new();
-            if rust.trim_start_matches("r#") != field.key {
+            if !is_camel && rust.trim_start_matches("r#") != field.key {
                 attributes.push(format!("rename = \"{}\"", field.key));
             }
             let mut type_ = self.type_(name, field)?;
-            if field.conditional {
-                attributes.push("default".to_owned());
-                if !type_.starts_with("Option<") {
-                    type_ = format!("Option<{type_}>");
-                }
+            // An option may be left out.
+            if field.conditional && !type_.starts_with("Option<") {
+                type_ = format!("Option<{type_}>");
             }
             let asked = &field.nodes[0].name;
             let _ = writeln!(lines, "    /// `{asked}`");
@@ -166,8 +261,28 @@ impl<'d> Generator<'d> {
             }
             let _ = writeln!(lines, "    pub {rust}: {type_},");
         }
+        let is_renamed =
+            selected.fields.iter().any(|field| snake(&field.key).trim_start_matches("r#") != field.key);
+        let rename = if is_camel && is_renamed { "#[serde(rename_all = \"camelCase\")]\n" } else { "" };
         let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]";
-        let _ = write!(self.out, "\n/// {told}\n{derive}\npub struct {name} {{\n{lines}}}\n");
+        self.types[index] = format!("\n/// {told}\n{derive}\n{rename}pub struct {name} {{\n{lines}}}\n");
+        Ok(index)
+    }
+
+    /// A key is read by one type: either by a shared fragment, or by the type that contains it.
+    fn refuse_overlaps(&self, selected: &Collected<'d>) -> Result<(), Failure> {
+        let mut taken: HashSet<String> = selected.fields.iter().map(|field| field.key.clone()).collect();
+        for fragment in &selected.shared {
+            for key in self.keys(fragment) {
+                if taken.contains(&key) {
+                    let text = format!(
+                        "`{key}` is selected beside the shared fragment `{fragment}`, which selects it too: give it an alias"
+                    );
+                    return Err(failure(text));
+                }
+                taken.insert(key);
+            }
+        }
         Ok(())
     }
 
@@ -194,13 +309,17 @@ impl<'d> Generator<'d> {
             Kind::Scalar(Scalar::String | Scalar::Json) | Kind::Enum => "String".to_owned(),
             Kind::Object | Kind::Interface(_) => {
                 let asked = self.signature(id, &sets);
-                if let Some(name) = self.known.get(&asked) {
+                let selected = self.fields(id, &sets);
+                if let (true, Some(fragment), 1) =
+                    (selected.fields.is_empty(), selected.shared.first(), selected.shared.len())
+                {
+                    (*fragment).to_owned()
+                } else if let Some(name) = self.known.get(&asked) {
                     name.clone()
                 } else {
                     let name = self.name(&schema.type_(id).name, format!("{parent}{}", pascal(&field.key)));
                     if matches!(schema.type_(id).kind, Kind::Object) {
-                        let fields = self.fields(id, &sets);
-                        self.structure(&name, &format!("A `{}`.", schema.type_(id).name), &fields)?;
+                        self.structure(&name, &format!("A `{}`.", schema.type_(id).name), &selected)?;
                     } else {
                         self.interface(&name, id, &sets)?;
                     }
@@ -212,79 +331,4 @@ impl<'d> Generator<'d> {
         let listed = if shape.list { format!("Vec<{inner}>") } else { inner };
         Ok(if shape.required { listed } else { format!("Option<{listed}>") })
     }
-
-    /// One struct if all types of an interface are asked the same, else an enum by `__typename`.
-    fn interface(&mut self, name: &str, id: TypeId, sets: &[&'d SelectionSet]) -> Result<(), Failure> {
-        let schema = self.schema;
-        let told = format!("A `{}`.", schema.type_(id).name);
-        let keys = |fields: &[Asked<'_>]| fields.iter().map(|field| field.key.clone()).collect::<Vec<_>>();
-        let possible: Vec<(TypeId, Vec<Asked<'d>>)> =
-            schema.type_(id).possible.iter().map(|type_| (*type_, self.fields(*type_, sets))).collect();
-        let Some((_, first)) = possible.first() else {
-            return self.structure(name, &told, &[]);
-        };
-        if possible.iter().all(|(_, fields)| keys(fields) == keys(first)) {
-            return self.structure(name, &told, first);
-        }
-        if let Some((type_, _)) =
-            possible.iter().find(|(_, fields)| !keys(fields).contains(&"__typename".to_owned()))
-        {
-            let message = format!(
-                "`{}` is asked for different fields by type: ask for `__typename` too",
-                schema.type_(*type_).name
-            );
-            return Err(Failure::new(Code::ValidationFailed, message));
-        }
-        let mut variants = String::new();
-        for (type_, mut fields) in possible {
-            fields.retain(|field| field.key != "__typename");
-            let type_name = &schema.type_(type_).name;
-            let variant = unversioned(&pascal(type_name)).to_owned();
-            let variant =
-                variant.strip_prefix(name).filter(|rest| !rest.is_empty()).unwrap_or(&variant).to_owned();
-            let inner = self.name(type_name, format!("{name}{variant}"));
-            self.structure(&inner, &format!("A `{type_name}`."), &fields)?;
-            let _ = write!(
-                variants,
-                "    /// `{type_name}`\n    #[serde(rename = \"{type_name}\")]\n    {variant}({inner}),\n"
-            );
-        }
-        variants.push_str("    /// A type that is not known here.\n    #[serde(other)]\n    Other,\n");
-        let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(tag = \"__typename\")]";
-        let _ = write!(self.out, "\n/// {told}\n{derive}\npub enum {name} {{\n{variants}}}\n");
-        Ok(())
-    }
-}
-
-/// `apps_v1` → `AppsV1`
-fn pascal(name: &str) -> String {
-    let words = name.split('_').filter(|word| !word.is_empty());
-    let upper = |word: &str| word[..1].to_uppercase() + &word[1..];
-    words.map(upper).collect()
-}
-
-/// `AppV1` → `App`
-fn unversioned(name: &str) -> &str {
-    let bare = name.trim_end_matches(|one: char| one.is_ascii_digit());
-    bare.strip_suffix('V').filter(|rest| bare.len() < name.len() && !rest.is_empty()).unwrap_or(name)
-}
-
-/// `serverUrl` → `server_url`, `type` → `r#type`
-fn snake(name: &str) -> String {
-    const KEYWORDS: [&str; 46] = [
-        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
-        "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
-        "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "static",
-        "struct", "trait", "true", "try", "type", "typeof", "unsafe", "use", "virtual", "where", "while",
-    ];
-    let mut out = String::new();
-    let mut lower = false;
-    for one in name.trim_start_matches('_').chars() {
-        if one.is_uppercase() && lower {
-            out.push('_');
-        }
-        lower = one.is_lowercase() || one.is_numeric();
-        out.extend(one.to_lowercase());
-    }
-    if KEYWORDS.contains(&out.as_str()) { format!("r#{out}") } else { out }
 }

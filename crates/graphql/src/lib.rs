@@ -71,4 +71,4 @@ pub use provenance::{Origin, OriginKind, Provenance};
 pub use schema::{Schema, SchemaError};
 pub use touched::Touched;
 pub use tree::Node;
-pub use typed::{Operation, Typed, TypedError, Unfit};
+pub use typed::{Operation, QuerySource, Typed, TypedError, Unfit};

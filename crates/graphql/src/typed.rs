@@ -22,10 +22,49 @@ pub enum TypedError {
 
 /// A request that is part of the program; `cargo xtask generate` makes these of `query.graphql` files.
 pub trait Operation: DeserializeOwned {
-    /// Its name in the text.
-    const NAME: &'static str;
-    /// The text of the request, which may have other operations too.
-    const TEXT: &'static str;
+    /// What is sent.
+    const SOURCE: QuerySource;
+}
+
+/// An operation, the text that it is in, and the shared fragments that the text spreads.
+#[derive(Clone, Copy, Debug)]
+pub struct QuerySource {
+    name: &'static str,
+    text: &'static str,
+    fragments: &'static [&'static [&'static str]],
+}
+
+impl QuerySource {
+    /// The operation `name` of a text. Each fragment comes with those that it spreads itself.
+    pub const fn new(
+        name: &'static str,
+        text: &'static str,
+        fragments: &'static [&'static [&'static str]],
+    ) -> Self {
+        Self { name, text, fragments }
+    }
+
+    /// The name of the operation in the text.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The whole text, as it is sent: with every shared fragment that it needs, once.
+    ///
+    /// ```
+    /// use qontract_graphql::QuerySource;
+    /// let source = QuerySource::new("Q", "query Q { t { ...A ...B } }", &[&["<A>", "<B>"], &["<B>"]]);
+    /// assert_eq!(source.text(), "query Q { t { ...A ...B } }\n<A>\n<B>");
+    /// ```
+    pub fn text(&self) -> String {
+        let mut parts = vec![self.text];
+        for fragment in self.fragments.iter().copied().flatten() {
+            if !parts.contains(fragment) {
+                parts.push(fragment);
+            }
+        }
+        parts.join("\n")
+    }
 }
 
 /// A typed answer and what was recorded with it.

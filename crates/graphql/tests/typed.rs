@@ -6,11 +6,13 @@ mod namespaces;
 
 use std::sync::Arc;
 
-use namespaces::{NamespaceOpenshiftResource as Resource, QUERY};
+use namespaces::NamespaceOpenshiftResource as Resource;
 use qontract_bundle::json::Reader;
 use qontract_bundle::{Layout, Pool, Repo, Stamp, build};
 use qontract_graphql::{Engine, Request, TypedError};
 use qontract_testkit::example;
+
+const QUERY: &str = include_str!("queries/namespaces/query.graphql");
 
 fn engine() -> Engine {
     let repo = Repo::directory(example(), Layout::default());

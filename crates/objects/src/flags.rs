@@ -1,12 +1,24 @@
 //! The flags that the integrations of clusters share, by the established runtime's names.
 
-use qontract_runtime::{About, FlagKind, Switch};
+use qontract_runtime::{About, FlagKind, Operation, Switch};
 
 /// The label of shards on internal clusters.
 pub const INTERNAL: &str = "internal";
 
 /// The switch that leaves objects without a mark alone.
 pub const NO_TAKE_OVER: &str = "no-take-over";
+
+/// An integration whose shards are namespaces, and which works through them one by one: what it declares of one depends on no other
+/// namespace of its own list.
+pub fn about_namespaces<Q: Operation>(name: &str, description: &str) -> About {
+    let about = about_clusters::<Q>(name, description).selects("namespace-name", "namespace");
+    about.one_by_one("namespaces_v1", &["name"])
+}
+
+/// An integration whose shards are clusters.
+pub fn about_clusters<Q: Operation>(name: &str, description: &str) -> About {
+    with_cluster_flags(About::new(name, description).query::<Q>())
+}
 
 /// The integration with the flags that select clusters, and those that say how they are reached.
 #[must_use]

@@ -16,7 +16,7 @@ use qontract_client_kubernetes::{
     TokenRef, Version, Writer,
 };
 use qontract_inventory::{Callers, Owner};
-use qontract_objects::{Estate, Managed, Steward};
+use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler};
 use qontract_runtime::{About, Data, Memo, Observed, Read, ShardSecrets, Terms};
 use qontract_testkit::{Scratch, permits};
 use support::yard::source;
@@ -94,24 +94,24 @@ impl Writer for Doors {
     }
 }
 
-fn estate(token: &str) -> Arc<Estate> {
+fn managed_scope(token: &str) -> Arc<ManagedScope> {
     let token = TokenRef { path: token.to_owned(), field: "token".to_owned(), version: None };
     let cluster =
         Cluster { name: "c1".to_owned(), server: "https://c1.example.com".to_owned(), token: Some(token) };
-    Arc::new(Estate {
+    Arc::new(ManagedScope {
         cluster,
         namespace: None,
-        kinds: vec![Managed::from(Kind::named("ClusterRole"))],
+        kinds: vec![ManagedKind::from(Kind::named("ClusterRole"))],
         owner: Arc::new(Owner::of("openshift-resources", None).unwrap()),
         callers: Arc::new(Callers::Unknown),
-        takes_over: false,
+        adopts_unmarked: false,
     })
 }
 
 #[tokio::test]
 async fn what_one_token_was_told_is_not_told_to_another() {
     let scratch = Scratch::new();
-    let steward = Steward::new(Arc::new(Doors(Sandbox::new(scratch.path()))));
+    let reconciler = ObjectReconciler::new(Arc::new(Doors(Sandbox::new(scratch.path()))));
     for order in [["creds/good", "creds/bad"], ["creds/bad", "creds/good"]] {
         let data = Data::new(source(), Terms::of(&About::new("yard", "Looks after objects")));
         let today = jiff::civil::date(2026, 1, 1);
@@ -123,7 +123,7 @@ async fn what_one_token_was_told_is_not_told_to_another() {
             secrets: ShardSecrets::default(),
         };
         for token in order {
-            let world = steward.observe(&read, &estate(token), &[]).await;
+            let world = reconciler.observe(&read, &managed_scope(token), &[]).await;
             let is_known = world.values().all(|observed| matches!(observed, Observed::Known(_)));
             assert!(!world.is_empty());
             assert_eq!(is_known, token == "creds/good", "{token} in {order:?}");

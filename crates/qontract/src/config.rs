@@ -13,7 +13,7 @@ use anyhow::{Context as _, anyhow};
 use jiff::SignedDuration;
 use qontract_client_http::Url;
 use qontract_client_secrets::{Login, Secret, SecretRef};
-use qontract_resources::{Allowed, Limits};
+use qontract_objects::templates::{Allowed, Limits};
 use qontract_runtime::guard::{Budget, Budgets, KeyLimits};
 use qontract_runtime::process::Program;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The integrations of this binary. `cargo xtask new-integration` makes a room and adds its entry here.
+//! The integrations of this binary. `cargo xtask new-integration` makes one and adds its line here.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,112 +6,81 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use qontract_client_kubernetes::Kubernetes;
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_integration_openshift_clusterrolebindings as openshift_clusterrolebindings;
-use qontract_integration_openshift_limitranges as openshift_limitranges;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
-use qontract_integration_openshift_namespaces as openshift_namespaces;
-use qontract_integration_openshift_network_policies as openshift_network_policies;
-use qontract_integration_openshift_prometheus_rules as openshift_prometheus_rules;
-use qontract_integration_openshift_resourcequotas as openshift_resourcequotas;
-use qontract_integration_openshift_resources as openshift_resources;
-use qontract_integration_openshift_rolebindings as openshift_rolebindings;
-use qontract_integration_openshift_routes as openshift_routes;
-use qontract_integration_openshift_vault_secrets as openshift_vault_secrets;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
-use qontract_integration_query_validator as query_validator;
-use qontract_integration_resource_template_tester as resource_template_tester;
-use qontract_resources::Outside;
+use qontract_objects::{ManagedObjects, ObjectIntegration};
 use qontract_runtime::process::Process;
-use qontract_runtime::{About, Room, Staged};
+use qontract_runtime::{About, Function, Room, Staged};
 
 use crate::config::Config;
 use crate::printer::Printer;
 use crate::targets::Targets;
 
+/// All integrations that are compiled in, by name.
+pub const ALL: &[Entry] = &[
+    Entry::objects::<qontract_integration_openshift_clusterrolebindings::OpenshiftClusterrolebindings>(),
+    Entry::objects::<qontract_integration_openshift_limitranges::OpenshiftLimitranges>(),
+    Entry::new(openshift_namespace_labels::about, namespace_labels),
+    Entry::objects::<qontract_integration_openshift_namespaces::OpenshiftNamespaces>(),
+    Entry::objects::<qontract_integration_openshift_network_policies::OpenshiftNetworkPolicies>(),
+    Entry::objects::<qontract_integration_openshift_prometheus_rules::OpenshiftPrometheusRules>(),
+    Entry::objects::<qontract_integration_openshift_resourcequotas::OpenshiftResourcequotas>(),
+    Entry::objects::<qontract_integration_openshift_resources::OpenshiftResources>(),
+    Entry::objects::<qontract_integration_openshift_rolebindings::OpenshiftRolebindings>(),
+    Entry::objects::<qontract_integration_openshift_routes::OpenshiftRoutes>(),
+    Entry::objects::<qontract_integration_openshift_vault_secrets::OpenshiftVaultSecrets>(),
+    Entry::new(prometheus_rules_tester::about, rules_tester),
+    Entry::function::<qontract_integration_query_validator::QueryValidator>(),
+    Entry::function::<qontract_integration_resource_template_tester::ResourceTemplateTester>(),
+];
+
 /// An integration that is compiled in.
 pub struct Entry {
-    /// What it says about itself.
+    /// Its name, queries and flags.
     pub about: fn() -> About,
     /// The integration on these targets.
     pub make: fn(&Targets) -> anyhow::Result<Room>,
 }
 
-/// All integrations that are compiled in, by name.
-pub const ALL: [Entry; 14] = [
-    Entry {
-        about: openshift_clusterrolebindings::about,
-        make: |targets| on_clusters(targets, openshift_clusterrolebindings::room),
-    },
-    Entry {
-        about: openshift_limitranges::about,
-        make: |targets| on_clusters(targets, openshift_limitranges::room),
-    },
-    Entry {
-        about: openshift_namespace_labels::about,
-        make: |targets| on_clusters(targets, openshift_namespace_labels::room),
-    },
-    Entry {
-        about: openshift_namespaces::about,
-        make: |targets| on_clusters(targets, openshift_namespaces::OpenshiftNamespaces::room),
-    },
-    Entry {
-        about: openshift_network_policies::about,
-        make: |targets| on_clusters(targets, openshift_network_policies::room),
-    },
-    Entry {
-        about: openshift_prometheus_rules::about,
-        make: |targets| looking_outside(targets, openshift_prometheus_rules::room),
-    },
-    Entry {
-        about: openshift_resourcequotas::about,
-        make: |targets| on_clusters(targets, openshift_resourcequotas::room),
-    },
-    Entry {
-        about: openshift_resources::about,
-        make: |targets| looking_outside(targets, openshift_resources::room),
-    },
-    Entry {
-        about: openshift_rolebindings::about,
-        make: |targets| on_clusters(targets, openshift_rolebindings::room),
-    },
-    Entry {
-        about: openshift_routes::about,
-        make: |targets| looking_outside(targets, openshift_routes::room),
-    },
-    Entry {
-        about: openshift_vault_secrets::about,
-        make: |targets| looking_outside(targets, openshift_vault_secrets::room),
-    },
-    Entry {
-        about: prometheus_rules_tester::about,
-        make: |targets| {
-            let promtool = targets.promtool().clone();
-            Ok(Room::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
-        },
-    },
-    Entry {
-        about: query_validator::about,
-        make: |_| Ok(Room::function(query_validator::QueryValidator::default())),
-    },
-    Entry {
-        about: resource_template_tester::about,
-        make: |_| Ok(Room::function(resource_template_tester::ResourceTemplateTester::default())),
-    },
-];
+impl Entry {
+    /// An integration that needs more than a default value.
+    const fn new(about: fn() -> About, make: fn(&Targets) -> anyhow::Result<Room>) -> Self {
+        Self { about, make }
+    }
 
-/// A room that works on clusters.
-fn on_clusters<S: Staged>(targets: &Targets, room: fn(Arc<dyn Kubernetes>) -> S) -> anyhow::Result<Room> {
-    Ok(Room::staged(room(Arc::clone(targets.kubernetes()?))))
+    /// An integration that manages Kubernetes objects.
+    const fn objects<I: ObjectIntegration + Default>() -> Self {
+        Self {
+            about: || I::default().about(),
+            make: |targets| {
+                let (kubernetes, lookups) = (targets.kubernetes()?, targets.outside());
+                let objects = ManagedObjects::new(I::default(), Arc::clone(kubernetes), Arc::clone(lookups));
+                Ok(Room::staged(objects))
+            },
+        }
+    }
+
+    /// An integration of the staged form.
+    #[allow(dead_code, reason = "`cargo xtask new-integration` adds lines of this form")]
+    const fn staged<I: Staged + Default>() -> Self {
+        Self { about: || I::default().about().clone(), make: |_| Ok(Room::staged(I::default())) }
+    }
+
+    /// An integration of the function form.
+    const fn function<I: Function + Default>() -> Self {
+        Self { about: || I::default().about().clone(), make: |_| Ok(Room::function(I::default())) }
+    }
 }
 
-/// A room that works on clusters, and looks up what lies outside.
-fn looking_outside<S: Staged>(
-    targets: &Targets,
-    room: fn(Arc<Outside>, Arc<dyn Kubernetes>) -> S,
-) -> anyhow::Result<Room> {
-    Ok(Room::staged(room(Arc::clone(targets.outside()), Arc::clone(targets.kubernetes()?))))
+fn namespace_labels(targets: &Targets) -> anyhow::Result<Room> {
+    let kubernetes = Arc::clone(targets.kubernetes()?);
+    Ok(Room::staged(openshift_namespace_labels::OpenshiftNamespaceLabels::new(kubernetes)))
+}
+
+fn rules_tester(targets: &Targets) -> anyhow::Result<Room> {
+    let promtool = targets.promtool().clone();
+    Ok(Room::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
 }
 
 /// What the integrations say about themselves that a command line can mean: those of the binary, and those of the process

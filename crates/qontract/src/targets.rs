@@ -20,7 +20,7 @@ use qontract_client_kubernetes::{
 };
 use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_secrets::{Reader, SecretsError, Tables, Vault, VaultSettings};
-use qontract_resources::Outside;
+use qontract_objects::templates::Outside;
 use qontract_runtime::process::{Program, StderrLog};
 use qontract_telemetry::log::Log;
 

@@ -14,7 +14,7 @@ pub struct Query {
 impl Query {
     /// The request that `cargo xtask generate` made `Q` of.
     pub fn of<Q: Operation>() -> Self {
-        Self { name: Q::NAME.to_owned(), text: Q::TEXT.to_owned() }
+        Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text() }
     }
 
     /// As an engine is asked.

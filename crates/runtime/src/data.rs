@@ -228,7 +228,7 @@ impl Data {
     /// Answers a declared query.
     pub fn query<Q: Operation>(&self) -> Result<Answer<Q>, DataError> {
         let answered = self.declared(&Query::of::<Q>())?;
-        let refused = |why: String| DataError::Refused { query: quoted(Q::NAME), why };
+        let refused = |why: String| DataError::Refused { query: quoted(Q::SOURCE.name()), why };
         let data = Q::deserialize(answered.data).map_err(|error| refused(error.to_string()))?;
         Ok(Answer { data, places: answered.places })
     }

@@ -42,7 +42,7 @@ pub use declarations::Declaration;
 pub use erased::{AnyDeclared, Dynamic, Fact, Found, Kind, Opaque, Wants, texts};
 pub use fault::{Fault, Whose};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
-pub use qontract_graphql::Operation;
+pub use qontract_graphql::{Operation, QuerySource};
 
 pub use function::{Cx, Function, FunctionState};
 pub use key::{Scope, ShardKey};

@@ -3,29 +3,29 @@
 mod declare;
 mod query;
 
-use std::sync::Arc;
-
-use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::{Kept, Plain, reads_clusters, reads_members};
-use qontract_runtime::About;
-
-reads_clusters!(query);
-reads_members!(query);
+use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, about_clusters};
+use qontract_runtime::{About, Data, Fault, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-clusterrolebindings";
 
-/// What it says about itself.
-pub fn about() -> About {
-    let about = Plain::of_clusters::<query::ClusterRoleBindings>(
-        NAME,
-        "Manages ClusterRoleBindings of users and bots",
-    );
-    // Two of one name are one, and so are two of one server.
-    about.one_by_one("clusters_v1", &["name", "serverUrl"]).joined(&["roles_v1"])
-}
+/// The integration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenshiftClusterrolebindings;
 
-/// The integration on these clusters.
-pub fn room(kubernetes: Arc<dyn Kubernetes>) -> Kept<Plain> {
-    Plain::room(about(), declare::declare, kubernetes)
+impl ObjectIntegration for OpenshiftClusterrolebindings {
+    type State = DeclaredObjects;
+
+    fn about(&self) -> About {
+        let about = about_clusters::<query::ClusterRoleBindings>(
+            NAME,
+            "Manages ClusterRoleBindings of users and bots",
+        );
+        // Two clusters of one name are in each other's way, and so are two of one server.
+        about.one_by_one("clusters_v1", &["name", "serverUrl"]).joined(&["roles_v1"])
+    }
+
+    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+        declare::declare(data)
+    }
 }

@@ -1,107 +1,9 @@
 //! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.
 #![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
+use qontract_graphql::{Operation, QuerySource};
+use qontract_objects::fragments::{ClusterAccess, ClusterLogin, RoleMembers};
 use serde::Deserialize;
-
-/// The request.
-pub const QUERY: &str = include_str!("query.graphql");
-
-/// A `VaultSecret_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct VaultSecret {
-    /// `path`
-    pub path: String,
-    /// `field`
-    pub field: String,
-    /// `version`
-    pub version: Option<i32>,
-}
-
-/// A `DisableClusterAutomations_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct DisableClusterAutomations {
-    /// `integrations`
-    pub integrations: Option<Vec<String>>,
-}
-
-/// A `ClusterAuth_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ClusterAuth {
-    /// `service`
-    pub service: String,
-}
-
-/// A `Cluster_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Cluster {
-    /// `name`
-    pub name: String,
-    /// `serverUrl`
-    #[serde(rename = "serverUrl")]
-    pub server_url: String,
-    /// `internal`
-    pub internal: Option<bool>,
-    /// `automationToken`
-    #[serde(rename = "automationToken")]
-    pub automation_token: Option<VaultSecret>,
-    /// `clusterAdminAutomationToken`
-    #[serde(rename = "clusterAdminAutomationToken")]
-    pub cluster_admin_automation_token: Option<VaultSecret>,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
-    /// `auth`
-    pub auth: Vec<ClusterAuth>,
-    /// `managedClusterRoles`
-    #[serde(rename = "managedClusterRoles")]
-    pub managed_cluster_roles: Option<bool>,
-}
-
-/// A `User_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct User {
-    /// `org_username`
-    pub org_username: String,
-    /// `github_username`
-    pub github_username: String,
-}
-
-/// A `Bot_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Bot {
-    /// `openshift_serviceaccount`
-    pub openshift_serviceaccount: Option<String>,
-}
-
-/// A `Cluster_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct AccessCluster {
-    /// `name`
-    pub name: String,
-}
-
-/// A `Access_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Access {
-    /// `cluster`
-    pub cluster: Option<AccessCluster>,
-    /// `clusterRole`
-    #[serde(rename = "clusterRole")]
-    pub cluster_role: Option<String>,
-}
-
-/// A `Role_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Role {
-    /// `users`
-    pub users: Vec<User>,
-    /// `bots`
-    pub bots: Vec<Bot>,
-    /// `expirationDate`
-    #[serde(rename = "expirationDate")]
-    pub expiration_date: Option<String>,
-    /// `access`
-    pub access: Option<Vec<Access>>,
-}
 
 /// The answer to `ClusterRoleBindings`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -112,7 +14,51 @@ pub struct ClusterRoleBindings {
     pub roles_v1: Option<Vec<Role>>,
 }
 
-impl qontract_graphql::Operation for ClusterRoleBindings {
-    const NAME: &'static str = "ClusterRoleBindings";
-    const TEXT: &'static str = QUERY;
+impl Operation for ClusterRoleBindings {
+    const SOURCE: QuerySource = QuerySource::new(
+        "ClusterRoleBindings",
+        include_str!("query.graphql"),
+        &[ClusterAccess::FRAGMENTS, ClusterLogin::FRAGMENTS, RoleMembers::FRAGMENTS],
+    );
+}
+
+/// A `Cluster_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cluster {
+    /// The fragment `ClusterAccess`.
+    #[serde(flatten)]
+    pub cluster_access: ClusterAccess,
+    /// The fragment `ClusterLogin`.
+    #[serde(flatten)]
+    pub cluster_login: ClusterLogin,
+    /// `managedClusterRoles`
+    pub managed_cluster_roles: Option<bool>,
+}
+
+/// A `Role_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Role {
+    /// The fragment `RoleMembers`.
+    #[serde(flatten)]
+    pub role_members: RoleMembers,
+    /// `access`
+    pub grants: Option<Vec<Access>>,
+}
+
+/// A `Access_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Access {
+    /// `cluster`
+    pub cluster: Option<AccessCluster>,
+    /// `clusterRole`
+    pub cluster_role: Option<String>,
+}
+
+/// A `Cluster_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct AccessCluster {
+    /// `name`
+    pub name: String,
 }

@@ -1,28 +1,35 @@
 //! What the data says about limit ranges.
 
-use qontract_objects::{Collection, Declared, Objects, in_namespaces, without_nulls};
+use qontract_objects::fragments::ComputeResources;
+use qontract_objects::{Declared, DeclaredObjects, NO_TAKE_OVER, ObjectSet, in_namespaces, without_nulls};
 use qontract_runtime::{Data, Fault, Options};
 use serde_json::{Value, json};
 
 use crate::NAME;
-use crate::query::{LimitRange, LimitRangeItem, LimitRanges, ResourceValues};
+use crate::query::{LimitRange, LimitRangeItem, LimitRanges};
 
 /// The limit ranges of all namespaces.
-pub fn declare(data: &Data, _: &Options) -> Result<Declared<Objects>, Fault> {
+pub fn declare(data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<LimitRanges>()?;
-    Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, pointer| {
-        let all = Collection::of("LimitRange");
-        let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
-        // All limit ranges of a namespace hold at once: one that somebody left there would still count.
-        let mut all = all.taking_over();
-        let place = answer.places.of(&format!("{pointer}/limitRanges"));
-        if range.limits.is_empty() {
-            let why = format!("the limit range `{}` limits nothing", range.name);
-            return Err(Fault::author(why).hint("leave `limitRanges` out").at(place));
-        }
-        all.add(object(range), place)?;
-        Ok(all.finish())
-    }))
+    Ok(in_namespaces(
+        NAME,
+        answer.data.namespaces_v1,
+        &answer.places,
+        |namespace| &namespace.namespace_target,
+        |namespace, pointer| {
+            let all = ObjectSet::of("LimitRange");
+            let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
+            // All limit ranges of a namespace hold at once: one that somebody left there would still count.
+            let mut all = if options.is_on(NO_TAKE_OVER) { all } else { all.adopting_unmarked() };
+            let place = answer.places.of(&format!("{pointer}/limitRanges"));
+            if range.limits.is_empty() {
+                let why = format!("the limit range `{}` limits nothing", range.name);
+                return Err(Fault::author(why).hint("leave `limitRanges` out").at(place));
+            }
+            all.add(object(range), place)?;
+            Ok(all.finish())
+        },
+    ))
 }
 
 fn object(range: &LimitRange) -> Value {
@@ -33,7 +40,7 @@ fn object(range: &LimitRange) -> Value {
 
 fn limit(item: &LimitRangeItem) -> Value {
     let LimitRangeItem { r#type, default, default_request, max, max_limit_request_ratio, min } = item;
-    let of = |values: &Option<ResourceValues>| {
+    let of = |values: &Option<ComputeResources>| {
         values.as_ref().map(|values| json!({"cpu": values.cpu, "memory": values.memory}))
     };
     without_nulls(json!({

@@ -3,26 +3,29 @@
 mod declare;
 mod query;
 
-use std::sync::Arc;
-
-use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::{Kept, Plain, reads_namespaces, with_take_over_flags};
-use qontract_runtime::About;
-
-reads_namespaces!(query);
+use qontract_objects::{
+    Declared, DeclaredObjects, ObjectIntegration, about_namespaces, with_take_over_flags,
+};
+use qontract_runtime::{About, Data, Fault, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-limitranges";
 
-/// What it says about itself.
-pub fn about() -> About {
-    with_take_over_flags(Plain::of_namespaces::<query::LimitRanges>(
-        NAME,
-        "Manages LimitRanges of namespaces",
-    ))
-}
+/// The integration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenshiftLimitranges;
 
-/// The integration on these clusters.
-pub fn room(kubernetes: Arc<dyn Kubernetes>) -> Kept<Plain> {
-    Plain::room(about(), declare::declare, kubernetes)
+impl ObjectIntegration for OpenshiftLimitranges {
+    type State = DeclaredObjects;
+
+    fn about(&self) -> About {
+        with_take_over_flags(about_namespaces::<query::LimitRanges>(
+            NAME,
+            "Manages LimitRanges of namespaces",
+        ))
+    }
+
+    fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+        declare::declare(data, options)
+    }
 }

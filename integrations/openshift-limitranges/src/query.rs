@@ -1,75 +1,34 @@
 //! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.
 #![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
+use qontract_graphql::{Operation, QuerySource};
+use qontract_objects::fragments::{ComputeResources, NamespaceTarget};
 use serde::Deserialize;
 
-/// The request.
-pub const QUERY: &str = include_str!("query.graphql");
-
-/// A `VaultSecret_v1`.
+/// The answer to `LimitRanges`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct VaultSecret {
-    /// `path`
-    pub path: String,
-    /// `field`
-    pub field: String,
-    /// `version`
-    pub version: Option<i32>,
+pub struct LimitRanges {
+    /// `namespaces_v1`
+    pub namespaces_v1: Option<Vec<Namespace>>,
 }
 
-/// A `DisableClusterAutomations_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct DisableClusterAutomations {
-    /// `integrations`
-    pub integrations: Option<Vec<String>>,
+impl Operation for LimitRanges {
+    const SOURCE: QuerySource = QuerySource::new(
+        "LimitRanges",
+        include_str!("query.graphql"),
+        &[ComputeResources::FRAGMENTS, NamespaceTarget::FRAGMENTS],
+    );
 }
 
-/// A `Cluster_v1`.
+/// A `Namespace_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Cluster {
-    /// `name`
-    pub name: String,
-    /// `serverUrl`
-    #[serde(rename = "serverUrl")]
-    pub server_url: String,
-    /// `internal`
-    pub internal: Option<bool>,
-    /// `automationToken`
-    #[serde(rename = "automationToken")]
-    pub automation_token: Option<VaultSecret>,
-    /// `clusterAdminAutomationToken`
-    #[serde(rename = "clusterAdminAutomationToken")]
-    pub cluster_admin_automation_token: Option<VaultSecret>,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
-}
-
-/// A `ResourceValues_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ResourceValues {
-    /// `cpu`
-    pub cpu: Option<String>,
-    /// `memory`
-    pub memory: Option<String>,
-}
-
-/// A `LimitRangeItem_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct LimitRangeItem {
-    /// `type`
-    pub r#type: Option<String>,
-    /// `default`
-    pub default: Option<ResourceValues>,
-    /// `defaultRequest`
-    #[serde(rename = "defaultRequest")]
-    pub default_request: Option<ResourceValues>,
-    /// `max`
-    pub max: Option<ResourceValues>,
-    /// `maxLimitRequestRatio`
-    #[serde(rename = "maxLimitRequestRatio")]
-    pub max_limit_request_ratio: Option<ResourceValues>,
-    /// `min`
-    pub min: Option<ResourceValues>,
+#[serde(rename_all = "camelCase")]
+pub struct Namespace {
+    /// The fragment `NamespaceTarget`.
+    #[serde(flatten)]
+    pub namespace_target: NamespaceTarget,
+    /// `limitRanges`
+    pub limit_ranges: Option<LimitRange>,
 }
 
 /// A `LimitRange_v1`.
@@ -81,34 +40,20 @@ pub struct LimitRange {
     pub limits: Vec<LimitRangeItem>,
 }
 
-/// A `Namespace_v1`.
+/// A `LimitRangeItem_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Namespace {
-    /// `name`
-    pub name: String,
-    /// `delete`
-    pub delete: Option<bool>,
-    /// `managedByExternal`
-    #[serde(rename = "managedByExternal")]
-    pub managed_by_external: Option<bool>,
-    /// `clusterAdmin`
-    #[serde(rename = "clusterAdmin")]
-    pub cluster_admin: Option<bool>,
-    /// `cluster`
-    pub cluster: Cluster,
-    /// `limitRanges`
-    #[serde(rename = "limitRanges")]
-    pub limit_ranges: Option<LimitRange>,
-}
-
-/// The answer to `LimitRanges`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct LimitRanges {
-    /// `namespaces_v1`
-    pub namespaces_v1: Option<Vec<Namespace>>,
-}
-
-impl qontract_graphql::Operation for LimitRanges {
-    const NAME: &'static str = "LimitRanges";
-    const TEXT: &'static str = QUERY;
+#[serde(rename_all = "camelCase")]
+pub struct LimitRangeItem {
+    /// `type`
+    pub r#type: Option<String>,
+    /// `default`
+    pub default: Option<ComputeResources>,
+    /// `defaultRequest`
+    pub default_request: Option<ComputeResources>,
+    /// `max`
+    pub max: Option<ComputeResources>,
+    /// `maxLimitRequestRatio`
+    pub max_limit_request_ratio: Option<ComputeResources>,
+    /// `min`
+    pub min: Option<ComputeResources>,
 }

@@ -18,10 +18,16 @@ pub struct Labels(pub BTreeMap<String, String>);
 /// The labels of all namespaces.
 pub fn declare(data: &Data) -> Result<Declared<Labels>, Fault> {
     let answer = data.query::<NamespaceLabels>()?;
-    Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, _| {
-        let labels = labels(namespace.labels.as_deref()).map_err(Fault::author)?;
-        Ok((Labels(labels), BTreeMap::new()))
-    }))
+    Ok(in_namespaces(
+        NAME,
+        answer.data.namespaces_v1,
+        &answer.places,
+        |namespace| &namespace.namespace_target,
+        |namespace, _| {
+            let labels = labels(namespace.labels.as_deref()).map_err(Fault::author)?;
+            Ok((Labels(labels), BTreeMap::new()))
+        },
+    ))
 }
 
 /// The labels of a namespace, from their JSON: a map of texts.

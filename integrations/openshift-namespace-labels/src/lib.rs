@@ -9,15 +9,13 @@ mod query;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kubernetes, Object};
-use qontract_objects::{Plain, applied, reads_namespaces, rehearsed};
+use qontract_objects::{about_namespaces, applied, rehearsed};
 use qontract_runtime::{
     About, Applied, Data, DeclaredOf, Fault, Options, Plan, Read, Rehearsed, Staged, View, Want, World, Write,
 };
 
 pub use declare::Labels;
 pub use plan::{Item, Step};
-
-reads_namespaces!(query);
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespace-labels";
@@ -33,12 +31,14 @@ pub struct OpenshiftNamespaceLabels {
 
 /// What it says about itself.
 pub fn about() -> About {
-    Plain::of_namespaces::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
+    about_namespaces::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
 }
 
-/// The integration on these clusters.
-pub fn room(kubernetes: Arc<dyn Kubernetes>) -> OpenshiftNamespaceLabels {
-    OpenshiftNamespaceLabels { about: about(), kubernetes }
+impl OpenshiftNamespaceLabels {
+    /// The integration on these clusters.
+    pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
+        Self { about: about(), kubernetes }
+    }
 }
 
 impl Staged for OpenshiftNamespaceLabels {

@@ -1,67 +1,9 @@
 //! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.
 #![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
+use qontract_graphql::{Operation, QuerySource};
+use qontract_objects::fragments::NamespaceTarget;
 use serde::Deserialize;
-
-/// The request.
-pub const QUERY: &str = include_str!("query.graphql");
-
-/// A `VaultSecret_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct VaultSecret {
-    /// `path`
-    pub path: String,
-    /// `field`
-    pub field: String,
-    /// `version`
-    pub version: Option<i32>,
-}
-
-/// A `DisableClusterAutomations_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct DisableClusterAutomations {
-    /// `integrations`
-    pub integrations: Option<Vec<String>>,
-}
-
-/// A `Cluster_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Cluster {
-    /// `name`
-    pub name: String,
-    /// `serverUrl`
-    #[serde(rename = "serverUrl")]
-    pub server_url: String,
-    /// `internal`
-    pub internal: Option<bool>,
-    /// `automationToken`
-    #[serde(rename = "automationToken")]
-    pub automation_token: Option<VaultSecret>,
-    /// `clusterAdminAutomationToken`
-    #[serde(rename = "clusterAdminAutomationToken")]
-    pub cluster_admin_automation_token: Option<VaultSecret>,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
-}
-
-/// A `Namespace_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Namespace {
-    /// `name`
-    pub name: String,
-    /// `delete`
-    pub delete: Option<bool>,
-    /// `managedByExternal`
-    #[serde(rename = "managedByExternal")]
-    pub managed_by_external: Option<bool>,
-    /// `clusterAdmin`
-    #[serde(rename = "clusterAdmin")]
-    pub cluster_admin: Option<bool>,
-    /// `labels`
-    pub labels: Option<String>,
-    /// `cluster`
-    pub cluster: Cluster,
-}
 
 /// The answer to `NamespaceLabels`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -70,7 +12,17 @@ pub struct NamespaceLabels {
     pub namespaces_v1: Option<Vec<Namespace>>,
 }
 
-impl qontract_graphql::Operation for NamespaceLabels {
-    const NAME: &'static str = "NamespaceLabels";
-    const TEXT: &'static str = QUERY;
+impl Operation for NamespaceLabels {
+    const SOURCE: QuerySource =
+        QuerySource::new("NamespaceLabels", include_str!("query.graphql"), &[NamespaceTarget::FRAGMENTS]);
+}
+
+/// A `Namespace_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Namespace {
+    /// The fragment `NamespaceTarget`.
+    #[serde(flatten)]
+    pub namespace_target: NamespaceTarget,
+    /// `labels`
+    pub labels: Option<String>,
 }

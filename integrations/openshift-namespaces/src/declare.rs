@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use qontract_objects::{Declared, Ground, Grounds};
+use qontract_objects::{Declared, LocatedNamespace, NamespaceTarget, ShardBuilder};
 use qontract_runtime::{Data, Fault};
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub enum Namespace {
 /// The namespaces of all clusters.
 pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
     let answer = data.query::<Namespaces>()?;
-    let mut grounds = Grounds::new(NAME);
+    let mut shards = ShardBuilder::new(NAME);
     for (index, namespace) in answer.data.namespaces_v1.into_iter().flatten().enumerate() {
         let pointer = format!("/namespaces_v1/{index}");
         let state = match namespace.delete {
@@ -32,18 +32,18 @@ pub fn declare(data: &Data) -> Result<Declared<Namespace>, Fault> {
             Some(true) => Ok(Namespace::Delete),
             Some(false) | None => Ok(Namespace::Present),
         };
-        let ground = Ground {
-            contact: namespace.cluster.into(),
-            namespace: namespace.name,
-            is_external: namespace.managed_by_external == Some(true),
-            is_admin: false,
-            place: answer.places.of(&pointer),
-            cluster_place: answer.places.of(&format!("{pointer}/cluster")),
+        let target = NamespaceTarget {
+            name: namespace.name,
+            delete: namespace.delete,
+            managed_by_external: namespace.managed_by_external,
+            cluster_admin: None,
+            cluster: namespace.cluster,
         };
+        let located = LocatedNamespace::new(target, &answer.places, &pointer);
         let state = state.map(|state| (state, BTreeMap::new()));
-        grounds.add(ground, state.map_err(Fault::author));
+        shards.add(located, state.map_err(Fault::author));
     }
-    Ok(grounds.finish())
+    Ok(shards.finish())
 }
 
 /// Namespaces that a cluster cannot do without.

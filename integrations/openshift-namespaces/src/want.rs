@@ -1,25 +1,45 @@
-//! What is wanted of a namespace.
+//! Which namespace a shard manages, and how it is to be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::Kind;
-use qontract_objects::{Estate, Item, Plot, Sensitivity};
-use qontract_runtime::{Want, Wanted};
+use qontract_objects::{
+    DesiredObject, ManagedKind, ManagedScope, ObjectState, ScopeSpec, Sensitivity, ShardView,
+};
+use qontract_runtime::guard::Date;
+use qontract_runtime::{Fault, Want, Wanted};
 use serde_json::json;
 
 use crate::declare::Namespace;
 
-/// What is wanted of the namespace of a shard.
-pub fn want(plot: Plot<'_, Namespace>, estate: &Arc<Estate>) -> Want<Item> {
-    let name = plot.key.get("namespace").unwrap_or_default();
-    let place = plot.shard.places.get("").cloned();
-    match &plot.shard.state {
-        Namespace::Delete => {
-            Want { thing: estate.thing(&Kind::namespace(), name), place, wanted: Wanted::Delete }
-        }
-        Namespace::Present => {
-            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            estate.want(body, Sensitivity::Public, place)
-        }
+impl ObjectState for Namespace {
+    /// The namespace of the shard, and no other one.
+    fn scope(shard: ShardView<'_, Self>) -> ScopeSpec {
+        let names = Some(BTreeSet::from([name(shard).to_owned()]));
+        let kinds = vec![ManagedKind { kind: Kind::namespace(), names }];
+        ScopeSpec { namespace: None, kinds, adopts_unmarked: false }
     }
+
+    fn wants(
+        shard: ShardView<'_, Self>,
+        scope: &Arc<ManagedScope>,
+        _: Date,
+    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+        let name = name(shard);
+        let place = shard.shard.places.get("").cloned();
+        Ok(vec![match &shard.shard.state {
+            Namespace::Delete => {
+                Want { thing: scope.thing(&Kind::namespace(), name), place, wanted: Wanted::Delete }
+            }
+            Namespace::Present => {
+                let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+                scope.want(body, Sensitivity::Public, place)
+            }
+        }])
+    }
+}
+
+fn name<'d>(shard: ShardView<'d, Namespace>) -> &'d str {
+    shard.key.get("namespace").unwrap_or_default()
 }

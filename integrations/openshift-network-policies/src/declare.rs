@@ -1,30 +1,37 @@
 //! What the data says about the ways between namespaces.
 
-use qontract_objects::{Collection, Declared, Objects, in_namespaces};
-use qontract_runtime::{Data, Fault, Options};
+use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces};
+use qontract_runtime::{Data, Fault};
 use serde_json::{Value, json};
 
 use crate::NAME;
 use crate::query::NetworkPolicies;
 
 /// The policies of all namespaces: one for each that they let in.
-pub fn declare(data: &Data, _: &Options) -> Result<Declared<Objects>, Fault> {
+pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<NetworkPolicies>()?;
-    Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, pointer| {
-        let mut all = Collection::of("NetworkPolicy.networking.k8s.io");
-        for source in namespace.network_policies_allow.iter().flatten() {
-            let place = answer.places.of(pointer);
-            if source.cluster.name != namespace.cluster.name {
-                let (name, cluster) = (&source.name, &source.cluster.name);
-                let why = format!("`networkPoliciesAllow` names `{name}` of another cluster, `{cluster}`");
-                return Err(Fault::author(why)
-                    .hint("only namespaces of the same cluster can be let in")
-                    .at(place));
+    Ok(in_namespaces(
+        NAME,
+        answer.data.namespaces_v1,
+        &answer.places,
+        |namespace| &namespace.namespace_target,
+        |namespace, pointer| {
+            let mut all = ObjectSet::of("NetworkPolicy.networking.k8s.io");
+            for source in namespace.network_policies_allow.iter().flatten() {
+                let place = answer.places.of(pointer);
+                if source.cluster.name != namespace.namespace_target.cluster.name {
+                    let (name, cluster) = (&source.name, &source.cluster.name);
+                    let why =
+                        format!("`networkPoliciesAllow` names `{name}` of another cluster, `{cluster}`");
+                    return Err(Fault::author(why)
+                        .hint("only namespaces of the same cluster can be let in")
+                        .at(place));
+                }
+                all.add(object(&source.name), place)?;
             }
-            all.add(object(&source.name), place)?;
-        }
-        Ok(all.finish())
-    }))
+            Ok(all.finish())
+        },
+    ))
 }
 
 fn object(source: &str) -> Value {

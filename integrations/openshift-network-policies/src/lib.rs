@@ -3,23 +3,24 @@
 mod declare;
 mod query;
 
-use std::sync::Arc;
-
-use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::{Kept, Plain, reads_namespaces};
-use qontract_runtime::About;
-
-reads_namespaces!(query);
+use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, about_namespaces};
+use qontract_runtime::{About, Data, Fault, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-network-policies";
 
-/// What it says about itself.
-pub fn about() -> About {
-    Plain::of_namespaces::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
-}
+/// The integration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenshiftNetworkPolicies;
 
-/// The integration on these clusters.
-pub fn room(kubernetes: Arc<dyn Kubernetes>) -> Kept<Plain> {
-    Plain::room(about(), declare::declare, kubernetes)
+impl ObjectIntegration for OpenshiftNetworkPolicies {
+    type State = DeclaredObjects;
+
+    fn about(&self) -> About {
+        about_namespaces::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
+    }
+
+    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+        declare::declare(data)
+    }
 }

@@ -1,23 +1,29 @@
 //! What the data says about quotas.
 
-use qontract_objects::{Collection, Declared, Objects, in_namespaces, without_nulls};
-use qontract_runtime::{Data, Fault, Options};
+use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces, without_nulls};
+use qontract_runtime::{Data, Fault};
 use serde_json::{Value, json};
 
 use crate::NAME;
 use crate::query::{Quotas, ResourceQuotaItem};
 
 /// The quotas of all namespaces.
-pub fn declare(data: &Data, _: &Options) -> Result<Declared<Objects>, Fault> {
+pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<Quotas>()?;
-    Ok(in_namespaces(NAME, answer.data.namespaces_v1, &answer.places, |namespace, pointer| {
-        let mut all = Collection::of("ResourceQuota");
-        let quotas = namespace.quota.iter().flat_map(|quota| &quota.quotas).enumerate();
-        for (index, quota) in quotas {
-            all.add(object(quota), answer.places.of(&format!("{pointer}/quota/quotas/{index}")))?;
-        }
-        Ok(all.finish())
-    }))
+    Ok(in_namespaces(
+        NAME,
+        answer.data.namespaces_v1,
+        &answer.places,
+        |namespace| &namespace.namespace_target,
+        |namespace, pointer| {
+            let mut all = ObjectSet::of("ResourceQuota");
+            let quotas = namespace.quota.iter().flat_map(|quota| &quota.quotas).enumerate();
+            for (index, quota) in quotas {
+                all.add(object(quota), answer.places.of(&format!("{pointer}/quota/quotas/{index}")))?;
+            }
+            Ok(all.finish())
+        },
+    ))
 }
 
 fn object(quota: &ResourceQuotaItem) -> Value {

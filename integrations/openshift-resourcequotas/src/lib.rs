@@ -3,23 +3,26 @@
 mod declare;
 mod query;
 
-use std::sync::Arc;
-
-use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::{Kept, Plain, reads_namespaces, with_take_over_flags};
-use qontract_runtime::About;
-
-reads_namespaces!(query);
+use qontract_objects::{
+    Declared, DeclaredObjects, ObjectIntegration, about_namespaces, with_take_over_flags,
+};
+use qontract_runtime::{About, Data, Fault, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-resourcequotas";
 
-/// What it says about itself.
-pub fn about() -> About {
-    with_take_over_flags(Plain::of_namespaces::<query::Quotas>(NAME, "Manages ResourceQuotas of namespaces"))
-}
+/// The integration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenshiftResourcequotas;
 
-/// The integration on these clusters.
-pub fn room(kubernetes: Arc<dyn Kubernetes>) -> Kept<Plain> {
-    Plain::room(about(), declare::declare, kubernetes)
+impl ObjectIntegration for OpenshiftResourcequotas {
+    type State = DeclaredObjects;
+
+    fn about(&self) -> About {
+        with_take_over_flags(about_namespaces::<query::Quotas>(NAME, "Manages ResourceQuotas of namespaces"))
+    }
+
+    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+        declare::declare(data)
+    }
 }

@@ -1,67 +1,40 @@
 //! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.
 #![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
+use qontract_graphql::{Operation, QuerySource};
+use qontract_objects::fragments::{ComputeResources, NamespaceTarget};
 use serde::Deserialize;
 
-/// The request.
-pub const QUERY: &str = include_str!("query.graphql");
-
-/// A `VaultSecret_v1`.
+/// The answer to `Quotas`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct VaultSecret {
-    /// `path`
-    pub path: String,
-    /// `field`
-    pub field: String,
-    /// `version`
-    pub version: Option<i32>,
+pub struct Quotas {
+    /// `namespaces_v1`
+    pub namespaces_v1: Option<Vec<Namespace>>,
 }
 
-/// A `DisableClusterAutomations_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct DisableClusterAutomations {
-    /// `integrations`
-    pub integrations: Option<Vec<String>>,
+impl Operation for Quotas {
+    const SOURCE: QuerySource = QuerySource::new(
+        "Quotas",
+        include_str!("query.graphql"),
+        &[ComputeResources::FRAGMENTS, NamespaceTarget::FRAGMENTS],
+    );
 }
 
-/// A `Cluster_v1`.
+/// A `Namespace_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Cluster {
-    /// `name`
-    pub name: String,
-    /// `serverUrl`
-    #[serde(rename = "serverUrl")]
-    pub server_url: String,
-    /// `internal`
-    pub internal: Option<bool>,
-    /// `automationToken`
-    #[serde(rename = "automationToken")]
-    pub automation_token: Option<VaultSecret>,
-    /// `clusterAdminAutomationToken`
-    #[serde(rename = "clusterAdminAutomationToken")]
-    pub cluster_admin_automation_token: Option<VaultSecret>,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
+pub struct Namespace {
+    /// The fragment `NamespaceTarget`.
+    #[serde(flatten)]
+    pub namespace_target: NamespaceTarget,
+    /// `quota`
+    pub quota: Option<ResourceQuota>,
 }
 
-/// A `ResourceValues_v1`.
+/// A `ResourceQuota_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ResourceValues {
-    /// `cpu`
-    pub cpu: Option<String>,
-    /// `memory`
-    pub memory: Option<String>,
-}
-
-/// A `ResourceQuotaItemResources_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ResourceQuotaItemResources {
-    /// `limits`
-    pub limits: Option<ResourceValues>,
-    /// `requests`
-    pub requests: Option<ResourceValues>,
-    /// `pods`
-    pub pods: Option<i32>,
+pub struct ResourceQuota {
+    /// `quotas`
+    pub quotas: Vec<ResourceQuotaItem>,
 }
 
 /// A `ResourceQuotaItem_v1`.
@@ -75,40 +48,13 @@ pub struct ResourceQuotaItem {
     pub scopes: Option<Vec<String>>,
 }
 
-/// A `ResourceQuota_v1`.
+/// A `ResourceQuotaItemResources_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct ResourceQuota {
-    /// `quotas`
-    pub quotas: Vec<ResourceQuotaItem>,
-}
-
-/// A `Namespace_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Namespace {
-    /// `name`
-    pub name: String,
-    /// `delete`
-    pub delete: Option<bool>,
-    /// `managedByExternal`
-    #[serde(rename = "managedByExternal")]
-    pub managed_by_external: Option<bool>,
-    /// `clusterAdmin`
-    #[serde(rename = "clusterAdmin")]
-    pub cluster_admin: Option<bool>,
-    /// `cluster`
-    pub cluster: Cluster,
-    /// `quota`
-    pub quota: Option<ResourceQuota>,
-}
-
-/// The answer to `Quotas`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Quotas {
-    /// `namespaces_v1`
-    pub namespaces_v1: Option<Vec<Namespace>>,
-}
-
-impl qontract_graphql::Operation for Quotas {
-    const NAME: &'static str = "Quotas";
-    const TEXT: &'static str = QUERY;
+pub struct ResourceQuotaItemResources {
+    /// `limits`
+    pub limits: Option<ComputeResources>,
+    /// `requests`
+    pub requests: Option<ComputeResources>,
+    /// `pods`
+    pub pods: Option<i32>,
 }

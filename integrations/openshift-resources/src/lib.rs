@@ -1,20 +1,14 @@
 //! Keeps the objects that namespaces name in files and templates.
-//!
-//! What it declares and wants is one family of what `qontract-resources` knows.
 
-use std::sync::Arc;
+use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 
-use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::Kept;
-use qontract_resources::{Family, Outside, Resources};
-use qontract_runtime::About;
+/// The providers of this integration.
+pub struct Files;
 
-/// What it says about itself.
-pub fn about() -> About {
-    Family::Files.about("Manages objects in namespaces, from files and templates")
+impl ResourceProviders for Files {
+    const GROUP: ProviderGroup = ProviderGroup::Files;
+    const DESCRIPTION: &'static str = "Manages objects in namespaces, from files and templates";
 }
 
-/// The integration, which looks up here what lies outside, and writes there.
-pub fn room(outside: Arc<Outside>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
-    Family::Files.room(about(), outside, kubernetes)
-}
+/// The integration.
+pub type OpenshiftResources = NamespaceResources<Files>;

@@ -3,14 +3,8 @@
 mod declare;
 mod query;
 
-use std::sync::Arc;
-
-use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::{Kept, Plain, reads_members, reads_namespaces};
-use qontract_runtime::{About, FlagKind, Switch};
-
-reads_namespaces!(query);
-reads_members!(query);
+use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, about_namespaces};
+use qontract_runtime::{About, Data, Fault, FlagKind, Options, Switch};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-rolebindings";
@@ -18,25 +12,31 @@ pub const NAME: &str = "openshift-rolebindings";
 /// The switch by which `role` means a Role of the namespace.
 const SUPPORT_ROLE_REF: &str = "support-role-ref";
 
-/// What it says about itself.
-pub fn about() -> About {
-    Plain::of_namespaces::<query::RoleBindings>(NAME, "Manages RoleBindings of users and bots in namespaces")
-        .joined(&["roles_v1"])
-        .switches(
-            Switch {
-                name: SUPPORT_ROLE_REF,
-                help: "Bind `role` to a Role of the namespace instead of a ClusterRole",
-                kind: FlagKind::Switch,
-            },
-            Switch {
-                name: "no-support-role-ref",
-                help: "Bind `role` to a ClusterRole; this is the default",
-                kind: FlagKind::Switch,
-            },
-        )
-}
+/// The integration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenshiftRolebindings;
 
-/// The integration on these clusters.
-pub fn room(kubernetes: Arc<dyn Kubernetes>) -> Kept<Plain> {
-    Plain::room(about(), declare::declare, kubernetes)
+impl ObjectIntegration for OpenshiftRolebindings {
+    type State = DeclaredObjects;
+
+    fn about(&self) -> About {
+        about_namespaces::<query::RoleBindings>(NAME, "Manages RoleBindings of users and bots in namespaces")
+            .joined(&["roles_v1"])
+            .switches(
+                Switch {
+                    name: SUPPORT_ROLE_REF,
+                    help: "Bind `role` to a Role of the namespace instead of a ClusterRole",
+                    kind: FlagKind::Switch,
+                },
+                Switch {
+                    name: "no-support-role-ref",
+                    help: "Bind `role` to a ClusterRole; this is the default",
+                    kind: FlagKind::Switch,
+                },
+            )
+    }
+
+    fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+        declare::declare(data, options.is_on(SUPPORT_ROLE_REF))
+    }
 }

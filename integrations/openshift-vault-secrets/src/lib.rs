@@ -1,20 +1,14 @@
 //! Keeps the Secrets that namespaces name at their version of Vault.
-//!
-//! What it declares and wants is one family of what `qontract-resources` knows.
 
-use std::sync::Arc;
+use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 
-use qontract_client_kubernetes::Kubernetes;
-use qontract_objects::Kept;
-use qontract_resources::{Family, Outside, Resources};
-use qontract_runtime::About;
+/// The providers of this integration.
+pub struct Secrets;
 
-/// What it says about itself.
-pub fn about() -> About {
-    Family::Secrets.about("Manages Secrets from Vault")
+impl ResourceProviders for Secrets {
+    const GROUP: ProviderGroup = ProviderGroup::Secrets;
+    const DESCRIPTION: &'static str = "Manages Secrets from Vault";
 }
 
-/// The integration, which looks up here what lies outside, and writes there.
-pub fn room(outside: Arc<Outside>, kubernetes: Arc<dyn Kubernetes>) -> Kept<Resources> {
-    Family::Secrets.room(about(), outside, kubernetes)
-}
+/// The integration.
+pub type OpenshiftVaultSecrets = NamespaceResources<Secrets>;

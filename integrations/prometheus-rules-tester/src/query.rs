@@ -1,194 +1,11 @@
 //! Types of the answers to `query.graphql`, made by `cargo xtask generate`: change the request, not this file.
 #![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
+use qontract_graphql::{Operation, QuerySource};
+use qontract_objects::fragments::{
+    DisableClusterAutomations, ResourceText, TemplateCluster, TemplateNamespace,
+};
 use serde::Deserialize;
-
-/// The request.
-pub const QUERY: &str = include_str!("query.graphql");
-
-/// A `AppInterfaceSettings_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct AppInterfaceSettings {
-    /// `alertingServices`
-    #[serde(rename = "alertingServices")]
-    pub alerting_services: Option<Vec<String>>,
-}
-
-/// A `App_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct App {
-    /// `path`
-    pub path: String,
-    /// `name`
-    pub name: String,
-    /// `labels`
-    pub labels: Option<String>,
-}
-
-/// A `Environment_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Environment {
-    /// `name`
-    pub name: String,
-    /// `labels`
-    pub labels: String,
-    /// `parameters`
-    pub parameters: Option<String>,
-    /// `servicePhase`
-    #[serde(rename = "servicePhase")]
-    pub service_phase: String,
-}
-
-/// A `DisableClusterAutomations_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct DisableClusterAutomations {
-    /// `integrations`
-    pub integrations: Option<Vec<String>>,
-}
-
-/// A `Cluster_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Cluster {
-    /// `path`
-    pub path: String,
-    /// `name`
-    pub name: String,
-    /// `labels`
-    pub labels: Option<String>,
-    /// `serverUrl`
-    #[serde(rename = "serverUrl")]
-    pub server_url: String,
-    /// `consoleUrl`
-    #[serde(rename = "consoleUrl")]
-    pub console_url: String,
-    /// `prometheusUrl`
-    #[serde(rename = "prometheusUrl")]
-    pub prometheus_url: String,
-    /// `alertmanagerUrl`
-    #[serde(rename = "alertmanagerUrl")]
-    pub alertmanager_url: Option<String>,
-    /// `elbFQDN`
-    #[serde(rename = "elbFQDN")]
-    pub elb_fqdn: String,
-    /// `internal`
-    pub internal: Option<bool>,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
-}
-
-/// A `NamespaceOpenshiftResourceVaultSecret_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourceVaultSecret {
-    /// `provider`
-    pub provider: String,
-}
-
-/// A `NamespaceOpenshiftResourceResource_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourceResource {
-    /// `provider`
-    pub provider: String,
-}
-
-/// A `NamespaceOpenshiftResourceResourceTemplate_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourceResourceTemplate {
-    /// `provider`
-    pub provider: String,
-}
-
-/// A `NamespaceOpenshiftResourceRoute_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourceRoute {
-    /// `provider`
-    pub provider: String,
-}
-
-/// A `Resource_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Resource {
-    /// `path`
-    pub path: String,
-    /// `content`
-    pub content: String,
-}
-
-/// A `NamespaceOpenshiftResourcePrometheusRule_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct NamespaceOpenshiftResourcePrometheusRule {
-    /// `provider`
-    pub provider: String,
-    /// `path`
-    pub resource: Option<Resource>,
-    /// `type`
-    pub r#type: Option<String>,
-    /// `variables`
-    pub variables: Option<String>,
-    /// `tests`
-    pub tests: Option<Vec<String>>,
-}
-
-/// A `NamespaceOpenshiftResource_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(tag = "__typename")]
-pub enum NamespaceOpenshiftResource {
-    /// `NamespaceOpenshiftResourceVaultSecret_v1`
-    #[serde(rename = "NamespaceOpenshiftResourceVaultSecret_v1")]
-    VaultSecret(NamespaceOpenshiftResourceVaultSecret),
-    /// `NamespaceOpenshiftResourceResource_v1`
-    #[serde(rename = "NamespaceOpenshiftResourceResource_v1")]
-    Resource(NamespaceOpenshiftResourceResource),
-    /// `NamespaceOpenshiftResourceResourceTemplate_v1`
-    #[serde(rename = "NamespaceOpenshiftResourceResourceTemplate_v1")]
-    ResourceTemplate(NamespaceOpenshiftResourceResourceTemplate),
-    /// `NamespaceOpenshiftResourceRoute_v1`
-    #[serde(rename = "NamespaceOpenshiftResourceRoute_v1")]
-    Route(NamespaceOpenshiftResourceRoute),
-    /// `NamespaceOpenshiftResourcePrometheusRule_v1`
-    #[serde(rename = "NamespaceOpenshiftResourcePrometheusRule_v1")]
-    PrometheusRule(NamespaceOpenshiftResourcePrometheusRule),
-    /// A type that is not known here.
-    #[serde(other)]
-    Other,
-}
-
-/// A `SharedResources_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct SharedResources {
-    /// `openshiftResources`
-    #[serde(rename = "openshiftResources")]
-    pub openshift_resources: Vec<NamespaceOpenshiftResource>,
-}
-
-/// A `Namespace_v1`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Namespace {
-    /// `path`
-    pub path: String,
-    /// `name`
-    pub name: String,
-    /// `labels`
-    pub labels: Option<String>,
-    /// `description`
-    pub description: String,
-    /// `delete`
-    pub delete: Option<bool>,
-    /// `clusterAdmin`
-    #[serde(rename = "clusterAdmin")]
-    pub cluster_admin: Option<bool>,
-    /// `app`
-    pub app: App,
-    /// `environment`
-    pub environment: Environment,
-    /// `cluster`
-    pub cluster: Cluster,
-    /// `openshiftResources`
-    #[serde(rename = "openshiftResources")]
-    pub openshift_resources: Option<Vec<NamespaceOpenshiftResource>>,
-    /// `sharedResources`
-    #[serde(rename = "sharedResources")]
-    pub shared_resources: Option<Vec<SharedResources>>,
-}
 
 /// The answer to `Rules`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -199,7 +16,71 @@ pub struct Rules {
     pub namespaces: Option<Vec<Namespace>>,
 }
 
-impl qontract_graphql::Operation for Rules {
-    const NAME: &'static str = "Rules";
-    const TEXT: &'static str = QUERY;
+impl Operation for Rules {
+    const SOURCE: QuerySource = QuerySource::new(
+        "Rules",
+        include_str!("query.graphql"),
+        &[
+            DisableClusterAutomations::FRAGMENTS,
+            ResourceText::FRAGMENTS,
+            TemplateCluster::FRAGMENTS,
+            TemplateNamespace::FRAGMENTS,
+        ],
+    );
+}
+
+/// A `AppInterfaceSettings_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppInterfaceSettings {
+    /// `alertingServices`
+    pub alerting_services: Option<Vec<String>>,
+}
+
+/// A `Namespace_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Namespace {
+    /// The fragment `TemplateNamespace`.
+    #[serde(flatten)]
+    pub template_namespace: TemplateNamespace,
+    /// `cluster`
+    pub cluster: Cluster,
+    /// `openshiftResources`
+    pub openshift_resources: Option<Vec<NamespaceOpenshiftResource>>,
+    /// `sharedResources`
+    pub shared_resources: Option<Vec<SharedResources>>,
+}
+
+/// A `Cluster_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Cluster {
+    /// The fragment `TemplateCluster`.
+    #[serde(flatten)]
+    pub template_cluster: TemplateCluster,
+    /// `disable`
+    pub disable: Option<DisableClusterAutomations>,
+}
+
+/// A `NamespaceOpenshiftResource_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct NamespaceOpenshiftResource {
+    /// `provider`
+    pub provider: String,
+    /// `type`
+    pub r#type: Option<String>,
+    /// `variables`
+    pub variables: Option<String>,
+    /// `tests`
+    pub tests: Option<Vec<String>>,
+    /// `path`
+    pub resource: Option<ResourceText>,
+}
+
+/// A `SharedResources_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedResources {
+    /// `openshiftResources`
+    pub openshift_resources: Vec<NamespaceOpenshiftResource>,
 }

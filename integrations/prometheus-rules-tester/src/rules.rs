@@ -7,10 +7,11 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
 
 use crate::NAME;
-use crate::query::{
-    Namespace, NamespaceOpenshiftResource, NamespaceOpenshiftResourcePrometheusRule as Entry, Rules,
-};
-use qontract_resources::preview::{Variables, dialect, entries, rendered, variables};
+use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Rules};
+use qontract_objects::templates::preview::{Variables, dialect, entries, rendered, variables};
+
+/// The provider of rules.
+const PROVIDER: &str = "prometheus-rule";
 
 /// All rules, and what they have to keep to.
 pub struct Found {
@@ -66,7 +67,9 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
         let at = format!("/namespaces/{index}");
         let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
         for (pointer, entry) in entries(&at, namespace.openshift_resources.as_ref(), shared) {
-            let NamespaceOpenshiftResource::PrometheusRule(entry) = entry else { continue };
+            if entry.provider != PROVIDER {
+                continue;
+            }
             let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
                 return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
@@ -82,7 +85,8 @@ pub fn rules(data: &Data) -> Result<Found, Fault> {
 /// Whether the data wants it gone, or switches us off there.
 fn is_left_alone(namespace: &Namespace) -> bool {
     let off = namespace.cluster.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
-    namespace.delete.unwrap_or_default() || off.is_some_and(|names| names.iter().any(|name| name == NAME))
+    namespace.template_namespace.delete.unwrap_or_default()
+        || off.is_some_and(|names| names.iter().any(|name| name == NAME))
 }
 
 /// The tests that a namespace's rules name.
@@ -92,11 +96,7 @@ fn test_paths(namespace: &Namespace) -> Vec<String> {
     }
     let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
     let entries = namespace.openshift_resources.iter().chain(shared).flatten();
-    let tests = entries.filter_map(|entry| match entry {
-        NamespaceOpenshiftResource::PrometheusRule(entry) => entry.tests.as_ref(),
-        _ => None,
-    });
-    tests.flatten().cloned().collect()
+    entries.filter_map(|entry| entry.tests.as_ref()).flatten().cloned().collect()
 }
 
 /// The data, and the texts of all tests.
@@ -112,7 +112,8 @@ fn rule(
     place: Option<Place>,
     values: &Result<Variables, String>,
 ) -> Result<Rule, Fault> {
-    let (cluster, name) = (namespace.cluster.name.clone(), namespace.name.clone());
+    let (cluster, name) =
+        (namespace.cluster.template_cluster.name.clone(), namespace.template_namespace.name.clone());
     let Some(resource) = &entry.resource else {
         let body = Err("there is no such resource".to_owned());
         return Ok(Rule { cluster, namespace: name, path: String::new(), place, body, tests: Vec::new() });

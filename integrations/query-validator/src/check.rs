@@ -96,18 +96,12 @@ fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
     Ok(Outcome { text: Some(text), reads, problem })
 }
 
-fn named(resource: &NamespaceOpenshiftResource, pointer: String) -> Item {
-    use NamespaceOpenshiftResource as Kind;
-    let found = match resource {
-        Kind::Resource(one) => one.resource.as_ref().map(|resource| &resource.path),
-        Kind::ResourceTemplate(one) => one.resource.as_ref().map(|resource| &resource.path),
-        Kind::Route(one) => one.resource.as_ref().map(|resource| &resource.path),
-        Kind::PrometheusRule(one) => one.resource.as_ref().map(|resource| &resource.path),
-        // A secret's path is one of the secret store.
-        Kind::VaultSecret(_) | Kind::Other => {
-            return Item { path: String::new(), pointer, text: None, reads: BTreeSet::new(), problem: None };
-        }
-    };
-    let problem = found.is_none().then(|| "there is no such resource".to_owned());
-    Item { path: found.cloned().unwrap_or_default(), pointer, text: None, reads: BTreeSet::new(), problem }
+/// Providers whose entries name a resource; a secret's path is one of the secret store.
+const WITH_RESOURCE: [&str; 4] = ["prometheus-rule", "resource", "resource-template", "route"];
+
+fn named(entry: &NamespaceOpenshiftResource, pointer: String) -> Item {
+    let path = entry.resource.as_ref().map(|resource| resource.path.clone());
+    let is_missing = path.is_none() && WITH_RESOURCE.contains(&entry.provider.as_str());
+    let problem = is_missing.then(|| "there is no such resource".to_owned());
+    Item { path: path.unwrap_or_default(), pointer, text: None, reads: BTreeSet::new(), problem }
 }

@@ -7,8 +7,15 @@ use qontract_runtime::{Data, Fault, Place, Query};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-use crate::query::{NamespaceOpenshiftResource as Entry, Resource, TemplateTests};
-use qontract_resources::preview::{dialect, entries, rendered, variables, with_sources};
+use crate::query::{NamespaceOpenshiftResource as Entry, TemplateTests};
+use qontract_objects::fragments::ResourceText;
+use qontract_objects::templates::preview::{dialect, entries, rendered, variables, with_sources};
+
+/// The provider of templates.
+const TEMPLATE: &str = "resource-template";
+
+/// The provider of rules, which are templates, too.
+const RULE: &str = "prometheus-rule";
 
 /// A test of a template.
 #[derive(Serialize)]
@@ -54,24 +61,24 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
         listed.iter().map(|test| (test.resource_path.clone(), Vec::new())).collect();
     for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
         // What is in a namespace that goes is made by nobody.
-        if namespace.delete == Some(true) {
+        if namespace.template_namespace.delete == Some(true) {
             continue;
         }
         let at = format!("/namespaces/{index}");
         let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
         for (pointer, entry) in entries(&at, namespace.openshift_resources.as_ref(), shared) {
-            let Some(resource) = resource(entry) else { continue };
+            let Some(resource) = &entry.resource else { continue };
             let Some(list) = made.get_mut(&resource.path) else { continue };
             let (Some(node), Some(parent)) = (answered.data.pointer(&pointer), answered.data.pointer(&at))
             else {
                 return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
             };
             let body = told(data, entry, resource, (node, parent)).and_then(|text| object(&text));
-            let body = body.map(|body| match entry {
-                Entry::PrometheusRule(_) => with_sources(body, repo.as_deref(), &resource.path),
+            let body = body.map(|body| match entry.provider.as_str() {
+                RULE => with_sources(body, repo.as_deref(), &resource.path),
                 _ => body,
             });
-            let name = format!("{}/{}", namespace.cluster.name, namespace.name);
+            let name = format!("{}/{}", namespace.cluster.name, namespace.template_namespace.name);
             list.push(Made { namespace: name, place: answered.places.of(&pointer), body });
         }
     }
@@ -93,35 +100,19 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
     Ok(all)
 }
 
-/// The text that an entry names, if it has one.
-fn resource(entry: &Entry) -> Option<&Resource> {
-    match entry {
-        Entry::Resource(one) => one.resource.as_ref(),
-        Entry::ResourceTemplate(one) => one.resource.as_ref(),
-        Entry::Route(one) => one.resource.as_ref(),
-        Entry::PrometheusRule(one) => one.resource.as_ref(),
-        Entry::VaultSecret(_) | Entry::Other => None,
-    }
-}
-
 /// The text of an entry: the resource, or what it renders to.
 fn told(
     data: &Data,
     entry: &Entry,
-    resource: &Resource,
+    resource: &ResourceText,
     (node, namespace): (&Node, &Node),
 ) -> Result<String, String> {
-    let (provider, r#type, own) = match entry {
-        Entry::ResourceTemplate(one) => (&one.provider, &one.r#type, &one.variables),
-        Entry::PrometheusRule(one) => (&one.provider, &one.r#type, &one.variables),
-        Entry::Resource(_) | Entry::Route(_) | Entry::VaultSecret(_) | Entry::Other => {
-            return Ok(resource.content.clone());
-        }
-    };
-    let Some(dialect) = dialect(provider, r#type.as_deref())? else {
+    let is_template = [TEMPLATE, RULE].contains(&entry.provider.as_str());
+    let dialect = if is_template { dialect(&entry.provider, entry.r#type.as_deref())? } else { None };
+    let Some(dialect) = dialect else {
         return Ok(resource.content.clone());
     };
-    let values = variables(own.as_deref(), node, namespace)?;
+    let values = variables(entry.variables.as_deref(), node, namespace)?;
     rendered(data, (&resource.path, &resource.content), dialect, &values)
 }
 

@@ -7,6 +7,9 @@ use anyhow::{Context as _, Result, bail};
 /// Makes one more room known to a file.
 pub type Edit = fn(&str, &RoomName, Form) -> Result<String>;
 
+/// How the list of integrations begins.
+const LIST: &str = "pub const ALL: &[Entry] = &[\n";
+
 /// The files that name every room.
 pub const EDITS: [(&str, Edit); 3] = [
     ("Cargo.toml", |text, name, _| workspace(text, name)),
@@ -26,39 +29,39 @@ fn binary(text: &str, name: &RoomName) -> Result<String> {
     insert(text, &line, |line| line.starts_with("qontract-integration-"), Some("[dependencies]"))
 }
 
-/// The list of integrations: the room's package by a short name, and its entry.
+/// The list of integrations: one line for each.
 fn entries(text: &str, name: &RoomName, form: Form) -> Result<String> {
     let (module, type_name) = (name.module(), name.type_name());
-    let import = format!("use qontract_integration_{module} as {module};");
-    let text = insert(text, &import, |line| line.starts_with("use qontract_integration_"), None)?;
-    let (before, list) = text.split_once("pub const ALL: [Entry; ").context("it has no list `ALL`")?;
-    let (count, list) = list.split_once("] = [\n").context("the list `ALL` does not begin as it should")?;
+    let (before, list) = text.split_once(LIST).context("it has no list `ALL`")?;
     let (list, after) = list.split_once("];").context("the list `ALL` has no end")?;
-    let mut entries: Vec<(String, String)> = Vec::new();
-    // The formatter puts a short entry on one line, so an entry is whatever begins with `Entry {`.
-    for entry in list.split("    Entry {").skip(1).map(|entry| format!("    Entry {{{entry}")) {
-        let about = entry.split_once("about: ").and_then(|(_, rest)| rest.split_once("::about"));
-        let (known, _) = about.context("an entry of `ALL` does not say `about: ROOM::about`")?;
-        entries.push((known.replace('_', "-"), entry));
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for line in list.lines() {
+        lines.push((
+            listed(line).with_context(|| format!("not an entry of `ALL`: `{line}`"))?,
+            line.to_owned(),
+        ));
     }
-    if count.parse() != Ok(entries.len()) {
-        bail!("the list `ALL` says that it has {count} entries and has {}", entries.len());
-    }
-    if entries.iter().all(|(known, _)| *known != name.to_string()) {
+    if lines.iter().all(|(known, _)| *known != module) {
         let form = match form {
             Form::Staged => "staged",
             Form::Function => "function",
         };
-        let entry = format!(
-            "    Entry {{\n        about: {module}::about,\n        \
-             make: |_| Ok(Room::{form}({module}::{type_name}::default())),\n    }},\n"
-        );
-        entries.push((name.to_string(), entry));
+        let line = format!("    Entry::{form}::<qontract_integration_{module}::{type_name}>(),");
+        lines.push((module, line));
     }
-    entries.sort();
-    let count = entries.len();
-    let list: String = entries.into_iter().map(|(_, entry)| entry).collect();
-    Ok(format!("{before}pub const ALL: [Entry; {count}] = [\n{list}];{after}"))
+    // In the order of names, in which hyphens stand for underscores.
+    lines.sort_by_key(|(module, _)| module.replace('_', "-"));
+    let list: String = lines.into_iter().map(|(_, line)| line + "\n").collect();
+    Ok(format!("{before}{LIST}{list}];{after}"))
+}
+
+/// The integration that a line of the list is about, as a module: `Entry::function::<qontract_integration_MODULE::TYPE>(),` or
+/// `Entry::new(MODULE::about, …),`.
+fn listed(line: &str) -> Option<String> {
+    let entry = line.strip_prefix("    Entry::")?;
+    let path = &entry[entry.find(['<', '('])? + 1..];
+    let (module, _) = path.split_once("::")?;
+    Some(module.strip_prefix("qontract_integration_").unwrap_or(module).to_owned())
 }
 
 /// An integration's definition that may read a schema.
@@ -105,19 +108,12 @@ qontract-integration-d = { path = \"integrations/d\" }
 # data
 ";
 
-    const LIST: &str = "\
-use qontract_integration_a as a;
-use qontract_integration_b as b;
+    const ENTRIES: &str = "\
 use qontract_runtime::About;
 
-pub const ALL: [Entry; 2] = [
-    Entry { about: a::about, make: |_| Ok(Room::function(a::A::default())) },
-    Entry {
-        about: b::about,
-        make: |targets| {
-            Ok(Room::staged(b::B::new()))
-        },
-    },
+pub const ALL: &[Entry] = &[
+    Entry::objects::<qontract_integration_a::A>(),
+    Entry::new(b::about, make_b),
 ];
 
 fn rest() {}
@@ -149,37 +145,40 @@ fn rest() {}
 
     #[test]
     fn an_entry_goes_where_it_belongs() {
-        let added = entries(LIST, &name("a-b"), Form::Staged).expect("it can be added");
+        let added = entries(ENTRIES, &name("a-b"), Form::Staged).expect("it can be added");
         let expected = "\
-use qontract_integration_a as a;
-use qontract_integration_a_b as a_b;
-use qontract_integration_b as b;
 use qontract_runtime::About;
 
-pub const ALL: [Entry; 3] = [
-    Entry { about: a::about, make: |_| Ok(Room::function(a::A::default())) },
-    Entry {
-        about: a_b::about,
-        make: |_| Ok(Room::staged(a_b::AB::default())),
-    },
-    Entry {
-        about: b::about,
+pub const ALL: &[Entry] = &[
+    Entry::objects::<qontract_integration_a::A>(),
+    Entry::staged::<qontract_integration_a_b::AB>(),
+    Entry::new(b::about, make_b),
+];
+
+fn rest() {}
 ";
-        assert!(added.starts_with(expected), "{added}");
-        assert!(added.ends_with("];\n\nfn rest() {}\n"), "{added}");
+        assert_eq!(added, expected);
         assert_eq!(entries(&added, &name("a-b"), Form::Staged).expect("it is there"), added);
         let last = entries(&added, &name("c"), Form::Function).expect("it can be added");
-        assert!(last.contains("[Entry; 4]"), "{last}");
-        assert!(last.contains("make: |_| Ok(Room::function(c::C::default())),\n    },\n];"), "{last}");
+        assert!(last.contains("make_b),\n    Entry::function::<qontract_integration_c::C>(),\n];"), "{last}");
     }
 
     #[test]
     fn a_list_that_is_not_understood_is_left_alone() {
         for text in
-            [LIST.replace("; 2]", "; 1]"), LIST.replace("about: ", "say: "), LIST.replace("ALL", "SOME")]
+            [ENTRIES.replace("Entry::new", "new"), ENTRIES.replace("ALL", "SOME"), ENTRIES.replace("];", "]")]
         {
             assert!(entries(&text, &name("a"), Form::Staged).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_list_of_the_binary_is_understood() {
+        let list = include_str!("../../../crates/qontract/src/integrations.rs");
+        let added = entries(list, &name("aa-first"), Form::Function).expect("it can be added");
+        let first = "= &[\n    Entry::function::<qontract_integration_aa_first::AaFirst>(),\n    Entry::";
+        assert!(added.contains(first), "{added}");
+        assert_eq!(added.lines().count(), list.lines().count() + 1);
     }
 
     #[test]

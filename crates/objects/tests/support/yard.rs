@@ -8,7 +8,9 @@ use qontract_bundle::{Pool, load};
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_graphql::Engine;
 use qontract_inventory::{Callers, Desired, Owner};
-use qontract_objects::{Action, Estate, Item, Managed, Seen, Sensitivity, Steward};
+use qontract_objects::{
+    Action, DesiredObject, LiveObject, ManagedKind, ManagedScope, ObjectReconciler, Sensitivity,
+};
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
@@ -58,9 +60,9 @@ pub struct Plot {
 /// The integration.
 pub struct Yard {
     about: About,
-    steward: Steward,
+    reconciler: ObjectReconciler,
     cluster: Cluster,
-    kinds: Vec<Managed>,
+    kinds: Vec<ManagedKind>,
     owner: Arc<Owner>,
     callers: Arc<Callers>,
     plots: Vec<Plot>,
@@ -71,9 +73,9 @@ impl Yard {
     pub fn new(kubernetes: Arc<dyn Kubernetes>, cluster: Cluster, owner: Owner, kinds: &[&str]) -> Self {
         Self {
             about: About::new("yard", "Looks after objects").rounds(3),
-            steward: Steward::new(kubernetes),
+            reconciler: ObjectReconciler::new(kubernetes),
             cluster,
-            kinds: kinds.iter().map(|kind| Managed::from(kind.parse::<Kind>().unwrap())).collect(),
+            kinds: kinds.iter().map(|kind| ManagedKind::from(kind.parse::<Kind>().unwrap())).collect(),
             owner: Arc::new(owner),
             callers: Arc::new(Callers::Unknown),
             plots: Vec::new(),
@@ -89,7 +91,7 @@ impl Yard {
     /// With objects of these names of one more kind.
     pub fn named(mut self, kind: &str, names: &[&str]) -> Self {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        self.kinds.push(Managed { kind: kind.parse().unwrap(), names: Some(names) });
+        self.kinds.push(ManagedKind { kind: kind.parse().unwrap(), names: Some(names) });
         self
     }
 
@@ -105,14 +107,14 @@ impl Yard {
         self
     }
 
-    fn estate(&self, namespace: &str) -> Arc<Estate> {
-        Arc::new(Estate {
+    fn managed_scope(&self, namespace: &str) -> Arc<ManagedScope> {
+        Arc::new(ManagedScope {
             cluster: self.cluster.clone(),
             namespace: Some(namespace.to_owned()),
             kinds: self.kinds.clone(),
             owner: Arc::clone(&self.owner),
             callers: Arc::clone(&self.callers),
-            takes_over: false,
+            adopts_unmarked: false,
         })
     }
 
@@ -148,8 +150,8 @@ impl Staged for Yard {
     type Common = ();
     type Target = String;
     type State = usize;
-    type Item = Item;
-    type Found = Seen;
+    type Item = DesiredObject;
+    type Found = LiveObject;
     type Action = Action;
 
     fn about(&self) -> &About {
@@ -165,13 +167,17 @@ impl Staged for Yard {
         Ok(declared)
     }
 
-    async fn resolve(&self, _: &Read, view: View<'_, (), String, usize>) -> Result<Vec<Want<Item>>, Fault> {
-        let estate = self.estate(&view.shard.target);
+    async fn resolve(
+        &self,
+        _: &Read,
+        view: View<'_, (), String, usize>,
+    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+        let managed_scope = self.managed_scope(&view.shard.target);
         let want = |wish: &Wish| {
-            let kind = estate.kind_of(&wish.body).expect("a kind that is looked after").clone();
+            let kind = managed_scope.kind_of(&wish.body).expect("a kind that is looked after").clone();
             let name = wish.body["metadata"]["name"].as_str().unwrap();
-            let item = || Item {
-                estate: Arc::clone(&estate),
+            let item = || DesiredObject {
+                managed_scope: Arc::clone(&managed_scope),
                 kind: kind.clone(),
                 desired: Desired::new(wish.body.clone()).unwrap(),
                 sensitivity: Sensitivity::Public,
@@ -182,7 +188,7 @@ impl Staged for Yard {
                 Mood::Delete => Wanted::Delete,
                 Mood::Unresolved => Wanted::Unresolved(Fault::remote("the store is away")),
             };
-            Want { thing: estate.thing(&kind, name), place: None, wanted }
+            Want { thing: managed_scope.thing(&kind, name), place: None, wanted }
         };
         Ok(self.plots[view.shard.state].wishes.iter().map(want).collect())
     }
@@ -191,21 +197,21 @@ impl Staged for Yard {
         &self,
         read: &Read,
         view: View<'_, Self::Common, Self::Target, Self::State>,
-        wanted: &[Want<Item>],
-    ) -> Result<World<Seen>, Fault> {
-        Ok(self.steward.observe(read, &self.estate(&view.shard.target), wanted).await)
+        wanted: &[Want<DesiredObject>],
+    ) -> Result<World<LiveObject>, Fault> {
+        Ok(self.reconciler.observe(read, &self.managed_scope(&view.shard.target), wanted).await)
     }
 
-    fn plan(&self, wanted: &[Want<Item>], world: &World<Seen>) -> Plan<Action> {
-        self.steward.plan(wanted, world)
+    fn plan(&self, wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> Plan<Action> {
+        self.reconciler.plan(wanted, world)
     }
 
     async fn rehearse(&self, read: &Read, action: &Action) -> Result<Rehearsed, Fault> {
-        self.steward.rehearse(read, action).await
+        self.reconciler.rehearse(read, action).await
     }
 
     async fn apply(&self, write: &Write<'_>, action: &Action) -> Result<Applied, Fault> {
-        self.steward.apply(write, action).await
+        self.reconciler.apply(write, action).await
     }
 }
 

@@ -54,7 +54,7 @@ async fn no_integration_writes_in_a_dry_run() {
     let targets = Targets::of(Arc::new(world), promtool, &example()).unwrap();
     let head = loaded(&bytes, &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
-    for entry in &ALL {
+    for entry in ALL {
         let room = (entry.make)(&targets).unwrap();
         let name = room.about().name.clone();
         let request = |name, mode| {

@@ -9,7 +9,8 @@ use qontract_graphql::Engine;
 use qontract_runtime::state::{Declared, Shard};
 use qontract_runtime::{
     About, Applied, Change, ChangeKind, Data, DeclaredOf, Fault, Group, Loaded, Observed, Operation, Options,
-    Plan, PlanStage, Read, Scope, ShardKey, Source, Staged, Step, Thing, View, Want, Wanted, World, Write,
+    Plan, PlanStage, QuerySource, Read, Scope, ShardKey, Source, Staged, Step, Thing, View, Want, Wanted,
+    World, Write,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -160,8 +161,11 @@ struct AskedShelf {
 }
 
 impl Operation for Asked {
-    const NAME: &'static str = "Shelves";
-    const TEXT: &'static str = "query Shelves { shelves { name boxes { name content delete secret } } }";
+    const SOURCE: QuerySource = QuerySource::new(
+        "Shelves",
+        "query Shelves { shelves { name boxes { name content delete secret } } }",
+        &[],
+    );
 }
 
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use qontract_bundle::{Bundle, Layout};
 use qontract_diagnostics::{Diagnostic, Place, Span, code};
 use qontract_graphql::Engine;
-use qontract_resources::Family;
-use qontract_resources::check::{Problem, TextError, text_errors};
+use qontract_objects::resources::ProviderGroup;
+use qontract_objects::resources::check::{Problem, TextError, text_errors};
 use qontract_runtime::{Data, Loaded, Place as DataPlace, Terms};
 
 /// Errors of templates and files. `found` is what is known already: what follows from an error in the same files is not repeated.
@@ -22,7 +22,7 @@ pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diag
         .collect();
     // Types that make no schema are reported by the check of the types.
     let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
-    let terms = Terms::of(&Family::Files.about(""));
+    let terms = Terms::of(&ProviderGroup::Files.about(""));
     let data = Data::new(Arc::new(Loaded::new(Arc::new(engine))), terms);
     // A data repo may be without namespaces, or have others than ours.
     let errors = text_errors(&data).unwrap_or_default();

@@ -1,0 +1,103 @@
+//! The Rust types of interfaces.
+
+use std::fmt::Write as _;
+
+use apollo_compiler::executable::SelectionSet;
+
+use super::names::{pascal, unversioned};
+use super::{Asked, Collected, Generator, failure};
+use crate::failure::Failure;
+use crate::schema::TypeId;
+
+impl<'d> Generator<'d> {
+    /// All that the types of an interface are asked, where what not all of them are asked may be left out.
+    fn merged(&self, all: Vec<Collected<'d>>) -> Result<Collected<'d>, Failure> {
+        let count = all.len();
+        let mut merged: Vec<(Asked<'d>, usize)> = Vec::new();
+        for field in all.into_iter().flat_map(|selected| selected.fields) {
+            match merged.iter_mut().find(|(known, _)| known.key == field.key) {
+                None => merged.push((field, 1)),
+                Some((known, times)) if self.below(known) == self.below(&field) => {
+                    known.conditional |= field.conditional;
+                    *times += 1;
+                }
+                Some(_) => {
+                    let text =
+                        format!("`{}` is asked differently by type: ask for `__typename` too", field.key);
+                    return Err(failure(text));
+                }
+            }
+        }
+        let fields = merged.into_iter().map(|(field, times)| {
+            let conditional = field.conditional || times < count;
+            Asked { conditional, ..field }
+        });
+        Ok(Collected { fields: fields.collect(), ..Collected::default() })
+    }
+
+    /// What is asked of the type of a field, down to the last field.
+    pub(super) fn below(&self, field: &Asked<'d>) -> String {
+        let inner = self.schema.type_id(field.nodes[0].ty().inner_named_type()).unwrap_or_default();
+        let sets: Vec<&'d SelectionSet> = field.nodes.iter().map(|node| &node.selection_set).collect();
+        if sets.iter().all(|set| set.selections.is_empty()) {
+            String::new()
+        } else {
+            self.signature(inner, &sets)
+        }
+    }
+
+    /// An enum if the types of an interface are asked for `__typename` and for different fields, else one struct: what not all of them are
+    /// asked is optional in it.
+    pub(super) fn interface(
+        &mut self,
+        name: &str,
+        id: TypeId,
+        sets: &[&'d SelectionSet],
+    ) -> Result<(), Failure> {
+        let schema = self.schema;
+        let told = format!("A `{}`.", schema.type_(id).name);
+        let keys = |selected: &Collected<'_>| {
+            selected.fields.iter().map(|field| field.key.clone()).collect::<Vec<_>>()
+        };
+        let possible: Vec<(TypeId, Collected<'d>)> =
+            schema.type_(id).possible.iter().map(|type_| (*type_, self.fields(*type_, sets))).collect();
+        let Some((_, first)) = possible.first() else {
+            return self.structure(name, &told, &Collected::default()).map(drop);
+        };
+        if possible.iter().all(|(_, fields)| keys(fields) == keys(first)) {
+            return self.structure(name, &told, first).map(drop);
+        }
+        if possible.iter().any(|(_, fields)| !keys(fields).contains(&"__typename".to_owned())) {
+            let merged = self.merged(possible.into_iter().map(|(_, fields)| fields).collect())?;
+            return self.structure(name, &told, &merged).map(drop);
+        }
+        // Types of which only that is asked which is asked of all of them need no variant of their own.
+        let common: Vec<String> = keys(first)
+            .into_iter()
+            .filter(|key| possible.iter().all(|(_, fields)| keys(fields).contains(key)))
+            .collect();
+        let index = self.types.len();
+        self.types.push(String::new());
+        let mut variants = String::new();
+        for (type_, mut fields) in possible {
+            if fields.fields.len() == common.len() {
+                continue;
+            }
+            fields.fields.retain(|field| field.key != "__typename");
+            let type_name = &schema.type_(type_).name;
+            let variant = unversioned(&pascal(type_name)).to_owned();
+            let variant =
+                variant.strip_prefix(name).filter(|rest| !rest.is_empty()).unwrap_or(&variant).to_owned();
+            let inner = self.name(type_name, format!("{name}{variant}"));
+            self.structure(&inner, &format!("A `{type_name}`."), &fields)?;
+            let _ = write!(
+                variants,
+                "    /// `{type_name}`\n    #[serde(rename = \"{type_name}\")]\n    {variant}({inner}),\n"
+            );
+        }
+        variants.push_str("    /// A type that is not known here.\n    #[serde(other)]\n    Other,\n");
+        let derive = "#[derive(Clone, Debug, PartialEq, Deserialize)]\n#[serde(tag = \"__typename\")]";
+        self.types[index] = format!("\n/// {told}\n{derive}\npub enum {name} {{\n{variants}}}\n");
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! How a cluster is reached, as the shared fragments tell it.
+
+use qontract_client_kubernetes::{Cluster, TokenRef};
+use qontract_runtime::Place;
+use qontract_runtime::state::Disabled;
+
+use crate::fragments::{ClusterAccess, VaultSecretRef};
+
+impl From<VaultSecretRef> for TokenRef {
+    fn from(VaultSecretRef { path, field, version }: VaultSecretRef) -> Self {
+        Self { path, field, version }
+    }
+}
+
+impl ClusterAccess {
+    /// The cluster, with the token for its namespaces.
+    pub fn cluster(&self) -> Cluster {
+        Cluster {
+            name: self.name.clone(),
+            server: self.server_url.clone(),
+            token: self.automation_token.clone().map(TokenRef::from),
+        }
+    }
+
+    /// The cluster with the token of its administrator; an error if the data names none.
+    pub fn admin_cluster(&self) -> Result<Cluster, String> {
+        match &self.cluster_admin_automation_token {
+            Some(token) => Ok(Cluster { token: Some(token.clone().into()), ..self.cluster() }),
+            None => Err(format!("the cluster `{}` has no `clusterAdminAutomationToken`", self.name)),
+        }
+    }
+
+    /// Whether the data marks it as internal, which `--internal` and `--external` select by.
+    pub fn is_internal(&self) -> bool {
+        self.internal == Some(true)
+    }
+
+    /// Set if the data disables an integration on this cluster; `place` is the cluster's.
+    pub fn disabled(&self, integration: &str, place: Option<Place>) -> Option<Disabled> {
+        let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
+        let is_disabled = disabled.is_some_and(|names| names.iter().any(|name| name == integration));
+        is_disabled.then(|| Disabled { by: format!("cluster `{}`", self.name), place })
+    }
+}

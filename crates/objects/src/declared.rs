@@ -1,0 +1,68 @@
+//! The declared state of shards whose objects follow from the data alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use qontract_client_kubernetes::Kind;
+use qontract_runtime::guard::Date;
+use qontract_runtime::{Fault, Want};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::integration::{ObjectState, ScopeSpec, ShardView};
+use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
+
+/// The objects of a shard. The place of the object at index 3 is that of `/objects/3`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeclaredObjects {
+    /// The managed kinds, as data names them.
+    pub kinds: BTreeSet<String>,
+    /// The managed names; all objects of those kinds by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names: Option<BTreeSet<String>>,
+    /// The objects.
+    pub objects: Vec<Value>,
+    /// The day from which on an object is not wanted any more, by its name: `2030-06-30`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub until: BTreeMap<String, String>,
+    /// Whether objects without a mark are managed, too: if they are not wanted, they are removed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub adopts_unmarked: bool,
+}
+
+impl DeclaredObjects {
+    /// All objects of a kind.
+    pub fn of(kind: &str, objects: Vec<Value>) -> Self {
+        Self { kinds: BTreeSet::from([kind.to_owned()]), objects, ..Self::default() }
+    }
+}
+
+impl ObjectState for DeclaredObjects {
+    fn scope(shard: ShardView<'_, Self>) -> ScopeSpec {
+        let Self { kinds, names, adopts_unmarked, .. } = &shard.shard.state;
+        let kinds = kinds.iter().filter_map(|kind| kind.parse::<Kind>().ok());
+        ScopeSpec {
+            namespace: shard.key.get("namespace").map(str::to_owned),
+            kinds: kinds.map(|kind| ManagedKind { kind, names: names.clone() }).collect(),
+            adopts_unmarked: *adopts_unmarked,
+        }
+    }
+
+    fn wants(
+        shard: ShardView<'_, Self>,
+        scope: &Arc<ManagedScope>,
+        today: Date,
+    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+        let (state, today) = (&shard.shard.state, today.to_string());
+        let has_expired = |body: &Value| {
+            let name = body["metadata"]["name"].as_str().unwrap_or_default();
+            state.until.get(name).is_some_and(|day| *day <= today)
+        };
+        let objects = state.objects.iter().enumerate().filter(|(_, body)| !has_expired(body));
+        let wants = objects.map(|(index, body)| {
+            let place = shard.shard.place(&format!("/objects/{index}"));
+            scope.want(body.clone(), Sensitivity::Public, place.cloned())
+        });
+        Ok(wants.collect())
+    }
+}

@@ -1,0 +1,197 @@
+//! Builds the shards of integrations that work in namespaces or on whole clusters, with what disables each of them.
+
+use std::collections::BTreeMap;
+
+use qontract_client_kubernetes::Cluster;
+use qontract_runtime::state::{Declared, Disabled, Shard};
+use qontract_runtime::{Fault, OneByOne, Place, Places, ShardKey};
+
+use crate::flags::INTERNAL;
+use crate::fragments::{ClusterAccess, NamespaceTarget};
+
+/// A namespace with its places in the data.
+#[derive(Clone, Debug)]
+pub struct LocatedNamespace {
+    /// The namespace.
+    pub target: NamespaceTarget,
+    /// Where it is declared.
+    pub place: Option<Place>,
+    /// Where its cluster is declared.
+    pub cluster_place: Option<Place>,
+}
+
+impl LocatedNamespace {
+    /// A namespace at this JSON pointer into an answer.
+    pub fn new(target: NamespaceTarget, places: &Places, pointer: &str) -> Self {
+        let cluster_place = places.of(&format!("{pointer}/cluster"));
+        Self { target, place: places.of(pointer), cluster_place }
+    }
+}
+
+impl NamespaceTarget {
+    /// The key of its shard.
+    pub fn key(&self) -> ShardKey {
+        ShardKey::new([("cluster", self.cluster.name.as_str()), ("namespace", self.name.as_str())])
+    }
+
+    /// Whether the data says that it is to be deleted, and everything in it.
+    pub fn is_marked_for_deletion(&self) -> bool {
+        self.delete == Some(true)
+    }
+
+    /// The cluster, with the token that its objects take.
+    fn cluster(&self) -> Result<Cluster, String> {
+        match self.cluster_admin {
+            Some(true) => self.cluster.admin_cluster(),
+            Some(false) | None => Ok(self.cluster.cluster()),
+        }
+    }
+}
+
+/// What is declared for a shard, and where its parts come from, by JSON pointer.
+pub type WithProvenance<S> = (S, BTreeMap<String, Place>);
+
+/// Builds the shards of an integration: one for each namespace, or one for each cluster.
+pub struct ShardBuilder<S> {
+    integration: &'static str,
+    declared: Declared<(), Cluster, S>,
+    servers: BTreeMap<(String, String), ShardKey>,
+}
+
+impl<S> ShardBuilder<S> {
+    /// No shards yet, for this integration.
+    pub fn new(integration: &'static str) -> Self {
+        Self { integration, declared: Declared::new(()), servers: BTreeMap::new() }
+    }
+
+    /// Adds a namespace with its declared state, or with what is wrong about that.
+    pub fn add(&mut self, namespace: LocatedNamespace, state: Result<WithProvenance<S>, Fault>) {
+        let LocatedNamespace { target, place, cluster_place } = namespace;
+        let key = target.key();
+        self.label(&target.cluster, &key);
+        let disabled = target.cluster.disabled(self.integration, cluster_place).or_else(|| {
+            let by = format!("namespace `{}` (managedByExternal)", target.name);
+            let is_external = target.managed_by_external == Some(true);
+            is_external.then(|| Disabled { by, place: place.clone() })
+        });
+        if !is_name(&target.name) {
+            let why = format!("`{}` cannot be the name of a namespace", target.name);
+            return self.declared.fault(key, Fault::author(why).at(place));
+        }
+        let server = (OneByOne::loosely(&target.cluster.server_url), target.name.clone());
+        if self.is_twin(server, &key, place.as_ref()) {
+            return;
+        }
+        let state = target.cluster().map_err(Fault::author).and_then(|target| Ok((target, state?)));
+        self.insert(key, place, disabled, state);
+    }
+
+    /// Adds a namespace that is skipped, and why.
+    pub fn skip(&mut self, namespace: LocatedNamespace, why: &str)
+    where
+        S: Default,
+    {
+        let LocatedNamespace { target, place, .. } = namespace;
+        let key = target.key();
+        self.label(&target.cluster, &key);
+        let by = format!("namespace `{}` ({why})", target.name);
+        let disabled = Some(Disabled { by, place: place.clone() });
+        let state = Ok((target.cluster.cluster(), (S::default(), BTreeMap::new())));
+        self.insert(key, place, disabled, state);
+    }
+
+    /// Adds a whole cluster, for objects that are in no namespace.
+    pub fn add_cluster(
+        &mut self,
+        cluster: &ClusterAccess,
+        place: Option<Place>,
+        state: Result<WithProvenance<S>, Fault>,
+    ) {
+        let key = ShardKey::new([("cluster", cluster.name.as_str())]);
+        self.label(cluster, &key);
+        let disabled = cluster.disabled(self.integration, place.clone());
+        let server = (OneByOne::loosely(&cluster.server_url), String::new());
+        if self.is_twin(server, &key, place.as_ref()) {
+            return;
+        }
+        let state = state.map(|state| (cluster.cluster(), state));
+        self.insert(key, place, disabled, state);
+    }
+
+    fn label(&mut self, cluster: &ClusterAccess, key: &ShardKey) {
+        if cluster.is_internal() {
+            self.declared.label(INTERNAL, key.clone());
+        }
+    }
+
+    /// Whether a server's namespace, or the server, is there already under another key, which is an error: two shards of one server would undo each
+    /// other's work in turns.
+    fn is_twin(&mut self, server: (String, String), key: &ShardKey, place: Option<&Place>) -> bool {
+        let what = if server.1.is_empty() { "cluster" } else { "namespace" };
+        let Some(other) = self.servers.insert(server, key.clone()) else {
+            return false;
+        };
+        if other == *key {
+            return false;
+        }
+        let why = format!("`{other}` and `{key}` are the same {what}: their clusters have one server");
+        let known = self.declared.shards.get(&other).and_then(|shard| shard.places.get("").cloned());
+        self.declared.fault(other, Fault::author(why.clone()).at(known));
+        self.declared.fault(key.clone(), Fault::author(why).at(place.cloned()));
+        true
+    }
+
+    fn insert(
+        &mut self,
+        key: ShardKey,
+        place: Option<Place>,
+        disabled: Option<Disabled>,
+        state: Result<(Cluster, WithProvenance<S>), Fault>,
+    ) {
+        match state {
+            Ok((target, (state, places))) => {
+                let mut shard = Shard { disabled, ..Shard::new(target, state, place) };
+                shard.places.extend(places);
+                self.declared.add(key, shard);
+            }
+            // A disabled shard is not checked either.
+            Err(_) if disabled.is_some() => {}
+            Err(fault) if fault.places.is_empty() => self.declared.fault(key, fault.at(place)),
+            Err(fault) => self.declared.fault(key, fault),
+        }
+    }
+
+    /// The shards.
+    pub fn finish(self) -> Declared<(), Cluster, S> {
+        self.declared
+    }
+}
+
+/// One shard for each namespace of an answer, with the state that `declare` finds for it. `declare` gets the namespace and its JSON pointer into the
+/// answer. A namespace that is marked for deletion is skipped.
+pub fn in_namespaces<N, S: Default>(
+    integration: &'static str,
+    namespaces: Option<Vec<N>>,
+    places: &Places,
+    target: fn(&N) -> &NamespaceTarget,
+    declare: impl Fn(&N, &str) -> Result<WithProvenance<S>, Fault>,
+) -> Declared<(), Cluster, S> {
+    let mut shards = ShardBuilder::new(integration);
+    for (index, namespace) in namespaces.into_iter().flatten().enumerate() {
+        let pointer = format!("/namespaces_v1/{index}");
+        let located = LocatedNamespace::new(target(&namespace).clone(), places, &pointer);
+        if located.target.is_marked_for_deletion() {
+            shards.skip(located, "to be deleted");
+            continue;
+        }
+        shards.add(located, declare(&namespace, &pointer));
+    }
+    shards.finish()
+}
+
+/// Whether it can be the name of a namespace: a part of a host name.
+fn is_name(name: &str) -> bool {
+    let letters = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
+    let ends = name.starts_with('-') || name.ends_with('-');
+    !name.is_empty() && name.len() <= 63 && name.bytes().all(letters) && !ends
+}

@@ -1,0 +1,126 @@
+//! A set of objects for a shard, each with its provenance.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use jiff::civil::Date;
+use qontract_runtime::{Fault, Place};
+use serde_json::Value;
+
+use crate::declared::DeclaredObjects;
+use crate::namespaces::WithProvenance;
+
+/// The objects of a shard, by kind and name.
+#[derive(Debug, Default)]
+pub struct ObjectSet {
+    rest: DeclaredObjects,
+    found: BTreeMap<(String, String), Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    body: Value,
+    until: Option<Date>,
+    place: Option<Place>,
+}
+
+impl ObjectSet {
+    /// No objects yet, of a kind of which every object with our mark is managed.
+    pub fn of(kind: &str) -> Self {
+        Self { rest: DeclaredObjects::of(kind, Vec::new()), found: BTreeMap::new() }
+    }
+
+    /// Objects without a mark are managed, too: if they are not wanted, they are removed.
+    #[must_use]
+    pub fn adopting_unmarked(mut self) -> Self {
+        self.rest.adopts_unmarked = true;
+        self
+    }
+
+    /// Adds an object.
+    pub fn add(&mut self, body: Value, place: Option<Place>) -> Result<(), Fault> {
+        self.add_until(body, None, place)
+    }
+
+    /// Adds an object that is not wanted any more from a day on. The same one twice is fine, and holds for as long as either;
+    /// two of one name that are not the same are a fault.
+    pub fn add_until(&mut self, body: Value, until: Option<Date>, place: Option<Place>) -> Result<(), Fault> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, name) = (text(&body["kind"]), text(&body["metadata"]["name"]));
+        match self.found.entry((kind, name)) {
+            Entry::Vacant(free) => drop(free.insert(Found { body, until, place })),
+            Entry::Occupied(taken) if taken.get().body != body => {
+                let (kind, name) = taken.key();
+                let mut fault =
+                    Fault::author(format!("{kind} `{name}` is declared twice, and not as the same"));
+                fault.places.extend(taken.get().place.clone());
+                return Err(fault.at(place));
+            }
+            Entry::Occupied(mut same) => {
+                let same = same.get_mut();
+                same.until = same.until.zip(until).map(|(one, other)| one.max(other));
+            }
+        }
+        Ok(())
+    }
+
+    /// The state of a shard, and where its parts come from.
+    pub fn finish(self) -> WithProvenance<DeclaredObjects> {
+        let (mut objects, mut places) = (self.rest, BTreeMap::new());
+        for (index, ((_, name), found)) in self.found.into_iter().enumerate() {
+            objects.objects.push(found.body);
+            objects.until.extend(found.until.map(|day| (name, day.to_string())));
+            places.extend(found.place.map(|place| (format!("/objects/{index}"), place)));
+        }
+        (objects, places)
+    }
+}
+
+/// A map without what is not set, at any depth: nothing is written about it.
+///
+/// ```
+/// use serde_json::json;
+/// let set = qontract_objects::without_nulls(json!({"a": null, "b": {"c": null, "d": 1}}));
+/// assert_eq!(set, json!({"b": {"d": 1}}));
+/// ```
+pub fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let set = map.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use serde_json::json;
+
+    use super::ObjectSet;
+
+    #[test]
+    fn the_same_object_twice_holds_for_as_long_as_either() {
+        let body = json!({"kind": "K", "metadata": {"name": "a"}});
+        let until = |days: &[Option<jiff::civil::Date>]| {
+            let mut all = ObjectSet::of("K");
+            for day in days {
+                all.add_until(body.clone(), *day, None).expect("the same");
+            }
+            all.finish().0.until.remove("a")
+        };
+        let (early, late) = (Some(date(2026, 1, 1)), Some(date(2026, 2, 1)));
+        assert_eq!(until(&[late, early]).as_deref(), Some("2026-02-01"));
+        assert_eq!(until(&[early, None]), None);
+        assert_eq!(until(&[None, early]), None);
+    }
+
+    #[test]
+    fn two_that_differ_are_a_fault() {
+        let mut all = ObjectSet::of("K");
+        all.add(json!({"kind": "K", "metadata": {"name": "a"}}), None).expect("the first");
+        let other = all.add(json!({"kind": "K", "metadata": {"name": "a"}, "data": {}}), None);
+        assert!(other.is_err_and(|fault| fault.to_string().contains("declared twice")));
+    }
+}

@@ -1,0 +1,29 @@
+//! Observes, plans, rehearses and applies owned objects, by what `qontract-inventory` decides.
+
+mod apply;
+mod diff;
+mod fault;
+mod observe;
+mod plan;
+mod recycle;
+
+use std::sync::Arc;
+
+use qontract_client_kubernetes::Kubernetes;
+
+pub use apply::{Action, applied, rehearsed};
+pub use fault::fault;
+pub use observe::LiveObject;
+
+/// Reconciles the objects of an integration on clusters.
+#[derive(Clone)]
+pub struct ObjectReconciler {
+    kubernetes: Arc<dyn Kubernetes>,
+}
+
+impl ObjectReconciler {
+    /// A reconciler on these clusters.
+    pub fn new(kubernetes: Arc<dyn Kubernetes>) -> Self {
+        Self { kubernetes }
+    }
+}

@@ -1,0 +1,231 @@
+//! What a write changes, as entries of a plan: folded where it is much.
+
+use qontract_client_kubernetes::{Fields, MANAGER, Onto, Preview};
+use qontract_inventory::{
+    Difference, Disclosure, LiveWriter, ObjectWrite, SENSITIVE, SHA256SUM, Side, diff, keep_restarts,
+};
+use qontract_runtime::guard::FieldLoss;
+use qontract_runtime::{DiffEntry, FieldChange, FieldDiff};
+use serde_json::Value;
+
+use super::observe::LiveObject;
+use crate::scope::DesiredObject;
+
+/// How many removed fields are shown.
+const MAX_REMOVED: usize = 100;
+
+/// How many changed and added fields are shown.
+const MAX_OTHERS: usize = 30;
+
+/// How many fields of a created object are shown on request (`--full`).
+const MAX_BODY: usize = 2000;
+
+/// A write onto an object that is there.
+pub struct ObjectUpdate<'a> {
+    item: &'a DesiredObject,
+    seen: &'a LiveObject,
+    preview: Preview,
+    writer: ValueWriter,
+}
+
+/// Who wrote the values of the live object.
+enum ValueWriter {
+    Us,
+    /// We did, and the write removes what others own, too: the live object without everything that only we own.
+    UsAndOthers(Value),
+    Others,
+}
+
+impl<'a> ObjectUpdate<'a> {
+    /// What writing `item` onto what was seen changes.
+    pub fn new(item: &'a DesiredObject, seen: &'a LiveObject, onto: &Onto) -> Self {
+        let declared = keep_restarts(&item.desired, &seen.live);
+        let live = seen.live.body();
+        let (preview, ours) = match onto {
+            Onto::Version(_, fields) => {
+                (seen.ownership.preview(live, MANAGER, *fields, &declared), ValueWriter::Us)
+            }
+            Onto::Nothing | Onto::Replaced(_) => {
+                let others = seen.ownership.preview(live, MANAGER, Fields::Settled, &declared).without_ours;
+                (seen.ownership.replacement(live, &declared), ValueWriter::UsAndOthers(others))
+            }
+        };
+        let is_taken_over = seen.fields != Fields::Settled || seen.live.mark().is_none();
+        let writer = if is_taken_over { ValueWriter::Others } else { ours };
+        Self { item, seen, preview, writer }
+    }
+
+    /// The entries of the diff as far as they may be shown. `decided` are the differences because of which the object is
+    /// written.
+    pub fn entries(&self, decided: &[Difference], disclosure: Disclosure<'_>) -> Vec<DiffEntry> {
+        if matches!(disclosure, Disclosure::Nothing) {
+            return entries(decided);
+        }
+        let differences = diff(&self.write(), disclosure).differences;
+        if !differences.is_empty() {
+            return entries(&differences);
+        }
+        let is_marked = self.seen.live.mark().is_some_and(|mark| mark.sha256sum.is_some());
+        let mut others: Vec<Difference> =
+            decided.iter().filter(|difference| difference.path != SHA256SUM).cloned().collect();
+        if matches!(self.writer, ValueWriter::Others) {
+            others.iter_mut().for_each(hide_before);
+        }
+        if !others.is_empty() || decided.is_empty() {
+            return entries(&others);
+        }
+        let text = if is_marked {
+            "only the annotation `qontract.sha256sum` changes: the declaration is not the one that was last written, but no field of the object differs"
+        } else {
+            "only our annotations change: no field of the object differs"
+        };
+        vec![text.into()]
+    }
+
+    /// What the object loses; `None` if that is nothing.
+    pub fn loss(&self) -> Option<FieldLoss> {
+        let qontract_inventory::KeyLoss { lost, of, lists } = diff(&self.write(), Disclosure::Nothing).loss;
+        let was_sensitive = self.seen.live.body()["metadata"]["annotations"][SENSITIVE] == "true";
+        let depends_on_secret = was_sensitive || self.item.sensitivity.is_sensitive();
+        (lost > 0 || lists > 0).then_some(FieldLoss { lost, of, lists, depends_on_secret })
+    }
+
+    fn write(&self) -> ObjectWrite<'_> {
+        ObjectWrite {
+            desired: &self.item.desired,
+            live: &self.seen.live,
+            after: &self.preview.after,
+            without_ours: &self.preview.without_ours,
+            writer: match &self.writer {
+                ValueWriter::Us => LiveWriter::Us,
+                ValueWriter::UsAndOthers(others) => LiveWriter::UsAndOthers { others },
+                ValueWriter::Others => LiveWriter::Others,
+            },
+        }
+    }
+}
+
+/// Differences as entries of a diff. Removed fields come first; where there are many, the rest is counted.
+pub fn entries(differences: &[Difference]) -> Vec<DiffEntry> {
+    entries_up_to(differences, MAX_OTHERS)
+}
+
+/// The fields of a created object as entries of a diff. A run shows them only on request.
+pub fn body_entries(fields: &[Difference]) -> Vec<DiffEntry> {
+    entries_up_to(fields, MAX_BODY)
+}
+
+/// Hides the value that another tool wrote.
+fn hide_before(difference: &mut Difference) {
+    if matches!(difference.before, Side::Shown(_)) {
+        difference.before = Side::Hidden;
+    }
+}
+
+fn entries_up_to(differences: &[Difference], max_others: usize) -> Vec<DiffEntry> {
+    let is_removed = |difference: &&Difference| difference.after == Side::Absent;
+    let (removed, others): (Vec<_>, Vec<_>) = differences.iter().partition(is_removed);
+    let shown = removed.iter().take(MAX_REMOVED).chain(others.iter().take(max_others));
+    let mut entries: Vec<DiffEntry> = shown.map(|difference| entry(difference)).collect();
+    let more_removed = removed.len().saturating_sub(MAX_REMOVED);
+    let more = more_removed + others.len().saturating_sub(max_others);
+    if more > 0 {
+        let fields = if more == 1 { "field" } else { "fields" };
+        let removed = if more_removed > 0 { format!(" ({more_removed} removed)") } else { String::new() };
+        entries.push(DiffEntry::Note(format!("… and {more} more {fields}{removed}")));
+    }
+    entries
+}
+
+/// A difference as an entry of a diff; what is only counted is a remark.
+fn entry(difference: &Difference) -> DiffEntry {
+    let Difference { path, before, after } = difference;
+    let value = |side: &Side| match side {
+        Side::Shown(value) => Some(value.clone()),
+        Side::Absent | Side::Hidden | Side::SecretContent | Side::SecretFields(_) => None,
+    };
+    let change = match (before, after) {
+        (_, Side::SecretContent | Side::SecretFields(_)) => {
+            return DiffEntry::Note(difference.to_string());
+        }
+        (_, Side::Absent) => FieldChange::Removed,
+        (Side::Absent, _) => FieldChange::Added,
+        _ => FieldChange::Changed,
+    };
+    FieldDiff { change, path: path.clone(), before: value(before), after: value(after) }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_inventory::{Difference, Side};
+    use serde_json::json;
+
+    use super::{MAX_BODY, MAX_OTHERS, MAX_REMOVED, body_entries, entries, hide_before};
+
+    fn differences(removed: usize, added: usize) -> Vec<Difference> {
+        let one = |number: usize, before: Side, after: Side| Difference {
+            path: format!("data.{number}"),
+            before,
+            after,
+        };
+        let added = (0..added).map(|number| one(number, Side::Absent, Side::Shown(json!(1))));
+        let removed = (0..removed).map(|number| one(number, Side::Shown(json!("x")), Side::Absent));
+        added.chain(removed).collect()
+    }
+
+    fn check(removed: usize, added: usize, expect: [&str; 2]) {
+        let entries = entries(&differences(removed, added));
+        let ends =
+            [entries.first(), entries.last()].map(|entry| entry.map(ToString::to_string).unwrap_or_default());
+        assert_eq!(ends, expect);
+    }
+
+    #[test]
+    fn what_goes_comes_first_and_is_folded_last() {
+        check(1, 1, ["- data.0: \"x\"", "+ data.0: 1"]);
+        check(0, MAX_OTHERS, ["+ data.0: 1", "+ data.29: 1"]);
+        check(0, MAX_OTHERS + 1, ["+ data.0: 1", "… and 1 more field"]);
+        check(MAX_REMOVED, 0, ["- data.0: \"x\"", "- data.99: \"x\""]);
+        check(MAX_REMOVED, MAX_OTHERS + 34, ["- data.0: \"x\"", "… and 34 more fields"]);
+        check(MAX_REMOVED + 12, MAX_OTHERS + 22, ["- data.0: \"x\"", "… and 34 more fields (12 removed)"]);
+        check(0, 0, ["", ""]);
+    }
+
+    #[test]
+    fn a_body_shows_many_more_fields() {
+        let check = |fields: usize, expect: &str| {
+            let entries = body_entries(&differences(0, fields));
+            assert_eq!(entries.last().map(ToString::to_string).as_deref(), Some(expect));
+        };
+        check(MAX_OTHERS + 1, "+ data.30: 1");
+        check(MAX_BODY, "+ data.1999: 1");
+        check(MAX_BODY + 2, "… and 2 more fields");
+    }
+
+    #[test]
+    fn only_a_value_before_is_hidden() {
+        let check = |before: Side, expect: Side| {
+            let mut difference =
+                Difference { path: "data.x".to_owned(), before, after: Side::Shown(json!(2)) };
+            hide_before(&mut difference);
+            assert_eq!((difference.before, difference.after), (expect, Side::Shown(json!(2))));
+        };
+        check(Side::Shown(json!(1)), Side::Hidden);
+        check(Side::Absent, Side::Absent);
+    }
+
+    #[test]
+    fn what_is_hidden_has_no_value() {
+        let check = |before: Side, after: Side, expect: &str| {
+            let entries = entries(&[Difference { path: "data.x".to_owned(), before, after }]);
+            assert_eq!(entries[0].to_string(), expect);
+        };
+        check(Side::Hidden, Side::Absent, "- data.x");
+        check(Side::Absent, Side::Hidden, "+ data.x");
+        check(Side::Hidden, Side::Hidden, "~ data.x");
+        check(Side::Hidden, Side::Shown(json!(2)), "~ data.x: 2");
+        check(Side::Shown(json!(1)), Side::Shown(json!(2)), "~ data.x: 1 → 2");
+        check(Side::Hidden, Side::SecretFields(2), "data.x: 2 fields that come from a secret differ");
+        check(Side::Hidden, Side::SecretContent, "data.x: content that depends on a secret differs");
+    }
+}

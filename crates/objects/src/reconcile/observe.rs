@@ -1,0 +1,252 @@
+//! What is there: one list per kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
+use qontract_client_kubernetes::{
+    Address, Cluster, Fields, Kind, KindVersion, KubernetesError, Object, Ownership, Version,
+};
+use qontract_inventory::{Live, Mark};
+use qontract_runtime::{Fault, Observed, Read, Want, Wanted, World};
+use qontract_telemetry::activity;
+use qontract_telemetry::measure::{Measure, Side};
+use tokio::time::Instant;
+
+use super::ObjectReconciler;
+use super::fault::fault;
+use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
+
+/// How many kinds of one scope are listed at once.
+const WIDTH: usize = 4;
+
+/// An observed object.
+#[derive(Clone, Debug)]
+pub struct LiveObject {
+    /// The scope that it is managed in.
+    pub managed_scope: Arc<ManagedScope>,
+    /// Where it is.
+    pub address: Address,
+    /// The version that was read.
+    pub version: Version,
+    /// Who owns its fields, as far as it matters to the next write.
+    pub fields: Fields,
+    /// Who owns which of its fields.
+    pub ownership: Ownership,
+    /// All of it.
+    pub live: Live,
+}
+
+impl LiveObject {
+    fn new(managed_scope: &Arc<ManagedScope>, object: Object) -> Self {
+        let Object { address, version, fields, ownership, body } = object;
+        Self {
+            managed_scope: Arc::clone(managed_scope),
+            address,
+            version,
+            fields,
+            ownership,
+            live: Live::new(body),
+        }
+    }
+}
+
+impl ObjectReconciler {
+    /// All that concerns us in a scope: what carries the mark of our integration, and what is wanted.
+    pub async fn observe(
+        &self,
+        read: &Read,
+        managed_scope: &Arc<ManagedScope>,
+        wanted: &[Want<DesiredObject>],
+    ) -> World<LiveObject> {
+        let mut world = World::new();
+        if let Err(why) = self.reach(read, managed_scope).await {
+            let scopes = managed_scope.kinds.iter().map(|managed| managed_scope.scope(&managed.kind));
+            world.extend(scopes.map(|scope| (scope, Observed::Unknown(why.clone()))));
+            return world;
+        }
+        let wrong = self.wrong_kinds(read, managed_scope).await;
+        let mut lists: Vec<BoxFuture<'_, _>> = Vec::new();
+        for managed in &managed_scope.kinds {
+            let scope = managed_scope.scope(&managed.kind);
+            if let Some(why) = wrong.get(&managed.kind) {
+                world.insert(scope, Observed::Unknown(why.clone()));
+                continue;
+            }
+            let listing = self.list(read, managed_scope, managed, wanted);
+            lists.push(listing.map(move |listed| (scope, managed, listed)).boxed());
+        }
+        let lists: Vec<_> = futures_util::stream::iter(lists).buffer_unordered(WIDTH).collect().await;
+        for (scope, managed, listed) in lists {
+            let observed = match listed {
+                Ok(objects) => {
+                    let desired = wanted.iter().filter(|want| want.thing.scope == scope).count();
+                    count(managed_scope, managed, Side::Current, objects.len());
+                    count(managed_scope, managed, Side::Desired, desired);
+                    Observed::Known(
+                        objects.into_iter().map(|object| LiveObject::new(managed_scope, object)).collect(),
+                    )
+                }
+                Err(why) => Observed::Unknown(why),
+            };
+            world.insert(scope, observed);
+        }
+        self.add_workloads(read, managed_scope, wanted, &mut world).await;
+        world
+    }
+
+    /// Whether the cluster answers at all: asked once per round, so that one that does not costs its deadline once.
+    async fn reach(&self, read: &Read, managed_scope: &ManagedScope) -> Result<(), Fault> {
+        let cluster = &managed_scope.cluster;
+        let ask = async {
+            let served = self.kubernetes.served(&read.permit, cluster, &Kind::namespace()).await;
+            match served {
+                Err(
+                    error @ (KubernetesError::Unreachable { .. }
+                    | KubernetesError::Credentials { .. }
+                    | KubernetesError::Denied { .. }),
+                ) => Err(fault(&error)),
+                // Whatever else is wrong is told where it matters.
+                Ok(_) | Err(_) => Ok(()),
+            }
+        };
+        let answer = read.memo.once(format!("reach {}", known_by(cluster)), ask).await;
+        Result::clone(&answer)
+    }
+
+    /// Kinds that cannot be looked after here: named twice, or in namespaces where the scope is not, and the reverse.
+    async fn wrong_kinds(&self, read: &Read, managed_scope: &ManagedScope) -> BTreeMap<Kind, Fault> {
+        let mut wrong = BTreeMap::new();
+        let mut known: BTreeMap<(String, String), Kind> = BTreeMap::new();
+        for ManagedKind { kind, names } in &managed_scope.kinds {
+            // Whatever else is wrong with a kind is told when it is listed.
+            let Ok(served) = self.kubernetes.served(&read.permit, &managed_scope.cluster, kind).await else {
+                continue;
+            };
+            let group = served.api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+            if let Some(other) = known.insert((group, kind.name.clone()), kind.clone()) {
+                let why = Fault::author(format!("`{other}` and `{kind}` are the same kind: name it once"));
+                wrong.insert(other, why.clone());
+                wrong.insert(kind.clone(), why);
+            }
+            let why = match (served.is_namespaced, &managed_scope.namespace) {
+                (false, Some(_)) if names.is_none() => {
+                    format!("{kind} is not in namespaces: name those that are looked after from this one")
+                }
+                (true, None) => format!("{kind} is in namespaces, and none is named"),
+                (true | false, _) => continue,
+            };
+            wrong.insert(kind.clone(), Fault::author(why));
+        }
+        wrong
+    }
+
+    async fn list(
+        &self,
+        read: &Read,
+        managed_scope: &ManagedScope,
+        managed: &ManagedKind,
+        wanted: &[Want<DesiredObject>],
+    ) -> Result<Vec<Object>, Fault> {
+        let scope = managed_scope.scope(&managed.kind);
+        let names: BTreeSet<&str> = wanted
+            .iter()
+            .filter(|want| want.thing.scope == scope)
+            .map(|want| want.thing.name.as_str())
+            .collect();
+        let concerns = |object: &Object| {
+            let name = object.address.name.as_str();
+            let is_ours = || {
+                let mark = Mark::of(&object.body);
+                mark.map_or(managed_scope.adopts_unmarked, |mark| {
+                    mark.integration == managed_scope.owner.integration()
+                }) && managed.names.as_ref().is_none_or(|names| names.contains(name))
+            };
+            names.contains(name) || is_ours()
+        };
+        // As the data has them: another version of the kind may lack what the data says.
+        let version = wanted.iter().find_map(|want| match &want.wanted {
+            Wanted::Present(item) if want.thing.scope == scope => Some(item.desired.api_version()),
+            Wanted::Present(_) | Wanted::Delete | Wanted::Unresolved(_) => None,
+        });
+        let kind = KindVersion { kind: &managed.kind, api_version: version };
+        if managed_scope.namespace.is_some() {
+            let all = self.list_all(read, managed_scope, kind).await?;
+            return Ok(all.into_iter().filter(concerns).collect());
+        }
+        // Many shards may look after the objects of one cluster.
+        let shown = version.unwrap_or_default();
+        let name = format!("list {} {} {shown}", known_by(&managed_scope.cluster), managed.kind);
+        let all = read.memo.once(name, self.list_all(read, managed_scope, kind)).await;
+        let all = all.as_ref().as_ref().map_err(Fault::clone)?;
+        Ok(all.iter().filter(|object| concerns(object)).cloned().collect())
+    }
+
+    async fn list_all(
+        &self,
+        read: &Read,
+        managed_scope: &ManagedScope,
+        kind: KindVersion<'_>,
+    ) -> Result<Vec<Object>, Fault> {
+        let begun = Instant::now();
+        let listed = self
+            .kubernetes
+            .list_as(&read.permit, &managed_scope.cluster, kind, managed_scope.namespace.as_deref())
+            .await;
+        activity::measured(Measure::Listed {
+            cluster: managed_scope.cluster.name.clone(),
+            kind: kind.kind.to_string(),
+            took: begun.elapsed(),
+        });
+        match listed {
+            Ok(objects) => Ok(objects),
+            // The kind may come with this very change; until then there is nothing of it.
+            Err(KubernetesError::Unserved { .. }) => Ok(Vec::new()),
+            Err(error) => Err(fault(&error)),
+        }
+    }
+
+    /// Adds workloads to the world, if something that they use is to be recycled.
+    async fn add_workloads(
+        &self,
+        read: &Read,
+        managed_scope: &Arc<ManagedScope>,
+        wanted: &[Want<DesiredObject>],
+        world: &mut World<LiveObject>,
+    ) {
+        if managed_scope.namespace.is_none() || !super::recycle::may_restart(wanted, world) {
+            return;
+        }
+        let mut workloads = BTreeMap::new();
+        for kind in super::recycle::kinds() {
+            let kind_version = KindVersion { kind: &kind, api_version: None };
+            let listed = self.list_all(read, managed_scope, kind_version).await;
+            let observed = match listed {
+                Ok(objects) => Observed::Known(
+                    objects.into_iter().map(|object| LiveObject::new(managed_scope, object)).collect(),
+                ),
+                Err(why) => Observed::Unknown(why),
+            };
+            workloads.insert(super::recycle::scope(managed_scope, &kind), observed);
+        }
+        world.extend(workloads);
+    }
+}
+
+/// What tells who is asked, and as whom: another token may be told other things.
+fn known_by(cluster: &Cluster) -> String {
+    let Cluster { name, server, token } = cluster;
+    format!("{name} {server} {token:?}")
+}
+
+fn count(managed_scope: &ManagedScope, managed: &ManagedKind, state: Side, count: usize) {
+    activity::measured(Measure::Objects {
+        cluster: managed_scope.cluster.name.clone(),
+        namespace: managed_scope.namespace.clone().unwrap_or_default(),
+        kind: managed.kind.to_string(),
+        shard: activity::shard(),
+        state,
+        count,
+    });
+}

@@ -1,0 +1,264 @@
+//! What would change: what `qontract-inventory` decides, object by object, as a plan.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use qontract_client_kubernetes::{Fields, Kind, Onto};
+use qontract_inventory::{Difference, Former, SHA256SUM, Stage, Turn, Verdict, Wanted as Wish, body, decide};
+use qontract_runtime::{
+    Change, ChangeKind, DiffEntry, Fault, Observed, Plan, PlanStage, Scope, Wait, Want, Wanted, World,
+};
+
+use super::ObjectReconciler;
+use super::apply::{Action, Put};
+use super::diff;
+use super::observe::LiveObject;
+use super::recycle;
+use crate::scope::DesiredObject;
+
+/// What is there, by scope and name.
+type Index<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
+
+impl ObjectReconciler {
+    /// What would change.
+    pub fn plan(&self, wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> Plan<Action> {
+        let index = index(world);
+        let mut plan = Plan::default();
+        for want in wanted {
+            // What could not be read is not planned for; the runner tells why.
+            let Some(Observed::Known(_)) = world.get(&want.thing.scope) else { continue };
+            let seen = index.get(&(&want.thing.scope, want.thing.name.as_str())).copied();
+            match &want.wanted {
+                Wanted::Present(item) => present(&mut plan, want, item, seen),
+                Wanted::Delete => gone(&mut plan, want, seen),
+                Wanted::Unresolved(_) => {}
+            }
+        }
+        let named: BTreeSet<(&Scope, &str)> =
+            wanted.iter().map(|want| (&want.thing.scope, want.thing.name.as_str())).collect();
+        for (key, seen) in index.iter().filter(|(key, _)| !named.contains(*key)) {
+            unwanted(&mut plan, key.0, seen);
+        }
+        recycle::plan(wanted, world, &mut plan);
+        mark_awaited_kinds(&mut plan);
+        plan.groups.sort_by_key(|group| group.stage);
+        plan
+    }
+}
+
+/// What is of a kind that the same plan makes has to wait until it is served.
+fn mark_awaited_kinds(plan: &mut Plan<Action>) {
+    let mut made: BTreeSet<(String, String)> = BTreeSet::new();
+    for step in plan.groups.iter().flat_map(|group| &group.steps) {
+        if let Action::Put(put) = &step.action
+            && put.item.desired.kind() == "CustomResourceDefinition"
+        {
+            let spec = &put.item.desired.body()["spec"];
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            made.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+        }
+    }
+    for step in plan.groups.iter_mut().flat_map(|group| &mut group.steps) {
+        if let Action::Put(put) = &mut step.action {
+            let desired = &put.item.desired;
+            put.awaits_kind = made.contains(&(desired.group().to_owned(), desired.kind().to_owned()));
+        }
+    }
+}
+
+/// What is looked after, by scope and name. Workloads that are only looked at are not in it.
+fn index(world: &World<LiveObject>) -> Index<'_> {
+    let looked_after = world.iter().filter(|(scope, _)| scope.get("workloads").is_none());
+    let mut index = Index::new();
+    for (scope, observed) in looked_after {
+        if let Observed::Known(all) = observed {
+            index.extend(all.iter().map(|seen| ((scope, seen.address.name.as_str()), seen)));
+        }
+    }
+    index
+}
+
+/// Something is to be there.
+fn present(
+    plan: &mut Plan<Action>,
+    want: &Want<DesiredObject>,
+    item: &DesiredObject,
+    seen: Option<&LiveObject>,
+) {
+    let managed_scope = &item.managed_scope;
+    let kind = item.desired.kind();
+    let decide = |disclosure| {
+        let wish = Wish::Present { body: &item.desired, moved_from: &item.moved_from, disclosure };
+        decide(&managed_scope.owner, &managed_scope.callers, wish, seen.map(|seen| &seen.live))
+    };
+    let write = match decide(item.sensitivity.disclosure()) {
+        Verdict::Keep | Verdict::Leave(_) | Verdict::Remove => return,
+        Verdict::Wait(text) => {
+            plan.waits.push(Wait { text, place: want.place.clone() });
+            return;
+        }
+        Verdict::Refuse(text) => {
+            plan.faults.push(Fault::author(text).at(want.place.clone()));
+            return;
+        }
+        verdict => write(kind, verdict),
+    };
+    let Some(ObjectChange { how, what, notes, decided }) = write else { return };
+    let onto = match (how, seen) {
+        (_, None) => Onto::Nothing,
+        (ChangeKind::Replace, Some(seen)) => Onto::Replaced(seen.version.clone()),
+        (_, Some(seen)) => {
+            // Of what is only adopted now, what was written by hand and is not declared stays; of a namespace, all
+            // that we do not declare: its labels are another integration's.
+            let fields = match seen.fields {
+                _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => Fields::Settled,
+                Fields::Written if seen.live.mark().is_none() => Fields::ToBeMoved,
+                fields => fields,
+            };
+            Onto::Version(seen.version.clone(), fields)
+        }
+    };
+    let put = Put {
+        item: item.clone(),
+        address: seen.map_or_else(
+            || managed_scope.address(&item.kind, want.thing.name.clone()),
+            |it| it.address.clone(),
+        ),
+        live: seen.map(|seen| seen.live.clone()),
+        onto,
+        pending: recycle::note(item, seen),
+        awaits_kind: false,
+    };
+    let mut change = Change::new(how, want.thing.clone(), what).at(want.place.clone());
+    match seen {
+        None => change.body = diff::body_entries(&body(&item.desired, item.sensitivity.disclosure())),
+        Some(seen) => {
+            let written = diff::ObjectUpdate::new(item, seen, &put.onto);
+            change.diff.clone_from(&notes);
+            change.diff.extend(written.entries(&decided, item.sensitivity.disclosure()));
+            if let Some(disclosure) = item.sensitivity.disclosure_in_record() {
+                change.diff_by_name = notes;
+                change.diff_by_name.extend(written.entries(&decided, disclosure));
+            }
+            change.loss = written.loss().filter(|_| how == ChangeKind::Change);
+        }
+    }
+    let stage = Stage::of(kind, item.desired.group());
+    plan.step_in(plan_stage(Turn::Write(stage)), change, Action::Put(Box::new(put)));
+}
+
+/// A write that a verdict asks for.
+struct ObjectChange {
+    how: ChangeKind,
+    what: String,
+    /// What is said before the fields that differ.
+    notes: Vec<DiffEntry>,
+    /// Why the object is written, but for marks.
+    decided: Vec<Difference>,
+}
+
+/// The write that a verdict asks for, if it does.
+fn write(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
+    let (how, verb, notes, differences) = match verdict {
+        Verdict::Create => (ChangeKind::Add, "create", Vec::new(), Vec::new()),
+        Verdict::Change { differences } => (ChangeKind::Change, "change", marks(&differences), differences),
+        Verdict::Adopt { differences } => (ChangeKind::Change, "adopt", Vec::new(), differences),
+        Verdict::TakeOver { from, differences } => {
+            let from = match from {
+                Former::Caller(caller) => {
+                    format!("from the caller `{caller}`, which does not exist any more")
+                }
+                Former::Integration(name) => format!("from the integration `{name}`, as the data says"),
+            };
+            (ChangeKind::Change, "take over", vec![from.into()], differences)
+        }
+        Verdict::Replace { fields, differences } => {
+            let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+            let mut notes = vec![DiffEntry::Note(format!("{} cannot change in place", fields.join(", ")))];
+            notes.extend(marks(&differences));
+            (ChangeKind::Replace, "replace", notes, differences)
+        }
+        Verdict::Keep | Verdict::Leave(_) | Verdict::Remove | Verdict::Wait(_) | Verdict::Refuse(_) => {
+            return None;
+        }
+    };
+    let is_mark = |difference: &Difference| is_mark(&difference.path) && difference.path != SHA256SUM;
+    let decided: Vec<Difference> =
+        differences.into_iter().filter(|difference| !is_mark(difference)).collect();
+    Some(ObjectChange { how, what: format!("{verb} {kind}"), notes, decided })
+}
+
+/// Something is to be gone, in as many words.
+fn gone(plan: &mut Plan<Action>, want: &Want<DesiredObject>, seen: Option<&LiveObject>) {
+    let Some(seen) = seen else { return };
+    match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, Wish::Delete, Some(&seen.live)) {
+        Verdict::Remove => {
+            let what = format!("remove {}", seen.address.kind.name);
+            let change = Change::new(ChangeKind::Remove, want.thing.clone(), what).at(want.place.clone());
+            remove(plan, change, seen);
+        }
+        Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
+        Verdict::Refuse(text) => plan.faults.push(Fault::author(text).at(want.place.clone())),
+        // It is not ours; and what is not wanted is not written.
+        Verdict::Leave(_)
+        | Verdict::Keep
+        | Verdict::Create
+        | Verdict::Change { .. }
+        | Verdict::Adopt { .. }
+        | Verdict::TakeOver { .. }
+        | Verdict::Replace { .. } => {}
+    }
+}
+
+/// An object is there that is not declared.
+fn unwanted(plan: &mut Plan<Action>, scope: &Scope, seen: &LiveObject) {
+    // Where we are the only owner, an object without marks is removed like a declared removal; but it is not declared, so guards check it.
+    let wish = if seen.managed_scope.adopts_unmarked && seen.live.mark().is_none() {
+        Wish::Delete
+    } else {
+        Wish::Absent
+    };
+    match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, wish, Some(&seen.live)) {
+        Verdict::Remove => {
+            let (kind, name) = (&seen.address.kind, seen.address.name.clone());
+            let thing = qontract_runtime::Thing { scope: scope.clone(), kind: kind.to_string(), name };
+            remove(plan, Change::new(ChangeKind::Remove, thing, format!("remove {}", kind.name)), seen);
+        }
+        Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
+        // Its owner keeps it, and no other verdict is acted upon: an object that is not declared is not written.
+        Verdict::Leave(_)
+        | Verdict::Refuse(_)
+        | Verdict::Keep
+        | Verdict::Create
+        | Verdict::Change { .. }
+        | Verdict::Adopt { .. }
+        | Verdict::TakeOver { .. }
+        | Verdict::Replace { .. } => {}
+    }
+}
+
+fn remove(plan: &mut Plan<Action>, change: Change, seen: &LiveObject) {
+    let Kind { name, group } = &seen.address.kind;
+    let turn = Turn::removing(Stage::of(name, group.as_deref().unwrap_or_default()));
+    let action = Action::Remove(Arc::clone(&seen.managed_scope), seen.address.clone(), seen.version.clone());
+    plan.step_in(plan_stage(turn), change, action);
+}
+
+/// Marks that differ, but for the hash, which differs whenever the declaration does.
+fn marks(differences: &[Difference]) -> Vec<DiffEntry> {
+    let marks = differences.iter().filter(|it| is_mark(&it.path) && it.path != SHA256SUM).cloned();
+    diff::entries(&marks.collect::<Vec<_>>())
+}
+
+fn is_mark(path: &str) -> bool {
+    path.starts_with("qontract.")
+}
+
+/// The stage of a plan for a turn of the inventory.
+fn plan_stage(turn: Turn) -> PlanStage {
+    match turn {
+        Turn::Write(stage) => PlanStage::Write(stage as u32),
+        Turn::Remove(Reverse(stage)) => PlanStage::Remove(Reverse(stage as u32)),
+    }
+}

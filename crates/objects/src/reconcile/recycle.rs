@@ -1,0 +1,210 @@
+//! Restarting the workloads that use what changed.
+//!
+//! A ConfigMap or Secret that is annotated `qontract.recycle: "true"` is written together with a note that its users are
+//! to be restarted. The restarts are planned when that note is observed, in the next round or the next run; and the note
+//! goes when it is observed that every user was restarted for it.
+//!
+//! **Invariant:** a crash loses no restart, and none is made twice (`tests/recycle.rs`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use qontract_bundle::Sha256;
+use qontract_client_kubernetes::{Kind, Onto, RECYCLED, Restart};
+use qontract_inventory::{RECYCLE_PENDING, canonical, uses, wants_recycle};
+use qontract_runtime::{Change, ChangeKind, Observed, Plan, PlanStage, Scope, Wait, Want, Wanted, World};
+use serde_json::Value;
+
+use super::apply::{Action, Put};
+use super::observe::LiveObject;
+use crate::scope::{DesiredObject, ManagedScope};
+
+/// The note that users are still to be restarted; its value tells one change from the next.
+pub const PENDING: &str = RECYCLE_PENDING;
+
+/// How the value of the note begins if the object was created: only what is older than it is restarted.
+const CREATED: &str = "created-";
+
+/// Something to be recycled: what is wanted of it, and what is there.
+type Recycled<'a> = (&'a Want<DesiredObject>, &'a DesiredObject, &'a LiveObject);
+
+/// The kinds of workloads that can be restarted.
+pub fn kinds() -> [Kind; 4] {
+    let kind = |name: &str, group: &str| Kind { name: name.to_owned(), group: Some(group.to_owned()) };
+    [
+        kind("DaemonSet", "apps"),
+        kind("Deployment", "apps"),
+        kind("DeploymentConfig", "apps.openshift.io"),
+        kind("StatefulSet", "apps"),
+    ]
+}
+
+/// The scope of workloads that are looked at, and not looked after.
+pub fn scope(managed_scope: &ManagedScope, kind: &Kind) -> Scope {
+    let (namespace, label) = (managed_scope.namespace.as_deref().unwrap_or_default(), kind.to_string());
+    Scope::new([
+        ("cluster", managed_scope.cluster.name.as_str()),
+        ("namespace", namespace),
+        ("workloads", &label),
+    ])
+}
+
+/// The note that an object is written with: why its users are to be restarted.
+///
+/// One that is created asks for it, too: its users may run with what it replaces, or with what was there before.
+pub fn note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
+    if !wants_recycle(item.desired.body()) {
+        return None;
+    }
+    let declared = item.desired.canonical().sha256;
+    let Some(seen) = seen else {
+        return Some(format!("{CREATED}{}", short(declared.to_string().as_bytes())));
+    };
+    if changes_content(item, seen) {
+        // The version tells this change from an equal one later.
+        return Some(short(format!("{declared} {}", seen.version).as_bytes()));
+    }
+    pending(seen).map(str::to_owned)
+}
+
+fn short(bytes: &[u8]) -> String {
+    Sha256::of(bytes).to_string().chars().take(12).collect()
+}
+
+fn pending(seen: &LiveObject) -> Option<&str> {
+    seen.live.body()["metadata"]["annotations"][PENDING].as_str()
+}
+
+/// Whether writing what is wanted changes what pods see of it: a key that is declared has another value, or one that only
+/// the cluster has may be one that we declared before.
+fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
+    let form = |object: &Value| canonical(object).map(|form| form.object).unwrap_or_default();
+    let (desired, live) = (form(item.desired.body()), form(seen.live.body()));
+    let stored = seen.live.mark().and_then(|mark| mark.sha256sum.clone());
+    let is_declared_anew = stored.as_deref() != Some(item.desired.canonical().sha256.to_string().as_str());
+    let keys = |object: &Value, field: &str| object[field].as_object().cloned().unwrap_or_default();
+    ["data", "binaryData"].iter().any(|field| {
+        let (desired, live) = (keys(&desired, field), keys(&live, field));
+        let differs = desired.iter().any(|(key, value)| live.get(key) != Some(value));
+        differs || is_declared_anew && live.keys().any(|key| !desired.contains_key(key))
+    })
+}
+
+/// Whether workloads have to be looked at.
+pub fn may_restart(wanted: &[Want<DesiredObject>], world: &World<LiveObject>) -> bool {
+    recycled(wanted, world).any(|(_, item, seen)| pending(seen).is_some() || changes_content(item, seen))
+}
+
+/// What is wanted, is there, and is to be recycled.
+fn recycled<'a>(
+    wanted: &'a [Want<DesiredObject>],
+    world: &'a World<LiveObject>,
+) -> impl Iterator<Item = Recycled<'a>> {
+    wanted.iter().filter_map(|want| {
+        let Wanted::Present(item) = &want.wanted else { return None };
+        if !wants_recycle(item.desired.body()) {
+            return None;
+        }
+        let Some(Observed::Known(all)) = world.get(&want.thing.scope) else { return None };
+        let seen = all.iter().find(|seen| seen.address.name == want.thing.name)?;
+        Some((want, item, seen))
+    })
+}
+
+/// Plans the restarts whose cause is observed, and tells those that follow from this plan.
+pub fn plan(wanted: &[Want<DesiredObject>], world: &World<LiveObject>, plan: &mut Plan<Action>) {
+    let Some(workloads) = workloads(world) else { return };
+    let mut due: Vec<Recycled<'_>> = Vec::new();
+    for (want, item, seen) in recycled(wanted, world) {
+        if changes_content(item, seen) {
+            for workload in workloads.iter().filter(|workload| is_user(workload, seen)) {
+                let text = format!("{} is restarted once {} has changed", workload.address, seen.address);
+                plan.waits.push(Wait { text, place: want.place.clone() });
+            }
+        } else if pending(seen).is_some() {
+            due.push((want, item, seen));
+        }
+    }
+    for workload in &workloads {
+        restart(plan, workload, &due);
+    }
+    for (want, item, seen) in &due {
+        let is_done =
+            |workload: &&LiveObject| !is_due(workload, seen) || reasons(workload).contains(&*cause(seen));
+        if workloads.iter().all(is_done) {
+            forget(plan, want, item, seen);
+        }
+    }
+}
+
+/// Restarts a workload, once for all that it uses and was not restarted for.
+fn restart(plan: &mut Plan<Action>, workload: &LiveObject, due: &[Recycled<'_>]) {
+    let known = reasons(workload);
+    let is_new = |(_, _, seen): &&Recycled<'_>| is_due(workload, seen) && !known.contains(&*cause(seen));
+    let new: Vec<&Recycled<'_>> = due.iter().filter(is_new).collect();
+    let Some((first, item, _)) = new.first() else { return };
+    // What it was restarted for and is still noted stays told, so that no kill in between restarts it again.
+    let kept = due.iter().map(|(_, _, seen)| cause(seen)).filter(|cause| known.contains(cause.as_str()));
+    let causes: BTreeSet<String> = new.iter().map(|(_, _, seen)| cause(seen)).chain(kept).collect();
+    let cause = causes.into_iter().collect::<Vec<_>>().join(" ");
+    let kind = &workload.address.kind;
+    let thing = item.managed_scope.thing(kind, workload.address.name.clone());
+    let diff = new.iter().map(|(_, _, seen)| format!("it uses {}, which changed", seen.address));
+    let change = Change::new(ChangeKind::Change, thing, format!("restart {}", kind.name))
+        .with_diff(diff)
+        .at(first.place.clone());
+    let (address, version) = (workload.address.clone(), workload.version.clone());
+    let restart = Restart { address, version, cause };
+    plan.step_in(PlanStage::AfterWrites, change, Action::Restart(Arc::clone(&item.managed_scope), restart));
+}
+
+/// Takes the note off an object whose users are all restarted.
+fn forget(plan: &mut Plan<Action>, want: &Want<DesiredObject>, item: &DesiredObject, seen: &LiveObject) {
+    let what = format!("note the restarts for {}", seen.address.kind.name);
+    let change = Change::new(ChangeKind::Change, want.thing.clone(), what).at(want.place.clone());
+    let put = Put {
+        item: item.clone(),
+        address: seen.address.clone(),
+        live: None,
+        onto: Onto::Version(seen.version.clone(), seen.fields),
+        pending: None,
+        awaits_kind: false,
+    };
+    plan.step_in(PlanStage::AfterWrites, change, Action::Put(Box::new(put)));
+}
+
+/// All workloads; nothing if they were not looked at, or not all of them could be.
+fn workloads(world: &World<LiveObject>) -> Option<Vec<&LiveObject>> {
+    let mut all = Vec::new();
+    let mut looked = false;
+    for (_, observed) in world.iter().filter(|(scope, _)| scope.get("workloads").is_some()) {
+        looked = true;
+        let Observed::Known(seen) = observed else { return None };
+        all.extend(seen);
+    }
+    looked.then_some(all)
+}
+
+fn is_user(workload: &LiveObject, used: &LiveObject) -> bool {
+    !workload.live.is_going() && uses(workload.live.body(), &used.address.kind.name, &used.address.name)
+}
+
+/// Whether a workload is to be restarted for what an object notes: of one that was created, only what is older is.
+fn is_due(workload: &LiveObject, used: &LiveObject) -> bool {
+    let made =
+        |seen: &LiveObject| seen.live.body()["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
+    let is_created = pending(used).is_some_and(|note| note.starts_with(CREATED));
+    is_user(workload, used)
+        && (!is_created || matches!((made(workload), made(used)), (Some(one), Some(other)) if one < other))
+}
+
+/// Why a workload was restarted the last time.
+fn reasons(workload: &LiveObject) -> BTreeSet<&str> {
+    let note = &workload.live.body()["spec"]["template"]["metadata"]["annotations"][RECYCLED];
+    note.as_str().unwrap_or_default().split(' ').collect()
+}
+
+/// Why workloads are restarted for an object. The same cause restarts once.
+fn cause(used: &LiveObject) -> String {
+    format!("{}/{}@{}", used.address.kind.name, used.address.name, pending(used).unwrap_or_default())
+}

@@ -1,0 +1,317 @@
+//! What the data says of the objects of namespaces.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_client_kubernetes::Kind;
+use qontract_runtime::{Data as Source, Fault, ResourceBatch};
+use qontract_template::{Data, Dialect, entry_dialect as dialect};
+
+use super::entry::{
+    DeclaredResources, InvalidEntry, Refusal, ResourceEntry, SecretAddress, TemplateSource, WrongCause,
+};
+use super::provider_group::ProviderGroup;
+use super::query::{
+    self, Namespace, NamespaceOpenshiftResource as Entry, NamespaceOpenshiftResourcePrometheusRule,
+    NamespaceOpenshiftResourceResource, NamespaceOpenshiftResourceResourceTemplate,
+    NamespaceOpenshiftResourceRoute, NamespaceOpenshiftResourceVaultSecret, Resource,
+};
+use super::{parse, rule};
+use crate::Declared;
+use crate::fragments::{ClusterAccess, NamespaceTarget};
+use crate::namespaces::{LocatedNamespace, ShardBuilder};
+use crate::templates::preview::entries;
+use crate::templates::render::Told;
+use crate::templates::{render, variables};
+
+/// The namespaces with the objects that an integration manages there.
+pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<DeclaredResources>, Fault> {
+    let answer = data.query::<query::Resources>()?;
+    let settings = answer.data.app_interface_settings_v1.unwrap_or_default();
+    let repository = settings.into_iter().next().map(|settings| settings.repo_url);
+    let namespaces = answer.data.namespaces_v1.unwrap_or_default();
+    let texts =
+        data.resources(namespaces.iter().flat_map(|namespace| paths(providers, namespace)).collect())?;
+    let mut shards = ShardBuilder::new(providers.name());
+    for (index, mut namespace) in namespaces.into_iter().enumerate() {
+        let pointer = format!("/namespaces_v1/{index}");
+        let shared = namespace.shared_resources.take().into_iter().flatten();
+        let shared = shared.map(|shared| shared.openshift_resources);
+        let entries = entries(&pointer, namespace.openshift_resources.take(), shared);
+        let is_managed = namespace.managed_resource_types.as_ref().is_some_and(|types| !types.is_empty());
+        if !is_managed && entries.is_empty() {
+            continue;
+        }
+        let located = LocatedNamespace::new(target(&namespace), &answer.places, &pointer);
+        // The objects of a namespace are removed with it.
+        if located.target.is_marked_for_deletion() {
+            shards.skip(located, "to be deleted");
+            continue;
+        }
+        let (mut items, mut places) = (Vec::new(), BTreeMap::new());
+        for (at, entry) in entries {
+            let repository = repository.as_deref();
+            let work = Work { providers, data, texts: &texts, repository, namespace: &namespace };
+            let Some(item) = work.item(entry) else { continue };
+            if let Some(place) = answer.places.of(&at) {
+                places.insert(format!("/items/{}", items.len()), place);
+            }
+            items.push(item);
+        }
+        let state = kinds(providers, &namespace).map(|kinds| (DeclaredResources { kinds, items }, places));
+        shards.add(located, state.map_err(Fault::author));
+    }
+    Ok(shards.finish())
+}
+
+/// A namespace of the answer as a target.
+fn target(namespace: &Namespace) -> NamespaceTarget {
+    let (own, cluster) = (&namespace.template_namespace, &namespace.cluster);
+    NamespaceTarget {
+        name: own.name.clone(),
+        delete: own.delete,
+        managed_by_external: namespace.managed_by_external,
+        cluster_admin: own.cluster_admin,
+        cluster: ClusterAccess {
+            name: cluster.template_cluster.name.clone(),
+            server_url: cluster.template_cluster.server_url.clone(),
+            internal: cluster.template_cluster.internal,
+            automation_token: cluster.automation_token.clone(),
+            cluster_admin_automation_token: cluster.cluster_admin_automation_token.clone(),
+            disable: cluster.disable.clone(),
+        },
+    }
+}
+
+/// The resources that are read for a namespace.
+fn paths(providers: ProviderGroup, namespace: &Namespace) -> Vec<String> {
+    if namespace.template_namespace.delete == Some(true) {
+        return Vec::new();
+    }
+    let shared = namespace.shared_resources.iter().flatten().map(|shared| &shared.openshift_resources);
+    let entries = namespace.openshift_resources.iter().chain(shared).flatten();
+    let resources = entries.filter_map(|entry| match (providers, entry) {
+        (ProviderGroup::Files, Entry::Resource(entry)) => entry.path.as_ref(),
+        (ProviderGroup::Files, Entry::ResourceTemplate(entry)) => entry.path.as_ref(),
+        (ProviderGroup::Routes, Entry::Route(entry)) => entry.path.as_ref(),
+        (ProviderGroup::Rules, Entry::PrometheusRule(entry)) => entry.path.as_ref(),
+        _ => None,
+    });
+    resources.map(|resource| resource.path.clone()).collect()
+}
+
+/// The kinds that are looked after in a namespace, with the names that may be.
+fn kinds(
+    providers: ProviderGroup,
+    namespace: &Namespace,
+) -> Result<BTreeMap<String, Option<BTreeSet<String>>>, String> {
+    let overrides: BTreeMap<&str, &str> = namespace
+        .managed_resource_type_overrides
+        .iter()
+        .flatten()
+        .filter_map(|one| Some((one.resource.as_deref()?, one.r#override.as_deref()?)))
+        .collect();
+    let mut kinds: BTreeMap<String, Option<BTreeSet<String>>> = BTreeMap::new();
+    let managed = namespace.managed_resource_types.iter().flatten().map(String::as_str);
+    for kind in managed.filter(|_| providers == ProviderGroup::Files).chain(providers.kinds().iter().copied())
+    {
+        let kind = overrides.get(kind).copied().unwrap_or(kind);
+        if kind.parse::<Kind>().is_err() {
+            return Err(format!("`{kind}` cannot be a kind"));
+        }
+        kinds.insert(kind.to_owned(), None);
+    }
+    for names in namespace.managed_resource_names.iter().flatten() {
+        let kind = overrides.get(names.resource.as_str()).copied().unwrap_or(&names.resource);
+        let meant = kind.parse::<Kind>().map_err(|_| format!("`{kind}` cannot be a kind"))?;
+        let mut is_known = false;
+        for (known, listed) in &mut kinds {
+            if known.parse::<Kind>().is_ok_and(|known| is_same(&known, &meant)) {
+                listed.get_or_insert_default().extend(names.resource_names.iter().cloned());
+                is_known = true;
+            }
+        }
+        if !is_known && providers == ProviderGroup::Files {
+            return Err(format!(
+                "`managedResourceNames` is about {kind}, which `managedResourceTypes` does not list"
+            ));
+        }
+    }
+    Ok(kinds)
+}
+
+/// Whether two names mean one kind: a group that is not named is any.
+fn is_same(one: &Kind, other: &Kind) -> bool {
+    one.name == other.name && (one.group.is_none() || other.group.is_none() || one.group == other.group)
+}
+
+/// A resource that was read.
+struct File {
+    path: String,
+    content: String,
+}
+
+impl File {
+    /// The object that the file holds.
+    fn object(&self) -> Result<serde_json::Value, Refusal> {
+        let Self { path, content } = self;
+        parse::object(path, content, false).map_err(|fault| {
+            let cause = WrongCause::File { line: parse::error_line(content) };
+            Refusal::new(fault, cause)
+        })
+    }
+}
+
+/// What makes an entry of one namespace an item.
+struct Work<'d> {
+    providers: ProviderGroup,
+    data: &'d Source,
+    texts: &'d ResourceBatch,
+    repository: Option<&'d str>,
+    namespace: &'d Namespace,
+}
+
+impl Work<'_> {
+    /// The item of an entry, if it is of this room.
+    fn item(&self, entry: Entry) -> Option<ResourceEntry> {
+        let (what, made) = match (self.providers, entry) {
+            (ProviderGroup::Files, Entry::Resource(entry)) => (path(entry.path.as_ref()), self.file(entry)),
+            (ProviderGroup::Files, Entry::ResourceTemplate(entry)) => {
+                (path(entry.path.as_ref()), self.template(entry))
+            }
+            (ProviderGroup::Secrets, Entry::VaultSecret(entry)) => {
+                (entry.secret.clone(), secret(entry).map_err(Refusal::from))
+            }
+            (ProviderGroup::Routes, Entry::Route(entry)) => (path(entry.path.as_ref()), self.route(entry)),
+            (ProviderGroup::Rules, Entry::PrometheusRule(entry)) => {
+                (path(entry.path.as_ref()), self.rule(entry))
+            }
+            // Told once, by the room that files are of.
+            (ProviderGroup::Files, Entry::Other) => {
+                let text = "its `provider` is not supported: certificates of RHCS take a service that is not spoken to here";
+                ("openshiftResources".to_owned(), Err(Fault::author(text).into()))
+            }
+            (_, _) => return None,
+        };
+        Some(made.unwrap_or_else(|Refusal { fault, cause }| {
+            ResourceEntry::Wrong(InvalidEntry { what, fault: *fault, cause })
+        }))
+    }
+
+    /// Reads a resource: only what a room uses is read by it.
+    fn text(&self, resource: Option<Resource>) -> Result<File, Fault> {
+        let path = resource.ok_or_else(|| Fault::author("the resource that it names is not there"))?.path;
+        let content = self.texts.get(&path)?;
+        let content = content.ok_or_else(|| Fault::author(format!("there is no resource `{path}`")))?;
+        Ok(File { path, content })
+    }
+
+    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<ResourceEntry, Refusal> {
+        let body = self.text(entry.path)?.object()?;
+        Ok(match entry.vault_tls_secret_path {
+            None => ResourceEntry::Object(body),
+            Some(path) => {
+                let tls = SecretAddress {
+                    path,
+                    version: entry.vault_tls_secret_version,
+                    ..SecretAddress::default()
+                };
+                ResourceEntry::Route { body, tls }
+            }
+        })
+    }
+
+    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<ResourceEntry, Refusal> {
+        no_alertmanager(entry.validate_alertmanager_config)?;
+        let file = self.text(entry.path)?;
+        let body = file.object()?;
+        if entry.validate_json == Some(true) {
+            parse::values_are_json(&file.path, &body)
+                .map_err(|fault| Refusal::new(fault, WrongCause::File { line: None }))?;
+        }
+        Ok(ResourceEntry::Object(body))
+    }
+
+    fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<ResourceEntry, Refusal> {
+        no_alertmanager(entry.validate_alertmanager_config)?;
+        let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
+        let resource = self.text(entry.path)?;
+        let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&resource.path))];
+        self.rendered(resource, dialect, entry.variables.as_deref(), &about)
+    }
+
+    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<ResourceEntry, Refusal> {
+        let resource = self.text(entry.path)?;
+        let path = resource.path.clone();
+        let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
+        let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&path))];
+        match self.rendered(resource, dialect, entry.variables.as_deref(), &about)? {
+            ResourceEntry::Object(body) => {
+                Ok(ResourceEntry::Object(rule::with_sources(body, self.repository, &path)))
+            }
+            _ => Err(Fault::author(format!("`{path}` looks outside, which a rule may not")).into()),
+        }
+    }
+
+    /// The object of a text, which is a template if it has a dialect.
+    fn rendered(
+        &self,
+        file: File,
+        dialect: Option<Dialect>,
+        own: Option<&str>,
+        about: &[(&str, Data)],
+    ) -> Result<ResourceEntry, Refusal> {
+        let Some(dialect) = dialect else {
+            return Ok(ResourceEntry::Object(file.object()?));
+        };
+        let File { path, content } = file;
+        let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
+        let source = TemplateSource {
+            text: content,
+            dialect,
+            variables,
+            answers: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            declared: None,
+        };
+        Ok(match render::declared(&path, source, self.data)? {
+            Told::Text(text) => ResourceEntry::Object(
+                parse::object(&path, &text, false)
+                    .map_err(|fault| Refusal::new(fault, WrongCause::Output))?,
+            ),
+            Told::Unsettled(template) => ResourceEntry::Template(*template),
+        })
+    }
+}
+
+fn secret(entry: NamespaceOpenshiftResourceVaultSecret) -> Result<ResourceEntry, Fault> {
+    no_alertmanager(entry.validate_alertmanager_config)?;
+    let last = entry.secret.rsplit('/').next().unwrap_or_default().to_owned();
+    let texts = |what: &str, json: Option<&str>| {
+        let map: Result<Option<BTreeMap<String, String>>, _> = serde_json::from_str(json.unwrap_or("null"));
+        map.map(Option::unwrap_or_default).map_err(|_| Fault::author(format!("`{what}` is no map of texts")))
+    };
+    Ok(ResourceEntry::Secret(SecretAddress {
+        name: entry.name.unwrap_or(last),
+        version: Some(entry.version),
+        r#type: entry.r#type.unwrap_or_else(|| "Opaque".to_owned()),
+        labels: texts("labels", entry.labels.as_deref())?,
+        annotations: texts("annotations", entry.annotations.as_deref())?,
+        path: entry.secret,
+    }))
+}
+
+fn path(resource: Option<&Resource>) -> String {
+    resource.map_or_else(String::new, |resource| resource.path.clone())
+}
+
+/// What is asked to be checked and cannot be is not taken for right.
+fn no_alertmanager(asked: Option<bool>) -> Result<(), Fault> {
+    match asked {
+        Some(true) => {
+            Err(Fault::author("`validate_alertmanager_config` is not supported: it takes `amtool`")
+                .hint("remove it, and check the configuration where it is written"))
+        }
+        Some(false) | None => Ok(()),
+    }
+}

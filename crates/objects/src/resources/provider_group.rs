@@ -1,0 +1,139 @@
+//! The integrations over the objects that namespaces name: which providers each of them handles, and which kinds it manages.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::marker::PhantomData;
+
+use qontract_client_kubernetes::Kind;
+use qontract_runtime::{About, Data, Fault, Options, SecretLookup, Want, texts};
+
+use super::entry::{DeclaredResources, ResourceEntry};
+use super::{declare, query, resolve};
+use crate::Declared;
+use crate::flags::about_namespaces;
+use crate::integration::{ObjectIntegration, ObjectState, ResolveContext, ScopeSpec, ShardView};
+use crate::scope::{DesiredObject, ManagedKind};
+use crate::templates::may_query::may_query;
+
+/// The providers of `openshiftResources` that one integration handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderGroup {
+    /// Files and templates: `openshift-resources`.
+    Files,
+    /// Secrets: `openshift-vault-secrets`.
+    Secrets,
+    /// Routes: `openshift-routes`.
+    Routes,
+    /// Prometheus rules: `openshift-prometheus-rules`.
+    Rules,
+}
+
+impl ProviderGroup {
+    /// The name of the integration.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProviderGroup::Files => "openshift-resources",
+            ProviderGroup::Secrets => "openshift-vault-secrets",
+            ProviderGroup::Routes => "openshift-routes",
+            ProviderGroup::Rules => "openshift-prometheus-rules",
+        }
+    }
+
+    /// The kinds that are managed whatever a namespace lists in `managedResourceTypes`.
+    pub(crate) fn kinds(self) -> &'static [&'static str] {
+        match self {
+            ProviderGroup::Files => &[],
+            ProviderGroup::Secrets => &["Secret"],
+            ProviderGroup::Routes => &["Route"],
+            ProviderGroup::Rules => {
+                &["PrometheusRule.monitoring.coreos.com", "PrometheusRule.monitoring.rhobs"]
+            }
+        }
+    }
+
+    /// The integration's name, queries, flags and promises.
+    pub fn about(self, description: &str) -> About {
+        about_namespaces::<query::Resources>(self.name(), description)
+            .looks_up_to_declare()
+            .looks_up_more_for(self.looks_up_more_for())
+            // Restarts follow from what was written.
+            .rounds(3)
+    }
+
+    /// Whether a resource of this text may query the data.
+    fn looks_up_more_for(self) -> fn(&str) -> bool {
+        match self {
+            ProviderGroup::Files | ProviderGroup::Rules => may_query,
+            // They render nothing.
+            ProviderGroup::Secrets | ProviderGroup::Routes => |_| false,
+        }
+    }
+}
+
+/// One of the integrations over the objects that namespaces name.
+pub trait ResourceProviders: Send + Sync + 'static {
+    /// The providers that it handles.
+    const GROUP: ProviderGroup;
+    /// What it does, in a sentence.
+    const DESCRIPTION: &'static str;
+}
+
+/// The integration that handles the providers `P`.
+pub struct NamespaceResources<P>(PhantomData<P>);
+
+impl<P> Default for NamespaceResources<P> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<P: ResourceProviders> fmt::Debug for NamespaceResources<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NamespaceResources").field(&P::GROUP).finish()
+    }
+}
+
+impl<P: ResourceProviders> ObjectIntegration for NamespaceResources<P> {
+    type State = DeclaredResources;
+
+    fn about(&self) -> About {
+        P::GROUP.about(P::DESCRIPTION)
+    }
+
+    fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredResources>, Fault> {
+        declare::declare(P::GROUP, data)
+    }
+
+    fn secret_lookups(&self, shard: ShardView<'_, DeclaredResources>) -> BTreeSet<SecretLookup> {
+        shard.shard.state.items.iter().flat_map(ResourceEntry::secret_lookups).collect()
+    }
+
+    fn public_texts(&self, shard: ShardView<'_, DeclaredResources>) -> Vec<String> {
+        let declared = shard.shard.state.items.iter().filter_map(|item| match item {
+            ResourceEntry::Template(template) => template.source.declared.as_ref(),
+            ResourceEntry::Object(_)
+            | ResourceEntry::Secret(_)
+            | ResourceEntry::Route { .. }
+            | ResourceEntry::Wrong(_) => None,
+        });
+        declared.flat_map(texts).collect()
+    }
+
+    async fn resolve(
+        &self,
+        context: ResolveContext<'_>,
+        shard: ShardView<'_, DeclaredResources>,
+    ) -> Result<Vec<Want<DesiredObject>>, Fault> {
+        Ok(resolve::resolve(context, shard).await)
+    }
+}
+
+impl ObjectState for DeclaredResources {
+    fn scope(shard: ShardView<'_, Self>) -> ScopeSpec {
+        let managed = shard.shard.state.kinds.iter().filter_map(|(kind, names)| {
+            Some(ManagedKind { kind: kind.parse::<Kind>().ok()?, names: names.clone() })
+        });
+        let namespace = shard.key.get("namespace").map(str::to_owned);
+        ScopeSpec { namespace, kinds: managed.collect(), adopts_unmarked: false }
+    }
+}

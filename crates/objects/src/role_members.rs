@@ -1,0 +1,115 @@
+//! Who is bound to a role: the people and the bots of a role of the data, as a cluster knows them.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Date;
+use qontract_runtime::{Fault, Place};
+use serde_json::{Value, json};
+
+use crate::fragments::{RoleMembers, User};
+use crate::object_set::ObjectSet;
+
+/// The group of the objects that bind.
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// What is granted, and by which kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant<'a> {
+    /// The kind of the objects that bind: `RoleBinding` or `ClusterRoleBinding`.
+    pub binding: &'a str,
+    /// The kind of the role: `Role` or `ClusterRole`.
+    pub role_kind: &'a str,
+    /// The role.
+    pub role: &'a str,
+}
+
+impl RoleMembers {
+    /// Binds all of them, as a cluster knows them that lets people in by `services`.
+    pub fn bind(
+        &self,
+        all: &mut ObjectSet,
+        granted: Grant<'_>,
+        services: &[&str],
+        place: Option<&Place>,
+    ) -> Result<(), Fault> {
+        let at = |why: String| Fault::author(why).at(place.cloned());
+        let until = self.until().map_err(at)?;
+        let names = self.names(services).map_err(at)?;
+        let people = names.into_iter().map(|name| (name.to_owned(), json!({"kind": "User", "name": name})));
+        let accounts = self.bots.iter().filter_map(|bot| bot.openshift_serviceaccount.as_deref());
+        let accounts = accounts.map(|account| match account.split_once('/') {
+            Some((namespace, name)) if !name.contains('/') => {
+                let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": namespace});
+                Ok((format!("{namespace}-{name}"), subject))
+            }
+            _ => Err(at(format!("`{account}` is no service account: namespace, slash, name"))),
+        });
+        for bound in people.map(Ok).chain(accounts) {
+            let (name, subject) = bound?;
+            all.add_until(binding(granted, &name, &subject), until, place.cloned())?;
+        }
+        Ok(())
+    }
+
+    fn until(&self) -> Result<Option<Date>, String> {
+        let Some(day) = &self.expiration_date else { return Ok(None) };
+        let wrong = |_| format!("`expirationDate` is no day: `{day}` instead of YYYY-MM-DD");
+        Date::strptime("%Y-%m-%d", day).map(Some).map_err(wrong)
+    }
+
+    /// What a cluster calls the people. One that does not say how it lets people in does so by GitHub.
+    fn names(&self, services: &[&str]) -> Result<BTreeSet<&str>, String> {
+        let services = if services.is_empty() { &["github-org"] } else { services };
+        let mut names = BTreeSet::new();
+        for service in services {
+            let name: fn(&User) -> &str = match *service {
+                "github-org" | "github-org-team" => |user| &user.github_username,
+                "oidc" | "rhidp" => |user| &user.org_username,
+                other => return Err(format!("it is not known what `{other}` calls people")),
+            };
+            names.extend(self.users.iter().map(name).filter(|name| !name.is_empty()));
+        }
+        Ok(names)
+    }
+}
+
+/// One binds one: so each comes and goes alone.
+fn binding(Grant { binding, role_kind, role }: Grant<'_>, name: &str, subject: &Value) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": binding,
+        "metadata": {"name": format!("{role}-{name}")},
+        "roleRef": {"kind": role_kind, "name": role},
+        "subjects": [subject],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Grant;
+    use crate::fragments::{Bot, RoleMembers, User};
+    use crate::object_set::ObjectSet;
+
+    fn check(services: &[&str], expect: Result<&[&str], &str>) {
+        let ann = User { org_username: "ann".to_owned(), github_username: "ann-hub".to_owned() };
+        let bot = Bot { openshift_serviceaccount: Some("ci/bot".to_owned()) };
+        let members = RoleMembers { users: vec![ann], bots: vec![bot], expiration_date: None };
+        let mut all = ObjectSet::of("RoleBinding");
+        let granted = Grant { binding: "RoleBinding", role_kind: "ClusterRole", role: "view" };
+        let bound = members.bind(&mut all, granted, services, None);
+        let objects = all.finish().0.objects;
+        let names = objects.iter().filter_map(|body| body["metadata"]["name"].as_str()).collect::<Vec<_>>();
+        let told = bound.map(|()| &*names).map_err(|fault| fault.text);
+        assert_eq!(told, expect.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_cluster_knows_people_by_how_it_lets_them_in() {
+        check(&["github-org"], Ok(&["view-ann-hub", "view-ci-bot"]));
+        check(&["oidc"], Ok(&["view-ann", "view-ci-bot"]));
+        check(&["rhidp", "oidc"], Ok(&["view-ann", "view-ci-bot"]));
+        check(&["github-org-team", "oidc"], Ok(&["view-ann", "view-ann-hub", "view-ci-bot"]));
+        check(&[], Ok(&["view-ann-hub", "view-ci-bot"]));
+        check(&["smoke-signs"], Err("it is not known what `smoke-signs` calls people"));
+    }
+}

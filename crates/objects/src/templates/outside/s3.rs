@@ -1,0 +1,202 @@
+//! `s3(…)` and `s3_ls(…)`: the text of an object, and the keys under a path, by the key that an account's secret holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_client_blobs::{BlobsError, Credentials, Key, Reader as _, S3, S3Settings};
+use qontract_client_secrets::Reader;
+use qontract_runtime::{Data as Source, Fault, Read, SecretLookup};
+use qontract_template::{Address, Answer, Data};
+
+use super::{Found, Outward};
+use crate::templates::variables;
+
+/// An account, as far as the data tells what it takes to ask it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The path of the secret with its key.
+    secret: String,
+    /// The version of the secret.
+    version: Option<u64>,
+    /// Its region, for who names none.
+    region: String,
+}
+
+impl Account {
+    /// The secret with its key.
+    pub fn lookup(&self) -> SecretLookup {
+        SecretLookup::all(&self.secret, self.version.map(|version| version.to_string()))
+    }
+}
+
+/// Where the data tells accounts.
+const QUERY: &str =
+    "{ accounts: awsaccounts_v1 { name resourcesDefaultRegion automationToken { path version } } }";
+
+/// How many pages of keys are read.
+const PAGES: usize = 10;
+
+/// The accounts that these addresses are in. One that the data does not have is told when it is asked.
+pub fn accounts(data: &Source, addresses: &BTreeSet<Address>) -> Result<BTreeMap<String, Account>, Fault> {
+    let named: BTreeSet<&str> = addresses
+        .iter()
+        .filter_map(|address| match address {
+            Address::S3Object { account, .. } | Address::S3List { account, .. } => Some(account.as_str()),
+            _ => None,
+        })
+        .collect();
+    if named.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let answered = data.ad_hoc(QUERY, None)?;
+    let Data::Map(fields) = variables::of_node(&answered.data) else { return Ok(BTreeMap::new()) };
+    let Some((_, Data::List(all))) = fields.into_iter().next() else { return Ok(BTreeMap::new()) };
+    let known = all.iter().filter_map(|account| {
+        let name = text(account, &["name"])?;
+        named.contains(name.as_str()).then(|| Some((name, described(account)?))).flatten()
+    });
+    Ok(known.collect())
+}
+
+fn described(account: &Data) -> Option<Account> {
+    let version = match field(account, &["automationToken", "version"]) {
+        Some(Data::Int(version)) => u64::try_from(*version).ok(),
+        _ => None,
+    };
+    Some(Account {
+        secret: text(account, &["automationToken", "path"])?,
+        version,
+        region: text(account, &["resourcesDefaultRegion"])?,
+    })
+}
+
+fn field<'d>(data: &'d Data, path: &[&str]) -> Option<&'d Data> {
+    path.iter().try_fold(data, |data, name| match data {
+        Data::Map(fields) => fields.iter().find(|(field, _)| field == name).map(|(_, value)| value),
+        _ => None,
+    })
+}
+
+fn text(data: &Data, path: &[&str]) -> Option<String> {
+    match field(data, path) {
+        Some(Data::Text(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+impl Outward {
+    /// A bucket of an account.
+    pub(super) async fn bucket(
+        &self,
+        read: &Read,
+        secrets: &dyn Reader,
+        account: &Account,
+        (bucket, region): (&str, Option<&str>),
+    ) -> Result<S3, Fault> {
+        let Account { secret: path, version, region: usual } = account;
+        let fields = secrets.read_all(&read.permit, path, *version).await;
+        let fields = fields.map_err(|error| crate::resources::resolve::fault(&error))?;
+        let field = |name: &str| {
+            let missing = || Fault::operator(format!("`{path}` has no field `{name}`"));
+            let secret = fields.get(name).ok_or_else(missing)?;
+            read.secrets.record(secret.expose());
+            Ok::<_, Fault>(secret)
+        };
+        let credentials = Credentials::Keys {
+            id: field("aws_access_key_id")?.expose().to_owned(),
+            secret: field("aws_secret_access_key")?.clone(),
+        };
+        let region = region.unwrap_or(usual);
+        if !is_region(region) {
+            return Err(Fault::author(format!("`{region}` is not the name of a region")));
+        }
+        let limits = self.allowed.limits;
+        let settings = S3Settings {
+            endpoint: self.allowed.s3_endpoint.clone(),
+            deadline: limits.deadline,
+            attempt: limits.deadline / 2,
+            retries: 2,
+            largest: limits.largest as u64,
+            ..S3Settings::new(bucket, region, credentials)
+        };
+        Ok(S3::new(&read.permit, settings).await)
+    }
+
+    /// The text of an object.
+    pub(super) async fn object(&self, read: &Read, bucket: &S3, path: &str) -> Found {
+        let key = match Key::new(path) {
+            Ok(key) => key,
+            Err(error) => return Ok(Answer::Failed(error.to_string())),
+        };
+        match bucket.get(&read.permit, &key).await {
+            Ok(Some(blob)) => Ok(match String::from_utf8(blob.bytes) {
+                Ok(text) => Answer::Known(Data::Text(text)),
+                Err(_) => Answer::Failed("it is no text".to_owned()),
+            }),
+            Ok(None) => Ok(Answer::Failed("it is not there".to_owned())),
+            Err(error) => told(&error),
+        }
+    }
+
+    /// The keys under a path. All pages together have the time of one look-up.
+    pub(super) async fn list(&self, read: &Read, bucket: &S3, path: &str) -> Found {
+        let deadline = self.allowed.limits.deadline;
+        let listed = tokio::time::timeout(deadline, self.pages(read, bucket, path)).await;
+        listed.unwrap_or_else(|_| {
+            Err(Fault::remote(format!(
+                "listing blobs below `{path}` took more than {} s",
+                deadline.as_secs()
+            )))
+        })
+    }
+
+    async fn pages(&self, read: &Read, bucket: &S3, path: &str) -> Found {
+        let (mut keys, mut bytes, mut cursor) = (Vec::new(), 0, None);
+        for _ in 0..PAGES {
+            let page = match bucket.list(&read.permit, path, cursor.as_ref()).await {
+                Ok(page) => page,
+                Err(error) => return told(&error),
+            };
+            bytes += page.entries.iter().map(|entry| entry.key.len()).sum::<usize>();
+            if bytes > self.allowed.limits.largest {
+                break;
+            }
+            keys.extend(page.entries.into_iter().map(|entry| Data::Text(entry.key)));
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(Answer::Known(Data::List(keys)));
+            }
+        }
+        Ok(Answer::Failed("there are more keys than are read".to_owned()))
+    }
+}
+
+/// What came of asking S3 in vain.
+fn told(error: &BlobsError) -> Found {
+    let text = error.to_string();
+    match error {
+        BlobsError::NoBucket(_) | BlobsError::TooLarge { .. } => Ok(Answer::Failed(text)),
+        _ if error.is_transient() => Err(Fault::remote(text)),
+        _ => Err(Fault::operator(text)),
+    }
+}
+
+/// Whether a text can name a region: it becomes part of a host name and of a signature.
+fn is_region(text: &str) -> bool {
+    let is_fine = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
+    (1..=63).contains(&text.len()) && text.bytes().all(is_fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_region;
+
+    #[test]
+    fn a_region_is_a_label() {
+        for fine in ["us-east-1", "eu-central-2", "a"] {
+            assert!(is_region(fine), "{fine}");
+        }
+        for wrong in ["", "x\r\nfoo: bar", "127.0.0.1:1/#", "US", "a.b", &"a".repeat(64)] {
+            assert!(!is_region(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Templates rendered from the data alone, for whoever checks them: what lies outside is its own address, and queries are answered by the
+//! data.
+
+use qontract_graphql::Node;
+use qontract_runtime::Data as Source;
+use qontract_template::{Data, Declared, Dialect, Outcome, Request, render};
+
+use super::render::Queries;
+use super::variables::{json, of_node};
+
+pub use crate::resources::rule::with_sources;
+pub use qontract_template::entry_dialect as dialect;
+
+/// The variables of a template.
+pub type Variables = Vec<(String, Data)>;
+
+/// What a template renders to.
+pub fn rendered(
+    data: &Source,
+    (path, text): (&str, &str),
+    dialect: Dialect,
+    variables: &Variables,
+) -> Result<String, String> {
+    let source = qontract_template::Source::new(path, text).dialect(dialect);
+    match render(&Request::new(source, variables), &Declared(Queries::new(data))) {
+        Ok(Outcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
+        Ok(Outcome::Needs(_)) => Err("it looks outside".to_owned()),
+        Err(fault) => Err(match fault.line {
+            Some(line) => format!("line {line}: {}", fault.message),
+            None => fault.message,
+        }),
+    }
+}
+
+/// What a namespace lists, itself and by what it shares with others, each with where it is in the answer. `at` is where the namespace is.
+pub fn entries<L: IntoIterator>(
+    at: &str,
+    own: Option<L>,
+    shared: impl IntoIterator<Item = L>,
+) -> Vec<(String, L::Item)> {
+    let own = own.map(|list| (format!("{at}/openshiftResources"), list));
+    let shared = shared.into_iter().enumerate();
+    let shared =
+        shared.map(|(index, list)| (format!("{at}/sharedResources/{index}/openshiftResources"), list));
+    let items = |(at, list): (String, L)| {
+        list.into_iter().enumerate().map(move |(index, entry)| (format!("{at}/{index}"), entry))
+    };
+    own.into_iter().chain(shared).flat_map(items).collect()
+}
+
+/// The variables of an entry: its own, and `resource`, which is the entry with its namespace.
+pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Variables, String> {
+    let mut variables = match own.map(|text| json(Some(text))).transpose()? {
+        Some(Data::Map(variables)) => variables,
+        None | Some(Data::Null) => Vec::new(),
+        Some(_) => return Err("`variables` is no map".to_owned()),
+    };
+    let mut resource = fields(entry);
+    resource.push(("namespace".to_owned(), of_namespace(namespace)?));
+    variables.retain(|(name, _)| name != "resource");
+    variables.push(("resource".to_owned(), Data::Map(resource)));
+    Ok(variables)
+}
+
+/// A namespace as templates see it: without what it names, and with the parameters of its environment as a map.
+fn of_namespace(namespace: &Node) -> Result<Data, String> {
+    let mut all = fields(namespace);
+    all.retain(|(name, _)| name != "openshiftResources" && name != "sharedResources");
+    for (name, value) in &mut all {
+        let Data::Map(environment) = value else { continue };
+        let parameters =
+            environment.iter_mut().find(|(field, _)| name == "environment" && field == "parameters");
+        if let Some((_, Data::Text(text))) = parameters {
+            let parsed = json(Some(text.as_str()))?;
+            environment.retain(|(field, _)| field != "parameters");
+            environment.push(("parameters".to_owned(), parsed));
+        }
+    }
+    Ok(Data::Map(all))
+}
+
+/// The fields of an object, without those that only tell its type.
+fn fields(node: &Node) -> Variables {
+    match of_node(node) {
+        Data::Map(mut fields) => {
+            fields.retain(|(name, _)| name != "__typename");
+            fields
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::entries;
+
+    #[test]
+    fn entries_are_listed_with_where_they_are() {
+        let told = entries("/n/0", Some(vec!["a", "b"]), [vec![], vec!["c"]]);
+        let expect = [
+            ("/n/0/openshiftResources/0", "a"),
+            ("/n/0/openshiftResources/1", "b"),
+            ("/n/0/sharedResources/1/openshiftResources/0", "c"),
+        ];
+        assert_eq!(told, expect.map(|(at, entry)| (at.to_owned(), entry)));
+        assert_eq!(entries("/n/0", None::<Vec<u8>>, []), []);
+    }
+}

@@ -1,0 +1,75 @@
+//! The adapter: how far it is from the runner to an integration, and what its queries send.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod support {
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub mod yard;
+}
+
+use std::backtrace::Backtrace;
+use std::sync::{Arc, Mutex};
+
+use qontract_client_kubernetes::Sandbox;
+use qontract_client_secrets::Tables;
+use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
+use qontract_objects::templates::Outside;
+use qontract_objects::{Declared, DeclaredObjects, ManagedObjects, ObjectIntegration};
+use qontract_runtime::{About, Data, Fault, Options, Room, Terms};
+use qontract_testkit::Scratch;
+use support::yard::source;
+
+/// An integration that records by which functions it was called.
+#[derive(Clone, Default)]
+struct Probe(Arc<Mutex<String>>);
+
+impl ObjectIntegration for Probe {
+    type State = DeclaredObjects;
+
+    fn about(&self) -> About {
+        About::new("yard", "Records by which functions it was called")
+    }
+
+    fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+        *self.0.lock().unwrap() = Backtrace::force_capture().to_string();
+        Ok(Declared::new(()))
+    }
+}
+
+/// The functions of ours in a backtrace, innermost first; closures are part of the function that they are written in.
+fn frames(backtrace: &str) -> Vec<&str> {
+    let names = backtrace.lines().filter_map(|line| line.trim_start().split_once(": ").map(|(_, name)| name));
+    names.filter(|name| name.contains("qontract_") && !name.contains("{{closure}}")).collect()
+}
+
+#[test]
+fn a_declaration_passes_three_frames() {
+    let (scratch, probe) = (Scratch::new(), Probe::default());
+    let lookups = Outside::secrets(Arc::new(Tables::new(toml::Table::new())));
+    let kubernetes = Arc::new(Sandbox::new(scratch.path()));
+    let room = Room::staged(ManagedObjects::new(probe.clone(), kubernetes, Arc::new(lookups)));
+    let data = Data::new(source(), Terms::of(room.about()));
+    room.declare(&data, &Options::default()).unwrap();
+    let backtrace = probe.0.lock().unwrap();
+    let frames = frames(&backtrace);
+    let runner = frames.iter().position(|name| name.contains("Room") && name.ends_with("::declare"));
+    let between = &frames[..runner.unwrap_or_else(|| panic!("{backtrace}"))];
+    assert!(between.len() <= 3 && between[0].contains("ManagedObjects"), "{between:#?}");
+}
+
+struct Files;
+
+impl ResourceProviders for Files {
+    const GROUP: ProviderGroup = ProviderGroup::Files;
+    const DESCRIPTION: &'static str = "Reads what namespaces name";
+}
+
+#[test]
+fn a_query_is_sent_with_every_fragment_that_it_needs_once() {
+    let about = NamespaceResources::<Files>::default().about();
+    let text = &about.queries[0].text;
+    let names = ["DataRepository", "DisableClusterAutomations", "TemplateCluster", "VaultSecretRef"];
+    for name in names {
+        assert_eq!(text.matches(&format!("fragment {name} on ")).count(), 1, "{name} in {text}");
+    }
+    assert!(!text.contains("fragment RoleMembers"), "{text}");
+}
