@@ -12,15 +12,17 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use qontract_bundle::Layout;
+use qontract_config::environment::{ReadBy, help};
 
-use crate::environment::{ReadBy, help};
+pub use qontract_config::variable;
 
 pub use global::{ColorWhen, GlobalOptions};
 pub use groups::command;
 pub use line::CommandLine;
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
-pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know, variable};
+pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know};
 pub use serve::{PeerServer, Serve};
 
 /// Reconcile your infrastructure from one Git repository.
@@ -168,6 +170,14 @@ pub struct LayoutOptions {
     /// File that describes the GraphQL types
     #[arg(long, value_name = "FILE", default_value = "graphql-schemas/schema.yml")]
     pub graphql_file: String,
+}
+
+impl From<LayoutOptions> for Layout {
+    fn from(options: LayoutOptions) -> Self {
+        let LayoutOptions { data_dir, resources_dir, schemas_dir, graphql_file } = options;
+        Layout { data: data_dir, resources: resources_dir, schemas: schemas_dir, graphql: graphql_file }
+            .normal()
+    }
 }
 
 /// Arguments of `bundle`.

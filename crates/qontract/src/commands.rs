@@ -27,8 +27,8 @@ mod up;
 mod validate;
 
 use crate::cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
-use crate::exit::Exit;
 use crate::printer::Printer;
+use qontract_daemon::exit::Exit;
 
 /// Does what was asked.
 pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
@@ -50,7 +50,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Approve(arguments) => approve::run(arguments, printer),
         Command::Config(config) => match config.action {
             ConfigAction::Check(arguments) => config::check(&arguments, printer),
-            ConfigAction::Reference => printer.text(&crate::environment::page()).map(|()| Exit::Ok),
+            ConfigAction::Reference => printer.text(&qontract_config::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {

@@ -1,13 +1,13 @@
 //! The integrations of this binary. `cargo xtask new-integration` makes a room and adds its entry here.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use qontract_client_kubernetes::Kubernetes;
-use qontract_diagnostics::suggest::did_you_mean;
+use qontract_config::Config;
+use qontract_daemon::registry::{Entry, Registry};
+use qontract_daemon::targets::Targets;
 use qontract_integration_openshift_clusterrolebindings as openshift_clusterrolebindings;
 use qontract_integration_openshift_limitranges as openshift_limitranges;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
@@ -25,18 +25,6 @@ use qontract_integration_resource_template_tester as resource_template_tester;
 use qontract_resources::Outside;
 use qontract_runtime::process::Process;
 use qontract_runtime::{About, Room, Staged};
-
-use crate::config::Config;
-use crate::printer::Printer;
-use crate::targets::Targets;
-
-/// An integration that is compiled in.
-pub struct Entry {
-    /// What it says about itself.
-    pub about: fn() -> About,
-    /// The integration on these targets.
-    pub make: fn(&Targets) -> anyhow::Result<Room>,
-}
 
 /// All integrations that are compiled in, by name.
 pub const ALL: [Entry; 14] = [
@@ -101,6 +89,9 @@ pub const ALL: [Entry; 14] = [
     },
 ];
 
+/// The registry of this binary.
+pub const REGISTRY: Registry = Registry::new(&ALL);
+
 /// A room that works on clusters.
 fn on_clusters<S: Staged>(targets: &Targets, room: fn(Arc<dyn Kubernetes>) -> S) -> anyhow::Result<Room> {
     Ok(Room::staged(room(Arc::clone(targets.kubernetes()?))))
@@ -148,71 +139,9 @@ fn configured(words: &[&str]) -> anyhow::Result<Config> {
 pub fn unknown(name: &str, arguments: &[OsString]) -> anyhow::Error {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     match configured(&words) {
-        Ok(config) => no_such(name, &config),
+        Ok(config) => REGISTRY.unknown(name, &config),
         Err(wrong) => wrong,
     }
-}
-
-/// The error for an integration that is neither compiled in nor configured.
-pub fn no_such(name: &str, config: &Config) -> anyhow::Error {
-    let names: Vec<String> = ALL.iter().map(|entry| (entry.about)().name).collect();
-    let names = names.iter().chain(config.integrations.keys()).map(String::as_str);
-    let list = || "`qontract integrations` lists them".to_owned();
-    let hint = did_you_mean(name, names).unwrap_or_else(list);
-    crate::exit::UsageError(format!("no such integration: `{name}`; {hint}")).into()
-}
-
-/// A program of the process form would change its real target system, although a sandbox is asked for.
-#[derive(Debug)]
-pub struct SandboxUnsupported(String);
-
-impl fmt::Display for SandboxUnsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(name) = self;
-        write!(
-            f,
-            "the program of `{name}` does not support a sandbox: it would change its real target system; \
-             one that works on the folder `$QONTRACT_SANDBOX` answers `describe` with `\"sandbox\": true`"
-        )
-    }
-}
-
-impl std::error::Error for SandboxUnsupported {}
-
-/// The integration of a name.
-pub fn room(name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Room> {
-    if let Some(program) = config.integrations.get(name) {
-        let process = Process::describe(name, targets.program(program.program()))
-            .with_context(|| format!("the integration `{name}` cannot be started"))?;
-        if targets.is_sandbox() && !process.supports_sandbox() {
-            return Err(SandboxUnsupported(name.to_owned()).into());
-        }
-        return Ok(Room::process(process));
-    }
-    match ALL.iter().find(|entry| (entry.about)().name == name) {
-        Some(entry) => (entry.make)(targets),
-        None => Err(no_such(name, config)),
-    }
-}
-
-/// All integrations, on targets that are only needed once they run. One that cannot be started is told about, and the
-/// others go on.
-pub fn rooms(config: &Config, targets: &Targets, printer: &Printer) -> anyhow::Result<Vec<Room>> {
-    let mut names: Vec<String> = ALL.iter().map(|entry| (entry.about)().name).collect();
-    names.extend(config.integrations.keys().cloned());
-    names.sort();
-    names.dedup();
-    let mut rooms = Vec::new();
-    for name in &names {
-        match room(name, config, targets) {
-            Ok(room) => rooms.push(room),
-            Err(error) if config.integrations.contains_key(name) => {
-                printer.note(&format!("warning: {error:#}"));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(rooms)
 }
 
 #[cfg(test)]

@@ -1,53 +1,39 @@
 //! The binary: command line in, exit code out. Nothing is decided here.
 
 mod allocator;
-mod check;
 mod cli;
-mod clusters;
 mod commands;
-mod config;
-mod data;
-mod discovery;
-mod environment;
-mod exit;
-mod human;
-mod input;
 mod integrations;
-mod journal;
-mod keep;
-mod lines;
 mod plan_report;
 mod pretty;
 mod printer;
-mod private;
-mod program_log;
 mod progress;
-mod remembered;
-mod runs;
-mod start;
 mod table;
-mod targets;
 mod terminal;
-mod watchdog;
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use qontract_daemon::exit::{Exit, ExitConvention};
+use qontract_daemon::run_loop::BuildInfo;
 use qontract_diagnostics::shown_lines;
 
 use crate::cli::{Cli, ColorWhen};
-use crate::exit::{Exit, ExitConvention};
 use crate::printer::Printer;
+
+/// Which build this is.
+const BUILD: BuildInfo =
+    BuildInfo { version: env!("CARGO_PKG_VERSION"), commit: env!("QONTRACT_BUILD_COMMIT") };
 
 /// Many small values are made by many threads: this allocator takes a third of the CPU time off a bundle.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    if watchdog::is_asked_for() {
-        return watchdog::run();
+    if qontract_daemon::watchdog::is_asked_for() {
+        return qontract_daemon::watchdog::run();
     }
     qontract_child::enable_watchdog();
     let (arguments, peer) = as_peer(std::env::args_os().collect());

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anstream::AutoStream;
-use qontract_diagnostics::{Report, Sources, Styled, shown, shown_json, shown_lines};
+use qontract_diagnostics::{MessageSink, Report, Sources, Styled, shown, shown_json, shown_lines};
 use qontract_runtime::Fault;
 
 use crate::pretty;
@@ -63,6 +63,16 @@ pub enum Reader {
 impl Default for Printer {
     fn default() -> Self {
         Self { out: io::stdout(), err: io::stderr() }
+    }
+}
+
+impl MessageSink for Printer {
+    fn note(&self, line: &str) {
+        Self::note(self, line);
+    }
+
+    fn report(&self, report: &Report, sources: &dyn Sources) {
+        Self::report(self, report, sources);
     }
 }
 

@@ -1,7 +1,7 @@
 //! By whose name the program runs integrations, and what that means for its configuration.
 
 use super::RunOptions;
-use crate::config::Config;
+use qontract_config::Config;
 
 /// Whose command line it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anstream::stream::RawStream;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use qontract_config::{UsageError, variable};
+use qontract_daemon::targets::SandboxAt;
 use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
 use super::CommandLine;
 use super::plan::PlanFormat;
-use crate::exit::UsageError;
 use crate::printer::{self, Verbosity};
-use crate::targets::SandboxAt;
 
 /// Arguments of `reconcile`.
 #[derive(Args, Debug)]
@@ -248,11 +248,6 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         0 => Err("a time is at least a second".to_owned()),
         seconds => Ok(Duration::from_secs(seconds)),
     }
-}
-
-/// The value of an environment variable; an empty one is none.
-pub fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl RunOptions {

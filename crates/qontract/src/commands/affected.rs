@@ -5,18 +5,18 @@ mod text;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use qontract_config::Config;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::Opener;
+use qontract_daemon::pinned::{ComparedSides, Side};
+use qontract_daemon::targets::Targets;
 use qontract_runtime::affected::{self, Pair, Verdict, What};
 use qontract_runtime::{Options, Place, Room};
 use serde::Serialize;
 
 use crate::cli::{Affected, ReportFormat};
-use crate::config::Config;
-use crate::data::{ComparedSides, Side};
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
-use crate::integrations;
+use crate::integrations::REGISTRY;
 use crate::printer::Printer;
-use crate::targets::Targets;
 
 /// Whether and why one integration is affected.
 #[derive(Serialize)]
@@ -53,11 +53,11 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     };
     let base = open(&base, None)?;
     let head = open(&head, Some(&base))?;
-    let rooms = integrations::rooms(&config, &Targets::none(), printer)?;
+    let rooms = REGISTRY.all(&config, &Targets::none(), printer)?;
     if let Some(unknown) =
         integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))
     {
-        return Err(integrations::no_such(unknown, &config));
+        return Err(REGISTRY.unknown(unknown, &config));
     }
     let is_chosen = |room: &&Room| integration.is_empty() || integration.contains(&room.about().name);
     let chosen: Vec<&Room> = rooms.iter().filter(is_chosen).collect();

@@ -6,18 +6,18 @@ use std::path::Path;
 use anyhow::Context as _;
 use qontract_bundle::store::Draft;
 use qontract_bundle::{Aids, Layout, Pool, Repo, Stamp};
+use qontract_daemon::discovery::{self, PassedAs};
+use qontract_daemon::exit::Exit;
+use qontract_daemon::input;
+use qontract_daemon::repo_cache::Remembered;
+use qontract_daemon::validation;
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 
-use crate::check;
 use crate::cli::Bundle;
-use crate::discovery::{self, PassedAs};
-use crate::exit::Exit;
-use crate::input;
 use crate::printer::{Printer, written};
 use crate::progress::Progress;
-use crate::remembered::Remembered;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
@@ -69,9 +69,9 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
         let told = if strict {
-            check::everything(repo, &outcome, Formats::Ignored, remembered.right.known())?
+            validation::everything(repo, &outcome, Formats::Ignored, remembered.right.known())?
         } else {
-            check::errors(repo, &outcome, remembered.right.known())
+            validation::errors(repo, &outcome, remembered.right.known())
         };
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {

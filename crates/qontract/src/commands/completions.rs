@@ -1,9 +1,9 @@
 //! `qontract completions`: what a shell needs to complete commands.
 
 use clap::CommandFactory as _;
+use qontract_daemon::exit::Exit;
 
 use crate::cli::{Cli, Completions};
-use crate::exit::Exit;
 use crate::printer::Printer;
 
 pub fn run(arguments: &Completions, printer: &Printer) -> anyhow::Result<Exit> {

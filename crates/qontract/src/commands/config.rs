@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bucket::BucketCheck;
+use cluster::ClusterCheck;
 use futures_util::future::join_all;
 use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::Layout;
@@ -15,22 +17,20 @@ use qontract_bundle::repo::head_stamp;
 use qontract_client_http::Settings;
 use qontract_client_promtool as promtool;
 use qontract_client_secrets::{Vault, VaultSettings};
+use qontract_config::{Config, IgnoredFile, Location};
+use qontract_daemon::clusters;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::Opener;
+use qontract_daemon::pinned::{Connection, Side};
+use qontract_daemon::targets::{RealClusters, http_of_vault, secrets};
 use qontract_runtime::listing;
 use qontract_telemetry::activity::Activities;
+use report::Report;
 use tokio::runtime::Runtime;
 
 use crate::cli::{ConfigCheck, FindingsFormat};
-use crate::clusters;
-use crate::config::{Config, IgnoredFile, Location};
-use crate::data::{Connection, Side};
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
 use crate::printer::Printer;
 use crate::progress::Progress;
-use crate::targets::{RealClusters, http_of_vault, secrets};
-use bucket::BucketCheck;
-use cluster::ClusterCheck;
-use report::Report;
 
 /// Checks everything that the configuration leads to.
 pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {

@@ -5,19 +5,19 @@ mod rows;
 mod selection;
 
 use anyhow::Context as _;
+use kind::Kind;
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::{shown, suggest};
 use qontract_graphql::{Engine, Limits, Request};
 use qontract_runtime::Place;
+use rows::Rows;
+use selection::{ROWS, Selection};
 use serde_json::Value;
 
 use super::query::Asked;
 use crate::cli::{Get, GetFormat};
-use crate::exit::{Exit, UsageError};
 use crate::printer::Printer;
 use crate::table;
-use kind::Kind;
-use rows::Rows;
-use selection::{ROWS, Selection};
 
 pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     let Get { kind, name, output, filter, sort, data } = arguments;

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 
+use qontract_daemon::exit::Exit;
+
 use crate::cli::{self, ColorWhen, Help};
-use crate::exit::Exit;
 use crate::printer::Printer;
 
 /// Prints the help of a command, or of all.

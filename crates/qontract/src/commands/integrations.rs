@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use qontract_config::Config;
+use qontract_daemon::exit::Exit;
+use qontract_daemon::targets::Targets;
 use qontract_diagnostics::shown;
 use qontract_graphql::Limits;
 use qontract_runtime::{Data, LooksUp, Options, Room, Terms, allowed, listing};
 
 use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction};
 use crate::commands::query::Asked;
-use crate::config::Config;
-use crate::exit::Exit;
-use crate::integrations;
+use crate::integrations::REGISTRY;
 use crate::printer::Printer;
-use crate::targets::Targets;
 
 pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::find_and_note(arguments.config.as_deref(), printer)?;
@@ -24,7 +24,7 @@ pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
-    let rooms = integrations::rooms(config, &Targets::none(), printer)?;
+    let rooms = REGISTRY.all(config, &Targets::none(), printer)?;
     let width = rooms.iter().map(|room| room.about().name.len()).max().unwrap_or_default();
     for room in &rooms {
         let about = room.about();
@@ -36,7 +36,7 @@ fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
 /// The list for the integration's file: what its queries can read by the types, what they do read of this data, and what every integration lists.
 fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let IntegrationSchemas { name, data } = arguments;
-    let room = integrations::room(&name, config, &Targets::none())?;
+    let room = REGISTRY.integration(&name, config, &Targets::none())?;
     let asked = Asked::open(data, Limits::default(), printer)?;
     let reach = allowed::reach(&asked.engine, &room.about().queries)?;
     let mut schemas: BTreeSet<String> = allowed::ALWAYS.map(str::to_owned).into();

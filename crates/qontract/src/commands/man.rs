@@ -4,9 +4,9 @@ use std::fs;
 
 use anyhow::Context as _;
 use clap::CommandFactory as _;
+use qontract_daemon::exit::Exit;
 
 use crate::cli::{Cli, Man};
-use crate::exit::Exit;
 use crate::printer::Printer;
 
 pub fn run(arguments: &Man, printer: &Printer) -> anyhow::Result<Exit> {

@@ -7,6 +7,16 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_config::Config;
+use qontract_daemon::discovery;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::Opener;
+use qontract_daemon::journal;
+use qontract_daemon::pinned::Side;
+use qontract_daemon::registry::SandboxUnsupported;
+use qontract_daemon::run_setup::Start;
+use qontract_daemon::run_store::Runs;
+use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::{Bodies, Record, Room, listing};
@@ -15,19 +25,10 @@ use qontract_telemetry::activity::Activities;
 use crate::cli::{Plan, variable};
 use crate::commands::reconcile::{Aloud, record};
 use crate::commands::up::default_sandbox;
-use crate::config::Config;
-use crate::data::Side;
-use crate::discovery;
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
-use crate::integrations::{self, ALL, SandboxUnsupported};
-use crate::journal;
+use crate::integrations::REGISTRY;
 use crate::plan_report;
 use crate::printer::Printer;
 use crate::progress::Progress;
-use crate::runs::Runs;
-use crate::start::Start;
-use crate::targets::{SandboxAt, Targets};
 
 /// The most integrations that are planned at the same time. Each works on several shards at once.
 const MAX_CONCURRENT: usize = 4;
@@ -59,7 +60,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     planner.note_removed(&mut report)?;
     let mut rooms = Vec::new();
     for name in names {
-        match integrations::room(&name, &planner.config, &targets) {
+        match REGISTRY.integration(&name, &planner.config, &targets) {
             Ok(room) => rooms.push(room),
             // Without targets nothing can be planned: that is said once.
             Err(error) if error.is::<UsageError>() => return Err(error),
@@ -117,11 +118,9 @@ fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathB
 
 /// The integrations to plan: those that are named, or those that the data defines and that are here.
 fn names(arguments: &Plan, config: &Config, head: &Side) -> anyhow::Result<Vec<String>> {
-    let is_here = |name: &String| {
-        config.integrations.contains_key(name) || ALL.iter().any(|entry| (entry.about)().name == *name)
-    };
+    let is_here = |name: &String| REGISTRY.has(name, config);
     if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
-        return Err(integrations::no_such(unknown, config));
+        return Err(REGISTRY.unknown(unknown, config));
     }
     let mut names: Vec<String> = if arguments.integration.is_empty() {
         listing::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_here).collect()

@@ -11,6 +11,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_config::{Config, Location};
+use qontract_daemon::audit::Heard;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::Opener;
+use qontract_daemon::journal;
+use qontract_daemon::pinned::{ComparedSides, Connection, Side};
+use qontract_daemon::run_loop::{DataSpec, Keeping, LoopInput, Part, keep};
+use qontract_daemon::run_setup::{Begun, Start};
+use qontract_daemon::run_store::Runs;
+use qontract_daemon::signals;
+use qontract_daemon::targets::Targets;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
@@ -18,23 +29,13 @@ use qontract_runtime::{Bodies, ChangeKind, Clock, Ended, Outcome, Place, PlaceLi
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
+use crate::BUILD;
 use crate::allocator::{self, GiveBack};
 use crate::cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
-use crate::config::{Config, Location};
-use crate::data::{ComparedSides, Connection, Side};
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
-use crate::integrations;
-use crate::journal;
-use crate::keep::audit::Heard;
-use crate::keep::one::{Keeping, keep};
-use crate::keep::signals;
+use crate::integrations::REGISTRY;
 use crate::plan_report;
 use crate::printer::Printer;
 use crate::progress::Progress;
-use crate::runs::Runs;
-use crate::start::{Begun, Start};
-use crate::targets::Targets;
 
 pub use text::explain;
 
@@ -59,7 +60,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
         Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),
     );
     let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&log);
-    let room = integrations::room(&integration.name, &config, &targets)?;
+    let room = REGISTRY.integration(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let runs = Arc::new(Runs::new(options.runs.clone())?);
@@ -127,7 +128,32 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
         shard: None,
         push: None,
     };
-    keep(options, integration, &keeping)
+    run_in_loop(options, integration, &keeping)
+}
+
+/// Runs an integration in a loop, as the options say.
+pub fn run_in_loop(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
+    let config = options.configuration()?;
+    let input = LoopInput {
+        integrations: REGISTRY,
+        integration: &integration.name,
+        options: &integration.options,
+        config: &config,
+        data: DataSpec {
+            spec: options.data.clone(),
+            repo: options.repo.clone(),
+            is_pinned: options.gql_sha_url || !options.no_gql_sha_url,
+        },
+        sandbox: options.sandbox_at(),
+        runs: options.runs.clone(),
+        mode: if options.dry_run { Mode::DryRun } else { Mode::Real },
+        part: Part { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) },
+        validate_schemas: options.validate_schemas || !options.no_validate_schemas,
+        bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
+        messages: Arc::new(Printer::default()),
+        build: BUILD,
+    };
+    keep(&input, keeping)
 }
 
 /// What a run is made of.
@@ -162,11 +188,11 @@ impl Job<'_> {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
             return Err(UsageError(text.to_owned()).into());
         }
-        let opener = Opener::new(&options.repo, Layout::default(), printer);
+        let opener = Opener::new(&options.repo, Layout::default(), *printer);
         let word = options.data.as_deref().unwrap_or(".");
         let mut head = Side::open(&opener, word, None)?;
         if !options.no_validate {
-            head.require_valid(word, printer)?;
+            head.require_valid(word, *printer)?;
         }
         let base = options.base.as_deref().map(|base| Side::open(&opener, base, Some(&head))).transpose()?;
         Ok((Arc::new(head), base))

@@ -10,16 +10,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Parser as _;
 use qontract_client_http::{Secret, Url};
+use qontract_config::ConfigError;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::push::Push;
+use qontract_daemon::run_loop::Keeping;
 use qontract_runtime::looping::Pace;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::{self, Cli, Command, CommandLine, PeerTool, RunOptions};
-use crate::config::ConfigError;
-use crate::exit::{Exit, UsageError};
+use crate::commands::reconcile::run_in_loop;
 use crate::integrations;
-use crate::keep::one::{Keeping, keep};
-use crate::keep::push::Push;
 
 pub fn run() -> anyhow::Result<Exit> {
     // One that is no text is none of ours.
@@ -80,7 +81,7 @@ fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
     let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
     let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
     let options = RunOptions { line: CommandLine::Peer, ..arguments.options.with_environment()? };
-    keep(&options, &arguments.integration, keeping)
+    run_in_loop(&options, &arguments.integration, keeping)
 }
 
 /// Variables of the established runtime that mean nothing to a program that is not in Python.

@@ -10,14 +10,15 @@ use std::time::Duration;
 use qontract_diagnostics::counted;
 use qontract_runtime::{Record, RunState};
 
+use entry::RunEntry;
+use qontract_daemon::exit::Exit;
+use qontract_daemon::run_store::{Idle, RunFilter, Runs};
+use qontract_diagnostics::human;
+
 use crate::cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
 use crate::commands::reconcile::explain;
-use crate::exit::Exit;
-use crate::human;
 use crate::printer::{Printer, Reader};
-use crate::runs::{Idle, RunFilter, Runs};
 use crate::table;
-use entry::RunEntry;
 
 /// How often `--follow` looks for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

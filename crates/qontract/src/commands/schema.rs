@@ -3,11 +3,11 @@
 use std::fs;
 
 use anyhow::Context as _;
+use qontract_daemon::exit::Exit;
+use qontract_daemon::input::Opener;
 use qontract_validate::export;
 
 use crate::cli::SchemaExport;
-use crate::exit::Exit;
-use crate::input::Opener;
 use crate::printer::Printer;
 
 /// `qontract schema export`: plain JSON Schemas, and the settings that tell an editor which is for which file.

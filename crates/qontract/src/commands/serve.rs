@@ -13,6 +13,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_bundle::Layout;
+use qontract_daemon::discovery::{self, PassedAs};
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::signals;
+use qontract_daemon::source::{Folder, Look};
 use qontract_server::{
     Bundles, Hearer, HostPolicy, Listener, Origin, Server, Settings, Shelf, Store, Token, Told,
 };
@@ -22,10 +26,6 @@ use tokio::net::TcpListener;
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::Serve;
-use crate::discovery::{self, PassedAs};
-use crate::exit::{Exit, UsageError};
-use crate::keep::feed::{Folder, Look};
-use crate::keep::signals;
 
 pub use peer::run as run_peer;
 

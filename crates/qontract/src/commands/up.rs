@@ -1,6 +1,5 @@
 //! `up`: the whole platform in one process.
 
-mod crew;
 mod screen;
 mod view;
 
@@ -14,29 +13,30 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
+use qontract_config::Config;
+use qontract_daemon::discovery::{self, PassedAs};
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::health::Health;
+use qontract_daemon::journal;
+use qontract_daemon::private_files;
+use qontract_daemon::run_store::{Runs, state_folder};
+use qontract_daemon::signals;
+use qontract_daemon::source::{Feed as _, Folder, Look};
+use qontract_daemon::supervisor::{Crew, Voices};
+use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_runtime::Bodies;
 use qontract_runtime::looping::{Crowd, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
-
-use crate::allocator::{self, GiveBack};
-use crate::cli::{Up, variable};
-use crate::config::Config;
-use crate::discovery::{self, PassedAs};
-use crate::exit::{Exit, UsageError};
-use crate::journal;
-use crate::keep::feed::{Feed as _, Folder, Look};
-use crate::keep::health::Health;
-use crate::keep::one::build_metrics;
-use crate::keep::signals;
-use crate::plan_report;
-use crate::printer::{self, Printer};
-use crate::private;
-use crate::runs::{Runs, state_folder};
-use crate::targets::{SandboxAt, Targets};
-use crate::terminal::{self, SilentKeys};
-use crew::Crew;
 use screen::Screen;
 use view::Title;
+
+use crate::BUILD;
+use crate::allocator::{self, GiveBack};
+use crate::cli::{Up, variable};
+use crate::integrations::REGISTRY;
+use crate::plan_report;
+use crate::printer::{self, Printer};
+use crate::terminal::{self, SilentKeys};
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     if !arguments.once {
@@ -78,13 +78,14 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
     let crew = Crew {
+        integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
         feed: Arc::clone(&feed),
         ledger: journal::of(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
-        metrics: build_metrics(),
+        metrics: BUILD.metrics(),
         // The table shows how runs end.
         run_level: if is_live { Level::Debug } else { Level::Info },
         mode,
@@ -111,7 +112,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let _keys = is_live.then(SilentKeys::new);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
-        let voices = Arc::<crew::Voices>::default();
+        let voices = Arc::<Voices>::default();
         if let Some(address) = arguments.listen {
             serve_health(address, &crew, &voices).await?;
         }
@@ -165,7 +166,7 @@ impl Output {
 }
 
 /// Serves health and metrics of the loops.
-async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<crew::Voices>) -> anyhow::Result<()> {
+async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<Voices>) -> anyhow::Result<()> {
     let (known, missed) = (Arc::clone(voices), Arc::clone(voices));
     let health = Health {
         metrics: Arc::clone(&crew.metrics),
@@ -227,8 +228,9 @@ fn crowd(sandbox: Option<&Path>) -> Crowd {
 /// Takes a sandbox for this process.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");
-    private::make_folder(folder, folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-    let opened = private::options().write(true).truncate(false).open(&file);
+    private_files::make_folder(folder, folder)
+        .with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let opened = private_files::options().write(true).truncate(false).open(&file);
     let lock = opened.with_context(|| format!("cannot write `{}`", file.display()))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),

@@ -4,21 +4,21 @@ mod subject;
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
+use qontract_daemon::discovery::{self, PassedAs};
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input;
+use qontract_daemon::repo_cache::Remembered;
+use qontract_daemon::validation;
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
 use serde_json::json;
+use subject::Subject;
 
-use crate::check;
 use crate::cli::{FindingsFormat, Validate};
-use crate::discovery::{self, PassedAs};
-use crate::exit::{Exit, UsageError};
-use crate::input;
 use crate::printer::Printer;
 use crate::progress::Progress;
-use crate::remembered::Remembered;
-use subject::Subject;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
@@ -78,8 +78,8 @@ fn find(
             })?;
             let options = Options { layout, formats, ..Options::default() };
             let mut findings = validate(&bundle, &options);
-            findings.extend(check::types(&bundle, &options, &findings));
-            findings.extend(check::approvals(&bundle, &options.layout));
+            findings.extend(validation::types(&bundle, &options, &findings));
+            findings.extend(validation::approvals(&bundle, &options.layout));
             return Ok((findings, Box::new(NoSources)));
         }
         Subject::Folder(path) => {
@@ -93,7 +93,7 @@ fn find(
     };
     let mut remembered = Remembered::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
-    let found = check::everything(&repo, &outcome, formats, remembered.right.known())?;
+    let found = validation::everything(&repo, &outcome, formats, remembered.right.known())?;
     if outcome.built.is_some() {
         remembered.keep(None);
     }

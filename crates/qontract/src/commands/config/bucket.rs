@@ -6,10 +6,10 @@ use anyhow::Context as _;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_blobs::{Credentials, Reader as _, S3, S3Endpoint, S3Settings};
 use qontract_client_secrets::Reader;
+use qontract_daemon::clusters::DataAccount;
 use tokio::time::timeout;
 
 use super::report::Report;
-use crate::clusters::DataAccount;
 
 /// How long a bucket may take to answer.
 const DEADLINE: Duration = Duration::from_secs(15);

@@ -7,11 +7,11 @@ use qontract_access::{Mode, ReadPermit};
 use qontract_client_kubernetes::{
     AccessRequest, Cluster, Clusters, Kind, KubernetesError, Reader as _, Served,
 };
+use qontract_daemon::clusters::{DataNamespace, KindsNeeded, Need, need};
+use qontract_daemon::targets::RealClusters;
 
 use super::limits;
 use super::report::Report;
-use crate::clusters::{DataNamespace, KindsNeeded, Need, need};
-use crate::targets::RealClusters;
 
 /// How far two clocks may be apart: tokens and leases are judged by them.
 const MAX_SKEW: Duration = Duration::from_secs(30);

@@ -1,10 +1,10 @@
 //! The request for a kind, made from its type.
 
+use qontract_daemon::exit::UsageError;
 use qontract_graphql::Schema;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
 
 use super::kind::{Kind, title};
-use crate::exit::UsageError;
 
 /// The key of the rows in the answer.
 pub const ROWS: &str = "rows";

@@ -1,12 +1,12 @@
 //! What is said before a run: which data goes to which targets.
 
 use qontract_access::Mode;
+use qontract_config::Config;
+use qontract_daemon::clusters;
+use qontract_daemon::pinned::Side;
 use qontract_diagnostics::shown;
 
 use crate::cli::{LogLevel, RunOptions};
-use crate::clusters;
-use crate::config::Config;
-use crate::data::Side;
 use crate::printer::Printer;
 
 /// Names the data and the targets of a real run, and reports clusters of the configuration that the data does not have.

@@ -1,5 +1,7 @@
 //! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
 
+use qontract_daemon::debug_log;
+use qontract_daemon::held::held_changes;
 use qontract_diagnostics::{counted, shown};
 use qontract_report::text::Detail;
 use qontract_runtime::record::{Bundle, Shard, Told};
@@ -7,8 +9,6 @@ use qontract_runtime::{Ended, Record};
 use qontract_telemetry::activity::FinishedLog;
 
 use crate::cli::{LogLevel, RunFormat};
-use crate::keep::debug;
-use crate::keep::held::held_changes;
 use crate::plan_report;
 
 fn told(word: &str, told: &Told) -> String {
@@ -85,7 +85,7 @@ pub fn held_warnings(record: &Record, format: RunFormat) -> String {
 pub fn activities(finished: &FinishedLog) -> String {
     let mut text = String::new();
     for activity in &finished.activities {
-        text.push_str(&format!("debug: {}\n", shown(&debug::activity(activity))));
+        text.push_str(&format!("debug: {}\n", shown(&debug_log::activity(activity))));
     }
     text
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use qontract_diagnostics::human;
 use qontract_runtime::record::Bundle;
 use qontract_runtime::{ChangeKind, Ended, Record, RunState};
 use serde::Serialize;
-
-use crate::human;
 
 /// The columns of the table.
 pub const HEADER: [&str; 8] = ["RUN", "STARTED", "MODE", "STATE", "CHANGES", "HELD", "ERRORS", "DURATION"];

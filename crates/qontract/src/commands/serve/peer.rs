@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_server::{File, Origin, Settings};
 use qontract_telemetry::log::{Form, Level, Log};
 
 use crate::allocator::{self, GiveBack};
 use crate::cli::{PeerServer, variable};
 use crate::commands::serve::{Plan, places, serve, start, token};
-use crate::exit::{Exit, UsageError};
 
 /// How long a bundle stays after it was asked, if nobody says so, in milliseconds.
 const TTL: u64 = 1_200_000;

@@ -7,13 +7,13 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use qontract_daemon::reporter::{ShardRow, Status};
+use qontract_daemon::supervisor::Voices;
 use qontract_diagnostics::shown_lines;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::crew::Voices;
 use super::view::{self, Activity, Line, LoopState, LoopView, ShardView, Title, View};
-use crate::keep::voice::{ShardRow, Status};
 use crate::terminal::Size;
 
 /// How often the table is drawn again, if something changed.

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use qontract_bundle::Layout;
-
-use crate::discovery;
-use crate::exit::UsageError;
+use qontract_daemon::discovery;
+use qontract_daemon::exit::UsageError;
 
 /// What is checked.
 #[derive(Debug, PartialEq, Eq)]

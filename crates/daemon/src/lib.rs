@@ -1,0 +1,34 @@
+//! Runs integrations on data, once or in loops: where the data comes from and what is pinned of it, validation, target systems, the loop, its
+//! supervisor, what is reported and recorded about it, health and signals.
+//!
+//! The binary brings the list of integrations ([`registry::Registry`]), the parsed configuration, and a place for messages
+//! ([`qontract_diagnostics::MessageSink`]). Nothing here prints to stdout.
+
+pub mod audit;
+pub mod clusters;
+pub mod debug_log;
+pub mod discovery;
+pub mod exit;
+pub mod health;
+pub mod held;
+pub mod input;
+pub mod journal;
+pub mod lines;
+pub mod pinned;
+pub mod private_files;
+mod program_log;
+pub mod push;
+pub mod registry;
+pub mod repo_cache;
+pub mod reporter;
+pub mod run_loop;
+pub mod run_setup;
+pub mod run_store;
+pub mod runner;
+pub mod signals;
+pub mod source;
+pub mod supervisor;
+pub mod targets;
+pub mod validation;
+pub mod watchdog;
+pub mod watcher;

@@ -1,0 +1,272 @@
+//! One integration in a loop.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use qontract_access::Mode;
+use qontract_bundle::Layout;
+use qontract_config::Config;
+use qontract_diagnostics::MessageSink;
+use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop};
+use qontract_runtime::slot::Slot;
+use qontract_runtime::{Bodies, Ended, Options};
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+use tokio::sync::{Notify, watch};
+
+use crate::discovery::{self, PassedAs};
+use crate::exit::{Exit, UsageError};
+use crate::health::Health;
+use crate::input::Opener;
+use crate::journal;
+use crate::pinned::{Connection, Side};
+use crate::push::{Ends, Push, Pushing};
+use crate::registry::Registry;
+use crate::reporter::Voice;
+use crate::run_store::Runs;
+use crate::runner::{Manner, Runner};
+use crate::signals;
+use crate::source::{Feed, Folder, Look, Remote};
+use crate::targets::{SandboxAt, Targets};
+
+/// How often a server is asked whether it has a new bundle.
+const ASK: Duration = Duration::from_secs(10);
+
+/// How a loop is kept.
+pub struct Keeping {
+    /// When runs are due.
+    pub pace: Pace,
+    /// Whether it ends after the first.
+    pub once: bool,
+    /// Where lines go.
+    pub log: Arc<Log>,
+    /// Where it answers.
+    pub listen: Option<SocketAddr>,
+    /// The name of this shard in metrics.
+    pub shard: Option<String>,
+    /// Where metrics are handed over after each run.
+    pub push: Option<Push>,
+}
+
+/// Which build of the binary this is.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildInfo {
+    /// Its version.
+    pub version: &'static str,
+    /// The commit that it is built from; empty if that is not known.
+    pub commit: &'static str,
+}
+
+impl BuildInfo {
+    /// The metrics of this process, with the version of the binary.
+    pub fn metrics(self) -> Arc<Metrics> {
+        let metrics = Metrics::default();
+        metrics.set_build(self.version, self.commit);
+        Arc::new(metrics)
+    }
+}
+
+/// An integration, and what it runs on.
+pub struct LoopInput<'a> {
+    /// The integrations of the binary.
+    pub integrations: Registry,
+    /// The name of the integration.
+    pub integration: &'a str,
+    /// Its flags.
+    pub options: &'a Options,
+    /// The configuration.
+    pub config: &'a Config,
+    /// The data.
+    pub data: DataSpec,
+    /// The sandbox, if there is one.
+    pub sandbox: SandboxAt<'a>,
+    /// The folder of records; none means the default one.
+    pub runs: Option<PathBuf>,
+    /// Whether runs may change the world.
+    pub mode: Mode,
+    /// Which part of the work is done here.
+    pub part: Part,
+    /// Whether the list of allowed schemas is enforced.
+    pub validate_schemas: bool,
+    /// Whether plans show the content of what is created.
+    pub bodies: Bodies,
+    /// Where messages for the user go.
+    pub messages: Arc<dyn MessageSink>,
+    /// Which build of the binary this is.
+    pub build: BuildInfo,
+}
+
+/// The data of a loop.
+#[derive(Clone, Debug)]
+pub struct DataSpec {
+    /// A directory, a bundle file, a Git revision or the URL of a server; none means the configured server, else the working directory.
+    pub spec: Option<String>,
+    /// The repo that Git revisions are of.
+    pub repo: PathBuf,
+    /// Whether a server is asked for one bundle throughout a run.
+    pub is_pinned: bool,
+}
+
+/// One of several processes that share the work.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its number, counted from 0.
+    pub id: u32,
+    /// How many processes there are.
+    pub count: u32,
+}
+
+/// Keeps an integration going until the end is asked for.
+pub fn keep(input: &LoopInput<'_>, keeping: &Keeping) -> anyhow::Result<Exit> {
+    let LoopInput { integration, config, mode, .. } = *input;
+    let targets = Targets::new(config, input.sandbox, mode)?.with_log(&keeping.log);
+    let room = Arc::new(input.integrations.integration(integration, config, &targets)?);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let Part { id, count: shards } = input.part;
+    let process = Process {
+        integration: integration.to_owned(),
+        shards: shards.to_string(),
+        shard_id: keeping.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
+    };
+    let metrics = input.build.metrics();
+    let voice = Arc::new(Voice::new(process.clone(), Arc::clone(&keeping.log), Arc::clone(&metrics)));
+    let pushing = match &keeping.push {
+        None => None,
+        Some(push) => {
+            let pushing = Pushing::new(push, process, Arc::clone(&metrics), Arc::clone(&keeping.log))?;
+            Some(Arc::new(pushing))
+        }
+    };
+    let slot = Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?;
+    let runs = Arc::new(Runs::new(input.runs.clone())?);
+    if let Some(address) = keeping.listen {
+        let known = Arc::clone(&voice);
+        let voices = Arc::new(move || vec![Arc::clone(&known)]);
+        let health = Health { metrics, voices, unstarted: Arc::new(Vec::new) };
+        let bound = runtime.block_on(health.serve(address))?;
+        keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
+    }
+    // After all that may fail and be tried again: who follows the data stays for as long as the process.
+    let (feed, looked) = feed(input, runtime.handle(), &keeping.log)?;
+    if keeping.once && matches!(looked, Look::Bad | Look::StillBad) {
+        return Ok(Exit::Failure);
+    }
+    let runner = Runner {
+        room,
+        options: input.options.clone(),
+        feed: Arc::clone(&feed),
+        manner: Manner {
+            mode,
+            slot,
+            budgets: config.guards.budgets(),
+            ledger: journal::of(config.sandbox_folder(input.sandbox.folder), &runs),
+            validate_schemas: input.validate_schemas,
+            bodies: input.bodies,
+        },
+        runs,
+        kept: Arc::clone(&voice) as _,
+    };
+    let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
+    let (carrier, crowd) = (Carrier::Thread, Crowd::default());
+    let looping = Loop { pace: keeping.pace, limits, carrier, crowd, once: keeping.once };
+    let (stopper, stop) = Stop::pair();
+    let finish = runtime.block_on(async {
+        let known = Arc::clone(&voice);
+        signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
+        let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
+        if let Some(pushing) = pushing.clone() {
+            let ended = Arc::clone(&ended);
+            tokio::spawn(async move {
+                loop {
+                    ended.notified().await;
+                    pushing.push().await;
+                }
+            });
+        }
+        let told = Ends { voice: Arc::clone(&voice), ended };
+        let finish = looping.keep(Arc::new(runner), feed.news(), stop, (chance, &told)).await;
+        if matches!(finish, Finish::Once(_)) {
+            voice.log_run(None);
+        }
+        if let Some(pushing) = pushing {
+            pushing.push().await;
+        }
+        anyhow::Ok(finish)
+    })?;
+    // The process ends now. Whoever still asks a server is not to have the ground taken away from under it.
+    std::mem::forget(runtime);
+    Ok(match finish {
+        Finish::Once(Ended::Interrupted) => {
+            Exit::Run(stopper.interruption().map_or(130, Interruption::exit_code))
+        }
+        Finish::Once(ended) => Exit::Run(ended.code()),
+        Finish::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
+        Finish::GaveUp => Exit::Failure,
+    })
+}
+
+/// Where the data comes from: the server of the configuration, a folder that is watched, or something that stays as it is.
+fn feed(
+    input: &LoopInput<'_>,
+    runtime: &tokio::runtime::Handle,
+    log: &Arc<Log>,
+) -> anyhow::Result<(Arc<dyn Feed>, Look)> {
+    let failed = |log: &Log, error: &anyhow::Error| {
+        log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
+    };
+    let DataSpec { spec, repo, is_pinned } = &input.data;
+    if let Some(graphql) = input.config.server(spec.as_deref()) {
+        let connection = Connection::new(&graphql, runtime.clone())?;
+        let remote = Arc::new(Remote::new(connection, *is_pinned));
+        let (looking, log) = (Arc::clone(&remote), Arc::clone(log));
+        std::thread::spawn(move || {
+            loop {
+                looking.look().unwrap_or_else(|error| failed(&log, &error));
+                std::thread::sleep(ASK);
+            }
+        });
+        return Ok((remote, Look::New));
+    }
+    let word = spec.as_deref().unwrap_or(".");
+    if !Path::new(word).is_dir() {
+        let (word, repo, messages) = (word.to_owned(), repo.clone(), Arc::clone(&input.messages));
+        return Ok((Arc::new(Opened { word, repo, messages }), Look::New));
+    }
+    let root = discovery::root(Path::new(word), &Layout::default(), PassedAs::Option)?;
+    let folder = Arc::new(Folder::new(root, Layout::default()));
+    let shown = Arc::clone(log);
+    let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
+    let looked = folder.look(&show)?;
+    let (looking, log) = (Arc::clone(&folder), Arc::clone(log));
+    std::thread::spawn(move || {
+        // What is new is told by the run that it is for.
+        looking.watch(&show, |look| {
+            look.line().iter().filter(|_| look != Look::New).for_each(|line| log.write(line));
+        });
+    });
+    Ok((folder, looked))
+}
+
+/// A bundle file or a Git revision, which is opened for each run.
+struct Opened {
+    word: String,
+    repo: PathBuf,
+    messages: Arc<dyn MessageSink>,
+}
+
+impl Feed for Opened {
+    fn side(&self) -> anyhow::Result<Arc<Side>> {
+        let opener = Opener::new(&self.repo, Layout::default(), &*self.messages);
+        let mut side = Side::open(&opener, &self.word, None)?;
+        side.require_valid(&self.word, &*self.messages)?;
+        Ok(Arc::new(side))
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
+}

@@ -1,0 +1,310 @@
+//! Where the data of loops comes from. The last good bundle stays in force until there is a better one.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context as _;
+use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Sight};
+use qontract_diagnostics::{Report, render};
+use qontract_telemetry::log::{Level, Line};
+use tokio::sync::watch;
+
+use crate::input;
+use crate::pinned::{Connection, Side};
+use crate::repo_cache::Remembered;
+use crate::validation::{self, Known};
+use crate::watcher::{Alarm, Woken};
+
+/// So few files are bundled by one thread: each thread keeps memory for ever, and saves little time.
+const FEW: usize = 2_000;
+
+/// Where the data of loops comes from.
+pub trait Feed: Send + Sync {
+    /// The data of the next run.
+    fn side(&self) -> anyhow::Result<Arc<Side>>;
+    /// Grows with each new bundle.
+    fn news(&self) -> watch::Receiver<u64>;
+}
+
+/// A folder that is watched. What cannot be bundled, or has errors, does not come into force.
+pub struct Folder {
+    repo: PathBuf,
+    layout: Layout,
+    pool: Pool,
+    state: Mutex<State>,
+    /// From look to look, so that only what changed is looked at.
+    remembered: Mutex<Option<Remembered>>,
+    news: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How the files looked the last time that nobody told of a change.
+    seen: Option<Sha256>,
+    /// How many files there were then.
+    files: usize,
+    /// What was wrong the last time.
+    wrong: Option<String>,
+    side: Option<Arc<Side>>,
+}
+
+/// What looking at a folder has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing changed.
+    Same,
+    /// There is a new bundle.
+    New,
+    /// Something changed, and it is not good: the last good bundle stays in force.
+    Bad,
+    /// It is not good, in the way that was told before.
+    StillBad,
+    /// What was not good is as it was before, in the bundle that stayed in force.
+    GoodAgain,
+}
+
+impl Look {
+    /// What is said of it.
+    pub fn line(self) -> Option<Line> {
+        Some(match self {
+            Self::Same | Self::StillBad => return None,
+            Self::New => Line::new(Level::Info, "the data changed"),
+            Self::Bad => {
+                let text = "the data changed and has errors: the last good bundle stays in force";
+                Line::new(Level::Error, text)
+            }
+            Self::GoodAgain => {
+                Line::new(Level::Info, "the data has no errors any more: it is that of the bundle in force")
+            }
+        })
+    }
+}
+
+impl Folder {
+    /// This folder; nothing is read yet.
+    pub fn new(repo: PathBuf, layout: Layout) -> Self {
+        let (news, _) = watch::channel(0);
+        let (pool, state, remembered) = (Pool::default(), Mutex::default(), Mutex::default());
+        Self { repo, layout, pool, state, remembered, news }
+    }
+
+    /// Where it is.
+    pub fn repo(&self) -> &Path {
+        &self.repo
+    }
+
+    /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
+    pub fn look(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
+        let (seen, files) = stamp(self.folders(), SystemTime::now());
+        {
+            let mut state = self.lock();
+            state.files = files;
+            if state.seen == Some(seen) {
+                return Ok(Look::Same);
+            }
+        }
+        let look = self.look_closer(&Woken::ByItself, show)?;
+        // What could not be looked at is looked at again.
+        self.lock().seen = Some(seen);
+        Ok(look)
+    }
+
+    /// The same, without asking whether something changed.
+    fn look_closer(&self, woken: &Woken, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
+        let built = self.built(match woken {
+            Woken::Told(told) => told.as_ref(),
+            Woken::ByItself => None,
+        })?;
+        let (bundle, repo) = match built {
+            Ok(made) => made,
+            Err(wrong) => return Ok(self.show_wrong(woken, &wrong, show)),
+        };
+        let sha = bundle.sha().to_string();
+        let was_wrong = {
+            let mut state = self.lock();
+            state.files = bundle.datafiles().len() + bundle.resources().len();
+            state.wrong.take().is_some()
+        };
+        let last = self.lock().side.clone();
+        if last.as_ref().is_some_and(|last| last.source.sha() == sha) {
+            return Ok(if was_wrong { Look::GoodAgain } else { Look::Same });
+        }
+        let side = Side::of(bundle, repo, &self.layout, last.as_deref())?;
+        self.lock().side = Some(Arc::new(side));
+        self.pool.sweep();
+        self.news.send_modify(|generation| *generation += 1);
+        Ok(Look::New)
+    }
+
+    /// Shows what is wrong and remembers it: what was told when it changed is not told again a while later.
+    fn show_wrong(&self, woken: &Woken, wrong: &str, show: &(dyn Fn(&str) + Sync)) -> Look {
+        let before = self.lock().wrong.replace(wrong.to_owned());
+        if *woken == Woken::ByItself && before.as_deref() == Some(wrong) {
+            return Look::StillBad;
+        }
+        show(wrong);
+        Look::Bad
+    }
+
+    /// Looks whenever a file changes, for ever.
+    pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
+        let mut alarm = Alarm::new(&self.folders());
+        let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
+        // What changed before the alarm was set is told by nobody.
+        let mut woken = Woken::ByItself;
+        loop {
+            let begun = Instant::now();
+            let look = || match &woken {
+                Woken::Told(_) => {
+                    // How files look now is not known: the next look by itself is a close one.
+                    self.lock().seen = None;
+                    self.look_closer(&woken, show)
+                }
+                Woken::ByItself => self.look(show),
+            };
+            // A look that panics is a look that found nothing good.
+            let looked = catch_unwind(AssertUnwindSafe(look));
+            match looked {
+                Ok(Ok(Look::Same | Look::StillBad)) => took = begun.elapsed(),
+                Ok(Ok(look)) => told(look),
+                Ok(Err(error)) => {
+                    // It may look as it did when it can be read again, and is to be read then.
+                    self.lock().seen = None;
+                    told(self.show_wrong(&woken, &format!("error: {error:#}\n"), show));
+                }
+                Err(_) => told(Look::Bad),
+            }
+            if woken == Woken::ByItself {
+                all_seen = Instant::now();
+            }
+            // Who is told of changes again and again looks at everything now and then all the same.
+            let is_due = all_seen.elapsed() > Alarm::patience(took);
+            woken = if is_due { Woken::ByItself } else { alarm.wait(took) };
+        }
+    }
+
+    /// Does work that would be spread over threads on one, which ends with it: what it had of memory is given back.
+    fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
+        Ok(one.install(work))
+    }
+
+    /// The folders of a data repo.
+    fn folders(&self) -> Vec<PathBuf> {
+        let Layout { data, resources, schemas, graphql } = &self.layout;
+        let types = Path::new(graphql).parent().unwrap_or(Path::new(""));
+        let parts = [Path::new(data), Path::new(resources), Path::new(schemas), types];
+        let repo = std::path::absolute(&self.repo).unwrap_or_else(|_| self.repo.clone());
+        parts.iter().map(|part| repo.join(part)).collect()
+    }
+
+    /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
+    fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lock().files < FEW {
+            // Little is read again as fast as it is looked up, and who idles should have little to remember.
+            *remembered = None;
+            return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
+        }
+        let is_first = remembered.is_none();
+        let repo = || Repo::directory(&self.repo, self.layout.clone());
+        let known = remembered.get_or_insert_with(|| Remembered::to_check(&repo(), &self.pool));
+        let Remembered { files, right } = known;
+        let built = self.build(Aids { memory: Some(files), told, draft: None }, right.known())?;
+        if is_first && built.is_ok() {
+            known.keep(None);
+        }
+        Ok(built)
+    }
+
+    fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+        let (repo, stamp) = input::directory(&self.repo, self.layout.clone())?;
+        let outcome = input::make(&repo, stamp, &self.pool, aids)?;
+        let report = match validation::good(&repo, outcome, right)? {
+            Ok(built) => return Ok(Ok((built, repo))),
+            Err(findings) => Report::new(findings),
+        };
+        let text = render::text(&report, &repo, render::Colour::Plain);
+        Ok(Err(format!("{text}{}\n", report.summary())))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Feed for Folder {
+    fn side(&self) -> anyhow::Result<Arc<Side>> {
+        self.lock().side.clone().context("there is no good bundle yet")
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+}
+
+/// A server, which is asked for its latest bundle.
+pub struct Remote {
+    connection: Connection,
+    pinned: bool,
+    last: Mutex<Option<String>>,
+    news: watch::Sender<u64>,
+}
+
+impl Remote {
+    /// This server.
+    pub fn new(connection: Connection, pinned: bool) -> Self {
+        let (news, _) = watch::channel(0);
+        Self { connection, pinned, last: Mutex::default(), news }
+    }
+
+    /// Asks whether there is a new bundle.
+    pub fn look(&self) -> anyhow::Result<()> {
+        let sha = self.connection.latest()?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_some_and(|last| *last != sha) {
+            self.news.send_modify(|generation| *generation += 1);
+        }
+        *last = Some(sha);
+        Ok(())
+    }
+}
+
+impl Feed for Remote {
+    fn side(&self) -> anyhow::Result<Arc<Side>> {
+        Ok(Arc::new(Side::elsewhere(Arc::new(self.connection.head(self.pinned)?))))
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+}
+
+/// What tells whether a file below these folders changed: names and looks; and how many files there are.
+fn stamp(mut folders: Vec<PathBuf>, now: SystemTime) -> (Sha256, usize) {
+    let (mut text, mut files) = (String::new(), 0);
+    while let Some(folder) = folders.pop() {
+        let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
+            if about.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            // Of a link, what it leads to counts; one to a folder leads to where we look anyway.
+            let about = if about.is_symlink() { std::fs::metadata(&path).unwrap_or(about) } else { about };
+            let looks = Sight::of(&about);
+            text.push_str(&format!("{} {looks:?}\n", path.display()));
+            if !looks.is_some_and(|looks| looks.is_settled(now)) {
+                // It can be written again and look the same: nothing looks as this does.
+                text.push_str(&format!("{now:?}\n"));
+            }
+            files += 1;
+        }
+    }
+    (Sha256::of(text.as_bytes()), files)
+}

@@ -1,0 +1,465 @@
+//! The loops of `up`: one for each integration that the data defines and the binary has.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use qontract_access::Mode;
+use qontract_config::Config;
+use qontract_runtime::guard::Ledger;
+use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop, Stopper};
+use qontract_runtime::record::Shard;
+use qontract_runtime::slot::Slot;
+use qontract_runtime::{Bodies, ChangeKind, Ended, Fault, Options, Record, listing};
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::audit::Heard;
+use crate::exit::Exit;
+use crate::registry::{Registry, SandboxUnsupported};
+use crate::reporter::Voice;
+use crate::run_store::Runs;
+use crate::runner::{Kept, Manner, Runner};
+use crate::source::{Feed, Folder};
+use crate::targets::Targets;
+
+/// So often a loop that gave up is begun anew.
+const BEGINNINGS: u32 = 3;
+
+/// So often `--once` runs what may work the next time.
+const PASSES: u32 = 3;
+
+/// So long at most the others wait for what they build on.
+const GROUNDWORK: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether it is there.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long loops may take to end at a shutdown.
+const SHUTDOWN: Duration = Duration::from_secs(40);
+
+/// What the loops have in common.
+pub struct Crew {
+    /// The integrations of the binary.
+    pub integrations: Registry,
+    /// The configuration.
+    pub config: Config,
+    /// The target systems.
+    pub targets: Targets,
+    /// Where the data comes from.
+    pub feed: Arc<Folder>,
+    /// Where records are kept.
+    pub runs: Arc<Runs>,
+    /// Where removals are reserved.
+    pub ledger: Arc<dyn Ledger>,
+    /// Where lines go.
+    pub log: Arc<Log>,
+    /// The metrics of this process.
+    pub metrics: Arc<Metrics>,
+    /// The level of the line that each run of a loop leaves.
+    pub run_level: Level,
+    /// Whether runs may change the world.
+    pub mode: Mode,
+    /// Whether plans show the content of what is created.
+    pub bodies: Bodies,
+    /// The time between two runs of an integration.
+    pub every: Duration,
+    /// How many of them run at a time.
+    pub crowd: Crowd,
+    /// What is missing something on this machine, and was told about.
+    pub left_out: Mutex<BTreeSet<String>>,
+}
+
+/// Who tells about the loops, by integration.
+#[derive(Default)]
+pub struct Voices {
+    loops: Mutex<BTreeMap<String, Arc<Voice>>>,
+    /// Those that could not be started.
+    unstarted: Mutex<BTreeSet<String>>,
+}
+
+impl Voices {
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Voice>> {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Waits until what others build on has run once; but not for long.
+    async fn ground(&self, integrations: Registry) {
+        let is_laid = || {
+            let ground =
+                self.all().into_iter().filter(|voice| integrations.is_groundwork(voice.integration()));
+            ground.map(|voice| voice.status()).all(|status| status.last.is_some())
+        };
+        let waiting = async {
+            while !is_laid() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let _ = tokio::time::timeout(GROUNDWORK, waiting).await;
+    }
+
+    /// The integrations that could not be started.
+    pub fn unstarted(&self) -> Vec<String> {
+        self.unstarted.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn miss(&self, names: BTreeSet<String>) {
+        *self.unstarted.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    fn add(&self, name: &str, voice: Arc<Voice>) {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), voice);
+    }
+
+    fn remove(&self, name: &str) {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+impl Crew {
+    /// The integrations to run: defined in the data, compiled in or configured, and with all they need on this machine.
+    fn names(&self) -> anyhow::Result<Vec<String>> {
+        let defined = listing::all(&*self.feed.side()?.source)?;
+        let is_here = |name: &String| self.integrations.has(name, &self.config);
+        let names = defined.into_iter().map(|(name, _)| name).filter(is_here);
+        let names: Vec<String> = names.filter(|name| !self.leaves_out(name)).collect();
+        if names.is_empty() {
+            let text = "none of the integrations that the data defines is available: a file of the schema \
+                `/app-sre/integration-1.yml` defines one, and `qontract integrations` lists those that are available";
+            self.log.write(&Line::new(Level::Warning, text));
+        }
+        Ok(names)
+    }
+
+    /// Whether something is missing on this machine that an integration needs, which is told once.
+    fn leaves_out(&self, name: &str) -> bool {
+        // Programs of the process form are the operator's to see to; what cannot be made is told when it is started.
+        if self.config.integrations.contains_key(name) {
+            return false;
+        }
+        let Ok(room) = self.integrations.integration(name, &self.config, &self.targets) else { return false };
+        let Err(fault) = room.ready() else { return false };
+        let hint = fault.hint.map_or(String::new(), |hint| format!("; {hint}"));
+        self.leave_out(name, &format!("{}{hint}", fault.text));
+        true
+    }
+
+    /// Logs once that an integration is left out.
+    fn leave_out(&self, name: &str, why: &str) {
+        if self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
+            let line = Line::new(Level::Info, format!("skipped: {why}"));
+            self.log.write(&line.with("integration", name));
+        }
+    }
+
+    fn voice(&self, name: &str) -> Arc<Voice> {
+        let process =
+            Process { integration: name.to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+        let voice = Voice::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics));
+        Arc::new(voice.with_run_level(self.run_level))
+    }
+
+    fn runner(&self, name: &str, kept: Arc<dyn Kept>) -> anyhow::Result<Runner> {
+        Ok(Runner {
+            room: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
+            options: Options::default(),
+            feed: Arc::clone(&self.feed) as Arc<dyn Feed>,
+            manner: Manner {
+                mode: self.mode,
+                slot: Slot::default(),
+                budgets: self.config.guards.budgets(),
+                ledger: Arc::clone(&self.ledger),
+                validate_schemas: true,
+                bodies: self.bodies,
+            },
+            runs: Arc::clone(&self.runs),
+            kept,
+        })
+    }
+
+    fn looping(&self, once: bool) -> Loop {
+        let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
+        let pace = Pace { every: self.every, retry: Duration::from_secs(1).min(self.every), jitter: 0.1 };
+        Loop { pace, limits, carrier: Carrier::Thread, crowd: self.crowd.clone(), once }
+    }
+
+    /// Runs each once: all is well if all end well. What may work the next time runs again, as what it needs may be there by then: a namespace that
+    /// another integration makes.
+    ///
+    /// Returns the records of dry runs, by integration: what they would change; none if it was interrupted.
+    pub async fn once(&self, stop: &Stop) -> anyhow::Result<(Exit, Option<Vec<Record>>)> {
+        let (ground, mut left): (Vec<String>, _) =
+            self.names()?.into_iter().partition(|name| self.integrations.is_groundwork(name));
+        let mut worst = Ended::Ok;
+        let planned = Arc::<Planned>::default();
+        let mut ends = self.pass(&ground, &planned, stop).await?;
+        for pass in 1..=PASSES {
+            let mut again = Vec::new();
+            ends.extend(self.pass(&left, &planned, stop).await?);
+            if let Some(by) = stop.interruption() {
+                return Ok((Exit::Run(by.exit_code()), None));
+            }
+            for (name, ended) in std::mem::take(&mut ends) {
+                if ended == Ended::Transient && pass < PASSES {
+                    again.push(name);
+                } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
+                    worst = ended;
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+            left = again;
+        }
+        let records: Vec<Record> = std::mem::take(&mut *planned.lock()).into_values().collect();
+        let has_changes = |record: &Record| record.shards.values().any(|shard| !shard.changes.is_empty());
+        let exit = match worst.code() {
+            0 if records.iter().any(has_changes) => Exit::Changes,
+            code => Exit::Run(code),
+        };
+        Ok((exit, Some(records)))
+    }
+
+    /// Runs some integrations once, side by side; how each ended.
+    async fn pass(
+        &self,
+        names: &[String],
+        planned: &Arc<Planned>,
+        stop: &Stop,
+    ) -> anyhow::Result<Vec<(String, Ended)>> {
+        let (mut running, mut ends) = (Vec::new(), Vec::new());
+        for name in names.iter().filter(|_| !stop.is_asked()) {
+            let voice = self.voice(name);
+            let kept: Arc<dyn Kept> = match self.mode {
+                Mode::Real => Arc::clone(&voice) as _,
+                Mode::DryRun => {
+                    Arc::new(Collector { voice: Arc::clone(&voice), planned: Arc::clone(planned) })
+                }
+            };
+            let runner = match self.runner(name, kept) {
+                Ok(runner) => Arc::new(runner),
+                Err(error) if error.is::<SandboxUnsupported>() => {
+                    self.leave_out(name, &error.to_string());
+                    continue;
+                }
+                Err(error) => {
+                    self.cannot_start(name, &error);
+                    ends.push((name.clone(), Ended::Failed));
+                    continue;
+                }
+            };
+            let (looping, news, stop) = (self.looping(true), self.feed.news(), stop.clone());
+            let task = tokio::spawn(async move {
+                let finish = looping.keep(runner, news, stop, (chance, &*voice)).await;
+                (finish, voice.status())
+            });
+            running.push((name.clone(), task));
+        }
+        for (name, task) in running {
+            let (finish, status) = task.await?;
+            let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
+            let (changes, held) = planned.counts(&name).unwrap_or(status.changes);
+            let line = Line::new(Level::Info, ended.as_str())
+                .with("integration", name.as_str())
+                .with("changes", changes)
+                .with("held", held);
+            self.log.write(&line);
+            ends.push((name, ended));
+        }
+        Ok(ends)
+    }
+
+    /// Keeps everything going until the end is asked for. Integrations that come with the data are started, and those that
+    /// go are ended.
+    pub async fn keep(&self, voices: Arc<Voices>, stop: Stop) -> anyhow::Result<Exit> {
+        let mut news = self.feed.news();
+        let fatal = Arc::new(Notify::new());
+        let mut running: BTreeMap<String, Running> = BTreeMap::new();
+        let mut ending: BTreeMap<String, Running> = BTreeMap::new();
+        loop {
+            news.mark_unchanged();
+            // What cannot be listed leaves everything as it is.
+            let names = self.names().unwrap_or_else(|error| {
+                let text = format!("the integrations of the data cannot be listed: {error:#}");
+                self.log.write(&Line::new(Level::Error, text));
+                running.keys().cloned().collect()
+            });
+            for name in running.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
+                if let Some(one) = running.remove(&name) {
+                    one.stopper.ask();
+                    voices.remove(&name);
+                    ending.insert(name, one);
+                }
+            }
+            let mut missing = BTreeSet::new();
+            for name in names {
+                if let Entry::Vacant(place) = running.entry(name) {
+                    // One that cannot be started does not keep the others from it.
+                    let around = Around { voices: &voices, fatal: &fatal, stop: &stop };
+                    match self.start(place.key(), around, ending.remove(place.key())) {
+                        Ok(started) => drop(place.insert(started)),
+                        Err(error) if error.is::<SandboxUnsupported>() => {
+                            self.leave_out(place.key(), &error.to_string());
+                        }
+                        Err(error) => {
+                            self.cannot_start(place.key(), &error);
+                            missing.insert(place.into_key());
+                        }
+                    }
+                }
+            }
+            let is_complete = missing.is_empty();
+            voices.miss(missing);
+            tokio::select! {
+                changed = news.changed() => changed?,
+                // What was not there may be by then: a program, a file.
+                () = tokio::time::sleep(self.every), if !is_complete => {}
+                () = stop.asked() => break,
+                () = fatal.notified() => {
+                    let text = "a loop was stuck too often; exiting so that the supervisor restarts the process";
+                    self.log.write(&Line::new(Level::Error, text));
+                    return Ok(Exit::Failure);
+                }
+            }
+        }
+        let by = stop.interruption().unwrap_or(Interruption::Terminate);
+        let (mut stoppers, mut tasks) = (Vec::new(), Vec::new());
+        for Running { stopper, task } in running.into_values().chain(ending.into_values()) {
+            stopper.ask_by(by);
+            stoppers.push(stopper);
+            tasks.push(task);
+        }
+        let force = async {
+            stop.forced().await;
+            stoppers.iter().for_each(Stopper::force);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = futures_util::future::join_all(tasks) => {}
+            () = force => {}
+            // A loop that does not end in time ends with the process.
+            () = tokio::time::sleep(SHUTDOWN) => {}
+        }
+        Ok(Exit::Ok)
+    }
+
+    fn cannot_start(&self, name: &str, error: &anyhow::Error) {
+        let line = Line::new(Level::Error, format!("cannot be started: {error:#}")).with("integration", name);
+        let fault = error.chain().find_map(|cause| cause.downcast_ref::<Fault>());
+        self.log.write(&line.below(fault.map_or(String::new(), |fault| fault.details.join("\n"))));
+    }
+
+    /// Starts a loop; `before` is one of the same integration that is still ending.
+    fn start(
+        &self,
+        name: &str,
+        Around { voices, fatal, stop }: Around<'_>,
+        before: Option<Running>,
+    ) -> anyhow::Result<Running> {
+        let voice = self.voice(name);
+        let runner = Arc::new(self.runner(name, Arc::clone(&voice) as _)?);
+        voices.add(name, Arc::clone(&voice));
+        let (stopper, stop) = stop.derive();
+        let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
+        let (name, fatal, known) = (name.to_owned(), Arc::clone(fatal), Arc::clone(voices));
+        let integrations = self.integrations;
+        let task = tokio::spawn(async move {
+            if let Some(before) = before {
+                // However it ended: two of the same never run side by side.
+                let _ = before.task.await;
+            }
+            if !integrations.is_groundwork(&name) {
+                tokio::select! {
+                    () = known.ground(integrations) => {}
+                    () = stop.asked() => return,
+                }
+            }
+            // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
+            for _ in 0..BEGINNINGS {
+                let keeping =
+                    looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
+                let why = match AssertUnwindSafe(keeping).catch_unwind().await {
+                    Ok(Finish::GaveUp) => "stuck too often",
+                    Ok(Finish::Once(_) | Finish::Stopped) => return,
+                    Err(_) => "its loop panicked",
+                };
+                let line = Line::new(Level::Error, format!("{why}; restarting the loop"));
+                log.write(&line.with("integration", name.as_str()));
+                tokio::time::sleep(looping.pace.retry).await;
+            }
+            fatal.notify_one();
+        });
+        Ok(Running { stopper, task })
+    }
+}
+
+/// The records of dry runs, by integration.
+#[derive(Default)]
+struct Planned(Mutex<BTreeMap<String, Record>>);
+
+impl Planned {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many changes an integration plans, and how many are held.
+    fn counts(&self, name: &str) -> Option<(usize, usize)> {
+        let records = self.lock();
+        let shards = || records.get(name).into_iter().flat_map(|record| record.shards.values());
+        let count = |of: fn(&Shard) -> usize| shards().map(of).sum();
+        records
+            .contains_key(name)
+            .then(|| (count(|shard| shard.changes.len()), count(|shard| shard.held.len())))
+    }
+}
+
+/// Keeps the record of a dry run for the report at the end, instead of logging what it would do.
+struct Collector {
+    voice: Arc<Voice>,
+    planned: Arc<Planned>,
+}
+
+impl Heard for Collector {
+    fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>) {
+        self.voice.wrote(line, kind, since_commit);
+    }
+
+    fn lost(&self, why: &str) {
+        self.voice.lost(why);
+    }
+}
+
+impl Kept for Collector {
+    fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>) {
+        match run {
+            Ok(record) => drop(self.planned.lock().insert(integration.to_owned(), record.clone())),
+            Err(_) => self.voice.ran(integration, run),
+        }
+    }
+}
+
+/// What the loops of `up` share.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    voices: &'a Arc<Voices>,
+    fatal: &'a Arc<Notify>,
+    /// The shutdown of the process.
+    stop: &'a Stop,
+}
+
+/// A loop.
+struct Running {
+    stopper: Stopper,
+    task: JoinHandle<()>,
+}
+
+/// A number from 0 to 1.
+fn chance() -> f64 {
+    fastrand::f64()
+}
