@@ -26,8 +26,8 @@ mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
-use crate::printer::Printer;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
 use qontract_daemon::exit::Exit;
 
 /// Does what was asked.

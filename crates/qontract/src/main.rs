@@ -1,27 +1,23 @@
 //! The binary: command line in, exit code out. Nothing is decided here.
 
 mod allocator;
-mod cli;
 mod commands;
 mod integrations;
 mod plan_report;
-mod pretty;
-mod printer;
-mod progress;
-mod table;
-mod terminal;
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use qontract_cli::printer::Printer;
+use qontract_cli::{Cli, ColorWhen};
 use qontract_daemon::exit::{Exit, ExitConvention};
 use qontract_daemon::run_loop::BuildInfo;
 use qontract_diagnostics::shown_lines;
 
-use crate::cli::{Cli, ColorWhen};
-use crate::printer::Printer;
+/// What `--version` prints: the version, the commit and its date.
+const VERSION: &str = env!("QONTRACT_VERSION");
 
 /// Which build this is.
 const BUILD: BuildInfo =
@@ -46,7 +42,7 @@ fn main() -> std::process::ExitCode {
 
 /// Runs the command that the command line asks for.
 fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
-    cli::know(integrations::known(arguments));
+    qontract_cli::know(integrations::known(arguments));
     let color = ColorWhen::of(arguments);
     color.set();
     let cli = match parsed(color, arguments) {
@@ -59,7 +55,7 @@ fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
             return print_usage(&error, peer);
         }
     };
-    printer::set_verbosity(cli.global.verbosity());
+    qontract_cli::printer::set_verbosity(cli.global.verbosity());
     let printer = Printer::default();
     commands::run(cli, &printer).unwrap_or_else(|error| {
         printer.error(&error);
@@ -69,7 +65,7 @@ fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
 
 /// Reads a command line.
 fn parsed(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut command = cli::command(color);
+    let mut command = qontract_cli::command(color, VERSION);
     let matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }

@@ -11,8 +11,8 @@ use qontract_report::{
 use qontract_runtime::record::{Bundle, Planned, Told};
 use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record, StepResult};
 
-use crate::cli::PlanFormat;
-use crate::printer::Printer;
+use qontract_cli::PlanFormat;
+use qontract_cli::printer::Printer;
 
 /// How much of a plan is shown.
 pub fn detail(full: bool) -> Detail {

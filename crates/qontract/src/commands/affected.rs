@@ -5,6 +5,8 @@ mod text;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use qontract_cli::printer::Printer;
+use qontract_cli::{Affected, ReportFormat};
 use qontract_config::Config;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::Opener;
@@ -14,9 +16,7 @@ use qontract_runtime::affected::{self, Pair, Verdict, What};
 use qontract_runtime::{Options, Place, Room};
 use serde::Serialize;
 
-use crate::cli::{Affected, ReportFormat};
 use crate::integrations::REGISTRY;
-use crate::printer::Printer;
 
 /// Whether and why one integration is affected.
 #[derive(Serialize)]

@@ -5,14 +5,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use qontract_cli::Approve;
+use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::counted;
 use qontract_runtime::Record;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date};
 
-use crate::cli::Approve;
 use crate::commands::runs;
-use crate::printer::Printer;
 
 pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
     let Approve { run, out, expires, reason, runs } = arguments;

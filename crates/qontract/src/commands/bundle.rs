@@ -6,6 +6,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use qontract_bundle::store::Draft;
 use qontract_bundle::{Aids, Layout, Pool, Repo, Stamp};
+use qontract_cli::Bundle;
+use qontract_cli::printer::{Printer, written};
+use qontract_cli::progress::Progress;
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input;
@@ -14,10 +17,6 @@ use qontract_daemon::validation;
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
-
-use crate::cli::Bundle;
-use crate::printer::{Printer, written};
-use crate::progress::Progress;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =

@@ -14,6 +14,9 @@ use futures_util::future::join_all;
 use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::Layout;
 use qontract_bundle::repo::head_stamp;
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{ConfigCheck, FindingsFormat};
 use qontract_client_http::Settings;
 use qontract_client_promtool as promtool;
 use qontract_client_secrets::{Vault, VaultSettings};
@@ -27,10 +30,6 @@ use qontract_runtime::listing;
 use qontract_telemetry::activity::Activities;
 use report::Report;
 use tokio::runtime::Runtime;
-
-use crate::cli::{ConfigCheck, FindingsFormat};
-use crate::printer::Printer;
-use crate::progress::Progress;
 
 /// Checks everything that the configuration leads to.
 pub fn check(arguments: &ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {

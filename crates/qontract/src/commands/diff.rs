@@ -7,12 +7,11 @@ mod text;
 
 use qontract_bundle::Layout;
 use qontract_bundle::diff::Diff as Difference;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Diff, DiffFormat};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input::{Input, Opener};
 use qontract_daemon::lines::Lines;
-
-use crate::cli::{Diff, DiffFormat};
-use crate::printer::Printer;
 
 /// What is compared with what: where the lines of both sides come from.
 struct Sides<'a> {

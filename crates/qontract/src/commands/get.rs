@@ -6,6 +6,9 @@ mod selection;
 
 use anyhow::Context as _;
 use kind::Kind;
+use qontract_cli::printer::Printer;
+use qontract_cli::table;
+use qontract_cli::{Get, GetFormat};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::{shown, suggest};
 use qontract_graphql::{Engine, Limits, Request};
@@ -15,9 +18,6 @@ use selection::{ROWS, Selection};
 use serde_json::Value;
 
 use super::query::Asked;
-use crate::cli::{Get, GetFormat};
-use crate::printer::Printer;
-use crate::table;
 
 pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     let Get { kind, name, output, filter, sort, data } = arguments;

@@ -10,10 +10,11 @@ use qontract_diagnostics::shown;
 use qontract_graphql::Limits;
 use qontract_runtime::{Data, LooksUp, Options, Room, Terms, allowed, listing};
 
-use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction};
+use qontract_cli::printer::Printer;
+use qontract_cli::{IntegrationSchemas, Integrations, IntegrationsAction};
+
 use crate::commands::query::Asked;
 use crate::integrations::REGISTRY;
-use crate::printer::Printer;
 
 pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::find_and_note(arguments.config.as_deref(), printer)?;

@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use qontract_access::Mode;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Journal as Arguments, JournalAction, variable};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::journal;
 use qontract_daemon::run_store::Runs;
 use qontract_journal::Initialised;
-
-use crate::cli::{Journal as Arguments, JournalAction, variable};
-use crate::printer::Printer;
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     let JournalAction::Init { runs, sandbox } = arguments.action;

@@ -7,6 +7,9 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{Plan, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
@@ -22,13 +25,10 @@ use qontract_runtime::guard::Ledger;
 use qontract_runtime::{Bodies, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
 
-use crate::cli::{Plan, variable};
 use crate::commands::reconcile::{Aloud, record};
 use crate::commands::up::default_sandbox;
 use crate::integrations::REGISTRY;
 use crate::plan_report;
-use crate::printer::Printer;
-use crate::progress::Progress;
 
 /// The most integrations that are planned at the same time. Each works on several shards at once.
 const MAX_CONCURRENT: usize = 4;

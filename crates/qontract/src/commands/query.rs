@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use qontract_bundle::Value;
 use qontract_bundle::json::Reader;
+use qontract_cli::printer::Printer;
+use qontract_cli::{DataOptions, Query};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::Opener;
 use qontract_daemon::pinned::Side;
 use qontract_graphql::{Engine, Limits, Origin, Request};
 use qontract_runtime::Place;
-
-use crate::cli::{DataOptions, Query};
-use crate::printer::Printer;
 
 pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
     let Query { request, variables, operation, provenance, timeout, data } = arguments;

@@ -11,6 +11,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use qontract_config::{Config, Location};
 use qontract_daemon::audit::Heard;
 use qontract_daemon::exit::{Exit, UsageError};
@@ -21,7 +24,7 @@ use qontract_daemon::run_loop::{DataSpec, Keeping, LoopInput, Part, keep};
 use qontract_daemon::run_setup::{Begun, Start};
 use qontract_daemon::run_store::Runs;
 use qontract_daemon::signals;
-use qontract_daemon::targets::Targets;
+use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
@@ -31,11 +34,8 @@ use qontract_telemetry::log::{Line, Log};
 
 use crate::BUILD;
 use crate::allocator::{self, GiveBack};
-use crate::cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use crate::integrations::REGISTRY;
 use crate::plan_report;
-use crate::printer::Printer;
-use crate::progress::Progress;
 
 pub use text::explain;
 
@@ -59,7 +59,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let log = Arc::new(
         Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),
     );
-    let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&log);
+    let targets = Targets::new(&config, sandbox_at(&options), mode)?.with_log(&log);
     let room = REGISTRY.integration(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
@@ -131,6 +131,12 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
     run_in_loop(options, integration, &keeping)
 }
 
+/// The folder in place of every target system, if there is one.
+fn sandbox_at(options: &RunOptions) -> SandboxAt<'_> {
+    let repo = options.data.as_deref().map(Path::new).filter(|folder| folder.is_dir());
+    SandboxAt { folder: options.sandbox.as_deref(), repo }
+}
+
 /// Runs an integration in a loop, as the options say.
 pub fn run_in_loop(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
     let config = options.configuration()?;
@@ -144,7 +150,7 @@ pub fn run_in_loop(options: &RunOptions, integration: &Chosen, keeping: &Keeping
             repo: options.repo.clone(),
             is_pinned: options.gql_sha_url || !options.no_gql_sha_url,
         },
-        sandbox: options.sandbox_at(),
+        sandbox: sandbox_at(options),
         runs: options.runs.clone(),
         mode: if options.dry_run { Mode::DryRun } else { Mode::Real },
         part: Part { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) },

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser as _;
+use qontract_cli::{Cli, Command, CommandLine, PeerTool, RunOptions};
 use qontract_client_http::{Secret, Url};
 use qontract_config::ConfigError;
 use qontract_daemon::exit::{Exit, UsageError};
@@ -18,7 +19,6 @@ use qontract_runtime::looping::Pace;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
 use crate::allocator::{self, GiveBack};
-use crate::cli::{self, Cli, Command, CommandLine, PeerTool, RunOptions};
 use crate::commands::reconcile::run_in_loop;
 use crate::integrations;
 
@@ -74,7 +74,7 @@ pub fn run() -> anyhow::Result<Exit> {
 fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     // The configuration that the environment names may know more integrations, and it may have come since the last try.
-    cli::know(integrations::known(&words));
+    qontract_cli::know(integrations::known(&words));
     let cli = Cli::try_parse_from(&words).map_err(|error| {
         crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
     })?;

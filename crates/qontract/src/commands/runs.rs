@@ -11,14 +11,14 @@ use qontract_diagnostics::counted;
 use qontract_runtime::{Record, RunState};
 
 use entry::RunEntry;
+use qontract_cli::printer::{Printer, Reader};
+use qontract_cli::table;
+use qontract_cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::run_store::{Idle, RunFilter, Runs};
 use qontract_diagnostics::human;
 
-use crate::cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
 use crate::commands::reconcile::explain;
-use crate::printer::{Printer, Reader};
-use crate::table;
 
 /// How often `--follow` looks for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

@@ -3,12 +3,11 @@
 use std::fs;
 
 use anyhow::Context as _;
+use qontract_cli::SchemaExport;
+use qontract_cli::printer::Printer;
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input::Opener;
 use qontract_validate::export;
-
-use crate::cli::SchemaExport;
-use crate::printer::Printer;
 
 /// `qontract schema export`: plain JSON Schemas, and the settings that tell an editor which is for which file.
 pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit> {

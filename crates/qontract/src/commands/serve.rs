@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use qontract_bundle::Layout;
+use qontract_cli::Serve;
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::signals;
@@ -25,7 +26,6 @@ use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
 
 use crate::allocator::{self, GiveBack};
-use crate::cli::Serve;
 
 pub use peer::run as run_peer;
 

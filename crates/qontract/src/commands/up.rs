@@ -13,6 +13,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
+use qontract_cli::printer::{self, Printer};
+use qontract_cli::terminal::{self, SilentKeys};
+use qontract_cli::{Up, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
@@ -32,11 +35,8 @@ use view::Title;
 
 use crate::BUILD;
 use crate::allocator::{self, GiveBack};
-use crate::cli::{Up, variable};
 use crate::integrations::REGISTRY;
 use crate::plan_report;
-use crate::printer::{self, Printer};
-use crate::terminal::{self, SilentKeys};
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     if !arguments.once {

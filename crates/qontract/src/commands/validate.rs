@@ -4,6 +4,9 @@ mod subject;
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{FindingsFormat, Validate};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
@@ -15,10 +18,6 @@ use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
 use serde_json::json;
 use subject::Subject;
-
-use crate::cli::{FindingsFormat, Validate};
-use crate::printer::Printer;
-use crate::progress::Progress;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;

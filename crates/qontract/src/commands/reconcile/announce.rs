@@ -1,13 +1,12 @@
 //! What is said before a run: which data goes to which targets.
 
 use qontract_access::Mode;
+use qontract_cli::printer::Printer;
+use qontract_cli::{LogLevel, RunOptions};
 use qontract_config::Config;
 use qontract_daemon::clusters;
 use qontract_daemon::pinned::Side;
 use qontract_diagnostics::shown;
-
-use crate::cli::{LogLevel, RunOptions};
-use crate::printer::Printer;
 
 /// Names the data and the targets of a real run, and reports clusters of the configuration that the data does not have.
 pub fn announce(

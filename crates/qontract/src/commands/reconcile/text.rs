@@ -1,5 +1,6 @@
 //! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
 
+use qontract_cli::{LogLevel, RunFormat};
 use qontract_daemon::debug_log;
 use qontract_daemon::held::held_changes;
 use qontract_diagnostics::{counted, shown};
@@ -8,7 +9,6 @@ use qontract_runtime::record::{Bundle, Shard, Told};
 use qontract_runtime::{Ended, Record};
 use qontract_telemetry::activity::FinishedLog;
 
-use crate::cli::{LogLevel, RunFormat};
 use crate::plan_report;
 
 fn told(word: &str, told: &Told) -> String {

@@ -8,8 +8,9 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_server::{File, Origin, Settings};
 use qontract_telemetry::log::{Form, Level, Log};
 
+use qontract_cli::{PeerServer, variable};
+
 use crate::allocator::{self, GiveBack};
-use crate::cli::{PeerServer, variable};
 use crate::commands::serve::{Plan, places, serve, start, token};
 
 /// How long a bundle stays after it was asked, if nobody says so, in milliseconds.

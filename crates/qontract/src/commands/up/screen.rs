@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use qontract_cli::terminal::Size;
 use qontract_daemon::reporter::{ShardRow, Status};
 use qontract_daemon::supervisor::Voices;
 use qontract_diagnostics::shown_lines;
@@ -14,7 +15,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::view::{self, Activity, Line, LoopState, LoopView, ShardView, Title, View};
-use crate::terminal::Size;
 
 /// How often the table is drawn again, if something changed.
 const REDRAW: Duration = Duration::from_secs(1);

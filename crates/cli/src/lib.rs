@@ -1,12 +1,18 @@
-//! The shape of the command line. Its doc comments are the reference.
+//! The shape of the command line, whose doc comments are the reference, and what is printed: [`printer`] writes to both streams, [`progress`] shows what is
+//! waited for, [`terminal`] knows the size and the modes of the terminal.
 
 mod global;
 mod groups;
 mod line;
 mod plan;
+mod pretty;
+pub mod printer;
+pub mod progress;
 mod records;
 mod run;
 mod serve;
+pub mod table;
+pub mod terminal;
 
 use std::path::PathBuf;
 
@@ -22,12 +28,12 @@ pub use groups::command;
 pub use line::CommandLine;
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
-pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Up, know};
+pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Talk, Up, know};
 pub use serve::{PeerServer, Serve};
 
 /// Reconcile your infrastructure from one Git repository.
 #[derive(Debug, Parser)]
-#[command(name = "qontract", version, long_version = env!("QONTRACT_VERSION"), disable_help_subcommand = true)]
+#[command(name = "qontract", version, disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

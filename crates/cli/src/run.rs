@@ -1,14 +1,13 @@
 //! The part of the command line that runs integrations.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use anstream::stream::RawStream;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use qontract_config::{UsageError, variable};
-use qontract_daemon::targets::SandboxAt;
 use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
@@ -272,12 +271,6 @@ impl RunOptions {
             !self.all_shards && variable("CHECK_ONLY_AFFECTED_SHARDS").as_deref() == Some("true");
         self.talk = self.talk.with_environment()?;
         Ok(self)
-    }
-
-    /// The folder in place of every target system, if there is one.
-    pub fn sandbox_at(&self) -> SandboxAt<'_> {
-        let repo = self.data.as_deref().map(Path::new).filter(|folder| folder.is_dir());
-        SandboxAt { folder: self.sandbox.as_deref(), repo }
     }
 }
 

@@ -17,9 +17,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
 /// Most columns of a line.
 const MAX_WIDTH: usize = 100;
 
-/// The command line, with its commands in groups.
-pub fn command(color: ColorWhen) -> Command {
-    let command = Cli::command().color(color.into());
+/// The command line, with its commands in groups; `version` is what `--version` prints.
+pub fn command(color: ColorWhen, version: &'static str) -> Command {
+    let command = Cli::command().color(color.into()).long_version(version);
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
         groups(&command, Size::known().map_or(MAX_WIDTH, |size| size.width.min(MAX_WIDTH))),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use qontract_diagnostics::shown;
 use qontract_telemetry::activity::{Activities, Activity};
 
-use crate::cli::variable;
+use qontract_config::variable;
 
 /// How long nothing is said.
 const DELAY: Duration = Duration::from_secs(2);
