@@ -5,13 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::routing::get;
-use hyper_util::service::TowerToHyperService;
 use qontract_diagnostics::shown_lines;
-use qontract_server::{HostPolicy, serve_limited};
+use qontract_server::{HostPolicy, Page, Pages, serve_pages};
 use qontract_telemetry::metrics::Metrics;
 
 use crate::reporter::Voice;
@@ -74,45 +69,40 @@ impl Health {
             .await
             .with_context(|| format!("cannot listen on {address}"))?;
         let bound = listener.local_addr()?;
-        let router = Router::new()
-            .route("/", get(index))
-            .route("/healthz", get(alive))
-            .route("/readyz", get(ready))
-            .route("/metrics", get(metrics))
-            .with_state(self);
         let is_loopback = bound.ip().to_canonical().is_loopback();
         let hosts = if is_loopback { HostPolicy::Loopback(Vec::new()) } else { HostPolicy::Any };
-        tokio::spawn(serve_limited(listener, hosts, TowerToHyperService::new(router)));
+        tokio::spawn(serve_pages(listener, hosts, self));
         Ok(bound)
     }
 }
 
-/// What is served here.
-async fn index() -> &'static str {
-    concat!(
-        "qontract ",
-        env!("CARGO_PKG_VERSION"),
-        "\n\n/healthz  200 while every loop makes progress\n/readyz   200 once every integration has run\n/metrics  OpenMetrics\n"
-    )
-}
+/// The page that lists the others.
+const INDEX: &str = concat!(
+    "qontract ",
+    env!("CARGO_PKG_VERSION"),
+    "\n\n/healthz  200 while every loop makes progress\n/readyz   200 once every integration has run\n/metrics  OpenMetrics\n"
+);
 
-async fn alive(State(health): State<Health>) -> (StatusCode, String) {
-    match health.is_alive() {
-        // What cannot be started would not be started by another process either; but it is told.
-        Ok(()) => (StatusCode::OK, format!("ok\n{}", health.missing())),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, shown_lines(&why).into_owned()),
+/// The media type of metrics.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+impl Pages for Health {
+    fn page(&self, path: &str) -> Option<Page> {
+        Some(match path {
+            "/" => Page::text(200, INDEX),
+            "/healthz" => match self.is_alive() {
+                // What cannot be started would not be started by another process either; but it is told.
+                Ok(()) => Page::text(200, format!("ok\n{}", self.missing())),
+                Err(why) => Page::text(503, shown_lines(&why)),
+            },
+            "/readyz" => match self.is_ready() {
+                Ok(()) => Page::text(200, "ok\n"),
+                Err(why) => Page::text(503, why),
+            },
+            "/metrics" => Page { status: 200, media_type: OPEN_METRICS, body: self.metrics.print() },
+            _ => return None,
+        })
     }
-}
-
-async fn ready(State(health): State<Health>) -> (StatusCode, String) {
-    match health.is_ready() {
-        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why),
-    }
-}
-
-async fn metrics(State(health): State<Health>) -> ([(&'static str, &'static str); 1], String) {
-    ([("content-type", "application/openmetrics-text; version=1.0.0; charset=utf-8")], health.metrics.print())
 }
 
 #[cfg(test)]
