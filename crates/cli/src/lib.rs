@@ -5,13 +5,14 @@ mod global;
 mod groups;
 mod line;
 mod plan;
+pub mod plan_output;
 mod pretty;
 pub mod printer;
 pub mod progress;
 mod records;
 mod run;
 mod serve;
-pub mod table;
+pub mod since;
 pub mod terminal;
 
 use std::path::PathBuf;

@@ -13,8 +13,8 @@ use qontract_graphql::Engine;
 
 use crate::discovery::{self, PassedAs};
 use crate::exit::UsageError;
-use crate::repo_cache::{Remembered, Right};
-use crate::validation;
+use crate::repo_cache::Remembered;
+use crate::validation::{self, Depth};
 
 /// A bundle and, unless it came as a file, the data repo it is of.
 pub struct Input {
@@ -22,8 +22,6 @@ pub struct Input {
     pub bundle: Bundle,
     /// Where its lines can be found.
     pub repo: Option<Repo>,
-    /// What is known to be right in it.
-    pub right: Right,
 }
 
 impl Input {
@@ -56,6 +54,25 @@ fn unusable(word: &str) -> String {
 
 /// The base of a change, unless one is named.
 const DEFAULT_BASE: &str = "origin/HEAD";
+
+/// A data repo has errors, which were reported.
+#[derive(Debug)]
+pub struct InvalidData(String);
+
+impl std::fmt::Display for InvalidData {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` does not validate: nothing is run on it", self.0)
+    }
+}
+
+impl std::error::Error for InvalidData {}
+
+/// Whether what is opened has to be valid.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Check {
+    Required,
+    Skipped,
+}
 
 /// Opens what words mean. What is opened shares its documents.
 pub struct Opener<'a> {
@@ -121,12 +138,21 @@ impl<'a> Opener<'a> {
 
     /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.
     pub fn open(&self, word: &str) -> anyhow::Result<Input> {
+        self.open_checked(word, Check::Skipped)
+    }
+
+    /// As [`Self::open`]; a data repo that does not validate is reported, and is an error. A bundle file was validated when it was made.
+    pub fn open_valid(&self, word: &str) -> anyhow::Result<Input> {
+        self.open_checked(word, Check::Required)
+    }
+
+    fn open_checked(&self, word: &str, check: Check) -> anyhow::Result<Input> {
         let Self { folder, layout, pool, messages } = self;
         let path = PathBuf::from(word);
         if path.is_file() {
             let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
             let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
-            return Ok(Input { bundle, repo: None, right: Right::default() });
+            return Ok(Input { bundle, repo: None });
         }
         let (repo, stamp) = if path.is_dir() {
             directory(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
@@ -137,13 +163,21 @@ impl<'a> Opener<'a> {
         let outcome = make(&repo, stamp, pool, remembered.aids())?;
         let Some(bundle) = outcome.built else {
             // All that is wrong is said at once, as far as it can be seen.
-            let mut findings = validation::errors(&repo, &outcome, remembered.right.known());
+            let known = remembered.right.known();
+            let mut findings = validation::validate_outcome(&repo, &outcome, Depth::Errors, known)?;
             findings.extend(outcome.findings);
             messages.report(&Report::new(findings), &repo);
             anyhow::bail!("`{word}` cannot be bundled")
         };
         remembered.keep(None);
-        Ok(Input { bundle, repo: Some(repo), right: remembered.right })
+        if check == Check::Required {
+            if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.right.known())? {
+                messages.report(&Report::new(findings), &repo);
+                return Err(InvalidData(word.to_owned()).into());
+            }
+            remembered.right.keep();
+        }
+        Ok(Input { bundle, repo: Some(repo) })
     }
 }
 

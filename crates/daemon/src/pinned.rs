@@ -5,18 +5,14 @@ mod remote;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
-use qontract_bundle::build::Outcome;
 use qontract_bundle::diff::fields;
 use qontract_bundle::repo::Revision;
 use qontract_bundle::{Bundle, Document, Layout, Repo};
-use qontract_diagnostics::{MessageSink, Report};
 use qontract_graphql::Engine;
 use qontract_runtime::{Loaded, Place, Source};
 
 use crate::input::{Input, Opener};
 use crate::lines::Lines;
-use crate::repo_cache::Right;
-use crate::validation;
 
 pub use remote::Connection;
 
@@ -33,7 +29,20 @@ pub struct Side {
 impl Side {
     /// Opens what a word means. Tables are shared with the side that it will be compared with.
     pub fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Result<Self> {
-        let input = opener.open(word)?;
+        Self::of_input(opener.open(word)?, opener, word, beside)
+    }
+
+    /// As [`Self::open`], alone; a data repo that does not validate is an error, before an engine is built.
+    pub fn open_valid(opener: &Opener<'_>, word: &str) -> anyhow::Result<Self> {
+        Self::of_input(opener.open_valid(word)?, opener, word, None)
+    }
+
+    fn of_input(
+        input: Input,
+        opener: &Opener<'_>,
+        word: &str,
+        beside: Option<&Side>,
+    ) -> anyhow::Result<Self> {
         let engine = match beside.and_then(|other| other.source.engine()) {
             Some(other) => input.engine_beside(other, word)?,
             None => input.engine(word)?,
@@ -59,21 +68,7 @@ impl Side {
             None => Engine::new(whole),
         };
         let engine = Arc::new(engine.context("its types cannot be used")?);
-        Ok(Self::asked(Input { bundle, repo: Some(repo), right: Right::default() }, engine, layout))
-    }
-
-    /// Fails, and tells what is wrong, if it is of a data repo that does not validate. Whoever made a bundle file has checked it.
-    pub fn require_valid(&mut self, word: &str, messages: &dyn MessageSink) -> anyhow::Result<()> {
-        let Some(Input { bundle, repo: Some(repo), right }) = &mut self.input else { return Ok(()) };
-        // It is needed once, and may be much.
-        let mut right = std::mem::take(right);
-        let outcome = Outcome { built: Some(bundle.clone()), partial: None, findings: Vec::new() };
-        if let Err(findings) = validation::good(repo, outcome, right.known())? {
-            messages.report(&Report::new(findings), repo);
-            anyhow::bail!("`{word}` does not validate: nothing is run on it");
-        }
-        right.keep();
-        Ok(())
+        Ok(Self::asked(Input { bundle, repo: Some(repo) }, engine, layout))
     }
 
     /// A bundle that is asked elsewhere, and has no lines here.

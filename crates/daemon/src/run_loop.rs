@@ -261,9 +261,7 @@ struct Opened {
 impl Feed for Opened {
     fn side(&self) -> anyhow::Result<Arc<Side>> {
         let opener = Opener::new(&self.repo, Layout::default(), &*self.messages);
-        let mut side = Side::open(&opener, &self.word, None)?;
-        side.require_valid(&self.word, &*self.messages)?;
-        Ok(Arc::new(side))
+        Ok(Arc::new(Side::open_valid(&opener, &self.word)?))
     }
 
     fn news(&self) -> watch::Receiver<u64> {

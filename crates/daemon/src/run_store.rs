@@ -68,6 +68,7 @@ pub struct Listed {
 pub struct Runs {
     folder: PathBuf,
     longest_trail: u64,
+    max_records: usize,
 }
 
 impl Runs {
@@ -76,7 +77,7 @@ impl Runs {
         let folder = folder
             .or_else(usual)
             .context("no folder for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
-        Ok(Self { folder, longest_trail: TRAIL })
+        Ok(Self { folder, longest_trail: TRAIL, max_records: RECORDS })
     }
 
     /// The folder.
@@ -206,7 +207,7 @@ impl Runs {
 
     fn forget_old(&self, integration: &str) -> anyhow::Result<()> {
         let names = self.names(Some(integration))?;
-        for file in &names[..names.len().saturating_sub(RECORDS)] {
+        for file in &names[..names.len().saturating_sub(self.max_records)] {
             forgotten(fs::remove_file(file), file)?;
         }
         Ok(())
@@ -327,6 +328,34 @@ mod tests {
             lines.sort_unstable();
             assert_eq!(lines, ["0", "1", "2", "3", "4", "5", "6", "7"], "round {round}");
         }
+    }
+
+    fn record(run: &str, integration: &str) -> Record {
+        serde_json::from_value(serde_json::json!({
+            "version": 2, "run": run, "began": 0, "milliseconds": 5, "integration": integration, "mode": "real run",
+            "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1", "decisions": [],
+            "shards": {}, "faults": [], "warnings": [], "approval": null, "ended": "failed", "exit": 1,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_oldest_records_of_an_integration_are_pruned() {
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = Runs { max_records: 2, ..Runs::new(Some(scratch.path().to_owned())).unwrap() };
+        runs.keep(&record("20270115T080000Z-b-00000", "b")).unwrap();
+        for second in 1..=4 {
+            runs.keep(&record(&format!("20270115T08000{second}Z-a-00000"), "a")).unwrap();
+        }
+        let ids = runs.ids(&RunFilter::default()).unwrap();
+        let expect = ["20270115T080000Z-b-00000", "20270115T080003Z-a-00000", "20270115T080004Z-a-00000"];
+        assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), expect);
+        // A run with nothing to do is counted, and prunes nothing.
+        let idle =
+            Record { ended: qontract_runtime::Ended::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
+        runs.keep_of_loop(&idle).unwrap();
+        assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 3);
+        assert_eq!(runs.idle().unwrap()[0].count, 1);
     }
 
     #[test]

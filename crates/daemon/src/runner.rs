@@ -39,6 +39,7 @@ pub trait Kept: Heard {
 }
 
 /// The runs of an integration.
+#[derive(Clone)]
 pub struct Runner {
     /// The integration.
     pub room: Arc<Room>,
@@ -56,18 +57,16 @@ pub struct Runner {
 
 impl Turn for Runner {
     fn turn(&self, stop: Stop) -> BoxFuture<'static, Ended> {
-        let Self { room, options, feed, manner, runs, kept } = self;
-        let (room, options, feed) = (Arc::clone(room), options.clone(), Arc::clone(feed));
-        let (manner, runs, kept) = (manner.clone(), Arc::clone(runs), Arc::clone(kept));
+        let runner = self.clone();
         async move {
-            let name = room.about().name.clone();
-            match once(&room, options, &*feed, (&manner, &runs, &kept), stop).await {
-                Ok((ended, record)) => {
-                    kept.ran(&name, Ok(&record));
-                    ended
+            let name = &runner.room.about().name;
+            match runner.run(stop).await {
+                Ok(record) => {
+                    runner.kept.ran(name, Ok(&record));
+                    record.ended
                 }
                 Err(error) => {
-                    kept.ran(&name, Err(&error));
+                    runner.kept.ran(name, Err(&error));
                     Ended::Transient
                 }
             }
@@ -76,36 +75,34 @@ impl Turn for Runner {
     }
 }
 
-async fn once(
-    room: &Room,
-    options: Options,
-    feed: &dyn Feed,
-    (manner, runs, kept): (&Manner, &Arc<Runs>, &Arc<dyn Kept>),
-    stop: Stop,
-) -> anyhow::Result<(Ended, Record)> {
-    let head = feed.side()?;
-    let start = Start {
-        integration: &room.about().name,
-        mode: manner.mode,
-        head: &head,
-        runs,
-        ledger: &manner.ledger,
-        heard: Arc::clone(kept) as Arc<dyn Heard>,
-    };
-    let mut begun = start.now()?;
-    let request = &mut begun.request;
-    request.set_options(options, &room.about().flags);
-    request.slot = manner.slot;
-    request.budgets = manner.budgets;
-    request.validate_schemas = manner.validate_schemas;
-    request.bodies = manner.bodies;
-    request.stop = stop;
-    let outcome = run(room, &begun.request).await;
-    let clock = begun.clock();
-    let mut record = head.with_lines(|line| Record::new(&outcome, clock, PlaceLines::same(line)));
-    // What was done is told, whether it can be kept or not.
-    if let Err(error) = runs.keep_of_loop(&record) {
-        record.warnings.push(format!("the record of the run is not kept: {error:#}"));
+impl Runner {
+    /// One run, and its record.
+    async fn run(&self, stop: Stop) -> anyhow::Result<Record> {
+        let Self { room, options, feed, manner, runs, kept } = self;
+        let head = feed.side()?;
+        let start = Start {
+            integration: &room.about().name,
+            mode: manner.mode,
+            head: &head,
+            runs,
+            ledger: &manner.ledger,
+            heard: Arc::clone(kept) as Arc<dyn Heard>,
+        };
+        let mut begun = start.now()?;
+        let request = &mut begun.request;
+        request.set_options(options.clone(), &room.about().flags);
+        request.slot = manner.slot;
+        request.budgets = manner.budgets;
+        request.validate_schemas = manner.validate_schemas;
+        request.bodies = manner.bodies;
+        request.stop = stop;
+        let outcome = run(room, &begun.request).await;
+        let clock = begun.clock();
+        let mut record = head.with_lines(|line| Record::new(&outcome, clock, PlaceLines::same(line)));
+        // What was done is reported, whether it can be kept or not.
+        if let Err(error) = runs.keep_of_loop(&record) {
+            record.warnings.push(format!("the record of the run is not kept: {error:#}"));
+        }
+        Ok(record)
     }
-    Ok((outcome.ended, record))
 }

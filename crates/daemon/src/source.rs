@@ -223,7 +223,7 @@ impl Folder {
     fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), String>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone())?;
         let outcome = input::make(&repo, stamp, &self.pool, aids)?;
-        let report = match validation::good(&repo, outcome, right)? {
+        let report = match validation::validated_bundle(&repo, outcome, right)? {
             Ok(built) => return Ok(Ok((built, repo))),
             Err(findings) => Report::new(findings),
         };

@@ -1,12 +1,12 @@
 //! The loops of `up`: one for each integration that the data defines and the binary has.
 
+mod restart;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use qontract_access::Mode;
 use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
@@ -27,9 +27,7 @@ use crate::run_store::Runs;
 use crate::runner::{Kept, Manner, Runner};
 use crate::source::{Feed, Folder};
 use crate::targets::Targets;
-
-/// So often a loop that gave up is begun anew.
-const BEGINNINGS: u32 = 3;
+use restart::{Supervised, Wake, supervise, wait};
 
 /// So often `--once` runs what may work the next time.
 const PASSES: u32 = 3;
@@ -208,7 +206,7 @@ impl Crew {
             for (name, ended) in std::mem::take(&mut ends) {
                 if ended == Ended::Transient && pass < PASSES {
                     again.push(name);
-                } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != 75) {
+                } else if ended.code() > 0 && (worst.code() == 0 || ended != Ended::Transient) {
                     worst = ended;
                 }
             }
@@ -316,12 +314,10 @@ impl Crew {
             }
             let is_complete = missing.is_empty();
             voices.miss(missing);
-            tokio::select! {
-                changed = news.changed() => changed?,
-                // What was not there may be by then: a program, a file.
-                () = tokio::time::sleep(self.every), if !is_complete => {}
-                () = stop.asked() => break,
-                () = fatal.notified() => {
+            match wait(&mut news, (!is_complete).then_some(self.every), &stop, &fatal).await? {
+                Wake::NewData | Wake::Retry => {}
+                Wake::Stop => break,
+                Wake::LoopGaveUp => {
                     let text = "a loop was stuck too often; exiting so that the supervisor restarts the process";
                     self.log.write(&Line::new(Level::Error, text));
                     return Ok(Exit::Failure);
@@ -380,20 +376,15 @@ impl Crew {
                     () = stop.asked() => return,
                 }
             }
-            // One that gives up, or falls, is begun anew, since here nobody else would do it; but not for ever.
-            for _ in 0..BEGINNINGS {
-                let keeping =
-                    looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
-                let why = match AssertUnwindSafe(keeping).catch_unwind().await {
-                    Ok(Finish::GaveUp) => "stuck too often",
-                    Ok(Finish::Once(_) | Finish::Stopped) => return,
-                    Err(_) => "its loop panicked",
-                };
+            let start =
+                || looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
+            let report = |why: &str| {
                 let line = Line::new(Level::Error, format!("{why}; restarting the loop"));
                 log.write(&line.with("integration", name.as_str()));
-                tokio::time::sleep(looping.pace.retry).await;
+            };
+            if supervise(looping.pace.retry, start, report).await == Supervised::GaveUp {
+                fatal.notify_one();
             }
-            fatal.notify_one();
         });
         Ok(Running { stopper, task })
     }

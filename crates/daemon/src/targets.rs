@@ -68,7 +68,7 @@ impl Targets {
                 }
                 Some(Arc::new(Sandbox::new(PathBuf::from(folder))))
             }
-            (None, Some(table)) => Some(Arc::new(real(table, (mode, Arc::clone(&secrets)))?)),
+            (None, Some(table)) => Some(Arc::new(real(table, mode, Arc::clone(&secrets))?)),
             (None, None) => None,
         };
         let path = std::env::var_os("PATH");
@@ -135,7 +135,7 @@ impl Targets {
 const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// Real clusters, as the configuration says.
-fn real(table: &KubernetesTable, (mode, secrets): (Mode, Arc<dyn Reader>)) -> anyhow::Result<Clusters> {
+fn real(table: &KubernetesTable, mode: Mode, secrets: Arc<dyn Reader>) -> anyhow::Result<Clusters> {
     let permit = ReadPermit::for_targets(mode);
     let RealClusters { known, tokens } = RealClusters::new(table, secrets)?;
     Ok(Clusters::new(&permit, Settings::default(), tokens, known))

@@ -1,6 +1,7 @@
-//! Everything that can be found wrong with a data repo besides what bundling finds itself.
+//! Validation of a data repo: everything that can be wrong with it besides what bundling finds itself.
 
 mod approvals;
+pub mod subject;
 
 use std::collections::BTreeSet;
 
@@ -14,25 +15,85 @@ pub use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate_again};
 use rayon::prelude::*;
 
-/// What checking a data repo finds, after `outcome` came of bundling it: files that could not be read are not missed.
-fn rules(repo: &Repo, outcome: &Outcome, options: &Options, known: &mut Known) -> Vec<Diagnostic> {
+/// How thorough validation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Errors only.
+    Errors,
+    /// Errors and warnings, also those that only the texts of files show.
+    All(Formats),
+}
+
+/// Validates a bundle of a data repo, before anything is made of it. Files in `unread` could not be read, and references to them are not errors. `known` is what
+/// was valid before.
+pub fn validate(
+    bundle: &Bundle,
+    repo: &Repo,
+    unread: BTreeSet<String>,
+    depth: Depth,
+    known: &mut Known,
+) -> anyhow::Result<Vec<Diagnostic>> {
+    let (only_errors, formats) = match depth {
+        Depth::Errors => (true, Formats::default()),
+        Depth::All(formats) => (false, formats),
+    };
+    let options =
+        Options { layout: repo.layout().clone(), unread, only_errors, formats, ..Options::default() };
+    let mut findings = validate_again(bundle, &options, known);
+    findings.extend(types(bundle, &options, &findings));
+    if depth == Depth::Errors {
+        findings.retain(Diagnostic::is_error);
+        locate(&mut findings, repo);
+        return Ok(findings);
+    }
+    findings.extend(approvals(bundle, repo.layout()));
+    locate(&mut findings, repo);
+    findings.extend(scalars(repo)?);
+    Ok(findings)
+}
+
+/// Validates what bundling a data repo made, or what could be read of it. What bundling found itself is not repeated.
+pub fn validate_outcome(
+    repo: &Repo,
+    outcome: &Outcome,
+    depth: Depth,
+    known: &mut Known,
+) -> anyhow::Result<Vec<Diagnostic>> {
     let errors = outcome.findings.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.place.file.clone()).collect();
-    let built = outcome.built.as_ref();
-    let mut findings = match built.or(outcome.partial.as_ref()) {
-        Some(bundle) => {
-            let options = Options { layout: repo.layout().clone(), unread, ..options.clone() };
-            let mut findings = validate_again(bundle, &options, known);
-            findings.extend(types(bundle, &options, &findings));
-            if !options.only_errors {
-                findings.extend(approvals(bundle, repo.layout()));
-            }
-            findings
-        }
-        None => Vec::new(),
+    match outcome.built.as_ref().or(outcome.partial.as_ref()) {
+        Some(bundle) => validate(bundle, repo, unread, depth, known),
+        None if depth == Depth::Errors => Ok(Vec::new()),
+        None => scalars(repo),
+    }
+}
+
+/// Validates a bundle of a data repo; if it has errors, every finding is returned. Warnings are looked for in that case only.
+pub fn require_valid(
+    bundle: &Bundle,
+    repo: &Repo,
+    known: &mut Known,
+) -> anyhow::Result<Result<(), Vec<Diagnostic>>> {
+    if validate(bundle, repo, BTreeSet::new(), Depth::Errors, known)?.is_empty() {
+        return Ok(Ok(()));
+    }
+    validate(bundle, repo, BTreeSet::new(), Depth::All(Formats::default()), known).map(Err)
+}
+
+/// The bundle that bundling made, if it is valid; else every finding.
+pub fn validated_bundle(
+    repo: &Repo,
+    mut outcome: Outcome,
+    known: &mut Known,
+) -> anyhow::Result<Result<Bundle, Vec<Diagnostic>>> {
+    let findings = match outcome.built.take() {
+        Some(built) => match require_valid(&built, repo, known)? {
+            Ok(()) => return Ok(Ok(built)),
+            Err(findings) => findings,
+        },
+        None => validate_outcome(repo, &outcome, Depth::All(Formats::default()), known)?,
     };
-    locate(&mut findings, repo);
-    findings
+    Ok(Err(findings.into_iter().chain(outcome.findings).collect()))
 }
 
 /// Warnings about approvals of removals that cannot hold.
@@ -52,43 +113,6 @@ pub fn types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option
     }
     let error = Schema::build(&bundle.graphql().value).err()?;
     Some(Diagnostic::new(code::GRAPHQL_SCHEMA_FORM, error.to_string()).in_file(file))
-}
-
-/// The errors that checking a data repo finds, for who knows what was right the last time.
-pub fn errors(repo: &Repo, outcome: &Outcome, known: &mut Known) -> Vec<Diagnostic> {
-    let options = Options { only_errors: true, ..Options::default() };
-    let mut findings = rules(repo, outcome, &options, known);
-    findings.retain(Diagnostic::is_error);
-    findings
-}
-
-/// Everything that checking it finds, and what only the texts of the files tell.
-pub fn everything(
-    repo: &Repo,
-    outcome: &Outcome,
-    formats: Formats,
-    known: &mut Known,
-) -> anyhow::Result<Vec<Diagnostic>> {
-    let mut findings = rules(repo, outcome, &Options { formats, ..Options::default() }, known);
-    findings.extend(scalars(repo)?);
-    Ok(findings)
-}
-
-/// The bundle, if nothing is wrong with it; else everything that is. What only warns is looked for in the second case only.
-pub fn good(
-    repo: &Repo,
-    outcome: Outcome,
-    known: &mut Known,
-) -> anyhow::Result<Result<Bundle, Vec<Diagnostic>>> {
-    let has_errors = !errors(repo, &outcome, known).is_empty();
-    match outcome {
-        Outcome { built: Some(built), .. } if !has_errors => Ok(Ok(built)),
-        outcome => {
-            let mut findings = everything(repo, &outcome, Formats::default(), known)?;
-            findings.extend(outcome.findings);
-            Ok(Err(findings))
-        }
-    }
 }
 
 /// Scalars that readers of YAML take differently, in all files that are YAML.

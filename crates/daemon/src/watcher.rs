@@ -128,7 +128,9 @@ impl Alarm {
                     return Woken::ByItself;
                 }
                 Ok(first) => {
-                    let files = settled(told, first);
+                    let next =
+                        |pause| told.recv_timeout(pause).ok().into_iter().chain(told.try_iter()).collect();
+                    let files = debounced(first, next);
                     return Woken::Told(files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)));
                 }
             }
@@ -136,8 +138,9 @@ impl Alarm {
     }
 }
 
-/// The files that changed until nothing changes any more, if it is known which.
-fn settled(told: &Receiver<Told>, first: Told) -> Option<BTreeSet<PathBuf>> {
+/// The files that changed until nothing changes any more, if it is known which. `next` has the events that come within a time, and those that are there by
+/// then.
+fn debounced(first: Told, mut next: impl FnMut(Duration) -> Vec<Told>) -> Option<BTreeSet<PathBuf>> {
     let mut files = Some(BTreeSet::new());
     let mut add = |told: Told| {
         if let (Some(all), Some(more)) = (&mut files, told) {
@@ -149,11 +152,11 @@ fn settled(told: &Receiver<Told>, first: Told) -> Option<BTreeSet<PathBuf>> {
     };
     add(first);
     for _ in 0..UNSETTLED {
-        match told.recv_timeout(SETTLED) {
-            Ok(more) => add(more),
-            Err(_) => break,
+        let more = next(SETTLED);
+        if more.is_empty() {
+            break;
         }
-        told.try_iter().for_each(&mut add);
+        more.into_iter().for_each(&mut add);
     }
     files
 }
@@ -189,4 +192,59 @@ fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Tol
         watcher.watch(folder, RecursiveMode::Recursive)?;
     }
     Ok((told, watcher))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(files: &[&str]) -> Told {
+        Some(files.iter().map(PathBuf::from).collect())
+    }
+
+    /// What comes of a first event and what follows in each pause; and how many pauses there were.
+    fn check(first: Told, follows: &[&[Told]], expect: Option<&[&str]>, pauses: u32) {
+        let mut count = 0;
+        let next = |pause| {
+            assert_eq!(pause, SETTLED);
+            count += 1;
+            follows.get(count - 1).map(|events| events.to_vec()).unwrap_or_default()
+        };
+        let files = debounced(first, next);
+        assert_eq!(files, expect.map(|files| files.iter().map(PathBuf::from).collect()));
+        assert_eq!(u32::try_from(count).unwrap(), pauses);
+    }
+
+    #[test]
+    fn events_are_collected_until_it_is_quiet_for_a_moment() {
+        check(event(&["a"]), &[], Some(&["a"]), 1);
+        check(event(&["a"]), &[&[event(&["b"]), event(&["a"])], &[event(&["c"])]], Some(&["a", "b", "c"]), 3);
+        // An event that does not say which files leaves none known.
+        check(event(&["a"]), &[&[None], &[event(&["b"])]], None, 3);
+        check(None, &[&[event(&["b"])]], None, 2);
+    }
+
+    #[test]
+    fn files_that_never_stop_changing_are_read_all_the_same() {
+        let one = [event(&["a"])];
+        let busy = vec![&one[..]; UNSETTLED as usize + 5];
+        check(event(&["a"]), &busy, Some(&["a"]), UNSETTLED);
+    }
+
+    #[test]
+    fn too_many_files_are_not_named_one_by_one() {
+        let names: Vec<PathBuf> = (0..=MANY).map(|number| PathBuf::from(number.to_string())).collect();
+        let known =
+            |count: usize| debounced(Some(names[..count].to_vec()), |_| Vec::new()).map(|files| files.len());
+        assert_eq!(known(MANY), Some(MANY));
+        assert_eq!(known(MANY + 1), None);
+    }
+
+    #[test]
+    fn everything_is_looked_at_after_a_while_the_later_the_longer_it_takes() {
+        let check = |took, expect| assert_eq!(Alarm::patience(took), expect);
+        check(Duration::ZERO, Duration::from_secs(10));
+        check(Duration::from_millis(100), Duration::from_secs(10));
+        check(Duration::from_millis(101), Duration::from_millis(10_100));
+    }
 }

@@ -3,7 +3,6 @@
 mod allocator;
 mod commands;
 mod integrations;
-mod plan_report;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -5,9 +5,13 @@
 //!
 //! This crate is pure: no clock, no network, no files. What calls it collects the runs.
 
+pub mod affected;
+pub mod data_diff;
 pub mod line_diff;
 pub mod markdown;
 mod model;
+pub mod status_table;
+pub mod table;
 pub mod text;
 
 pub use model::{

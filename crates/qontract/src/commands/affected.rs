@@ -1,7 +1,5 @@
 //! `qontract affected`: which integrations and shards a change can affect, by which rule and because of what.
 
-mod text;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -12,35 +10,11 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::Opener;
 use qontract_daemon::pinned::{ComparedSides, Side};
 use qontract_daemon::targets::Targets;
+use qontract_report::affected::{self as affected_report, Row, ShardRow};
 use qontract_runtime::affected::{self, Pair, Verdict, What};
 use qontract_runtime::{Options, Place, Room};
-use serde::Serialize;
 
 use crate::integrations::REGISTRY;
-
-/// Whether and why one integration is affected.
-#[derive(Serialize)]
-struct Row {
-    integration: String,
-    affected: bool,
-    /// Left out if it is: an integration that the data does not declare cannot be judged.
-    #[serde(skip_serializing_if = "is_true")]
-    declared: bool,
-    rule: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    causes: Vec<String>,
-    /// `null` if all of them are.
-    shards: Option<Vec<ShardRow>>,
-}
-
-#[derive(Serialize)]
-struct ShardRow {
-    shard: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    differs: Vec<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    gone: bool,
-}
 
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, verbose, config, repo, output, layout } = arguments;
@@ -81,8 +55,8 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
         rows.extend(undeclared.iter().map(|room| Row::undeclared(&room.about().name)));
     }
     match output {
-        ReportFormat::Text => printer.styled(&text::render(&rows, verbose))?,
-        ReportFormat::Md => printer.text(&text::markdown(&rows))?,
+        ReportFormat::Text => printer.styled(&affected_report::text(&rows, verbose))?,
+        ReportFormat::Md => printer.text(&affected_report::markdown(&rows))?,
         ReportFormat::Json => printer.json(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
     }
     Ok(match rows.iter().any(|row| row.affected) {
@@ -94,18 +68,6 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
 
 /// The exit code of an integration that the data does not declare, as of a run.
 const UNDECLARED: u8 = 4;
-
-impl Row {
-    fn undeclared(integration: &str) -> Self {
-        let (integration, rule) = (integration.to_owned(), "not declared in the data".to_owned());
-        Row { integration, affected: false, declared: false, rule, causes: Vec::new(), shards: None }
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_true(value: &bool) -> bool {
-    *value
-}
 
 fn row(room: &Room, pair: &Pair, sides: &ComparedSides<'_>) -> Row {
     let integration = room.about().name.clone();

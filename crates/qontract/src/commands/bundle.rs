@@ -13,7 +13,7 @@ use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::Remembered;
-use qontract_daemon::validation;
+use qontract_daemon::validation::{self, Depth};
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
@@ -67,11 +67,8 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     let mut outcome = input::make(repo, stamp, &pool, aids)?;
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
-        let told = if strict {
-            validation::everything(repo, &outcome, Formats::Ignored, remembered.right.known())?
-        } else {
-            validation::errors(repo, &outcome, remembered.right.known())
-        };
+        let depth = if strict { Depth::All(Formats::Ignored) } else { Depth::Errors };
+        let told = validation::validate_outcome(repo, &outcome, depth, remembered.right.known())?;
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {
         Report::new(outcome.findings)

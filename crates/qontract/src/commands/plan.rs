@@ -7,15 +7,17 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{Plan, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::Opener;
+use qontract_daemon::input::{InvalidData, Opener};
 use qontract_daemon::journal;
 use qontract_daemon::pinned::Side;
+use qontract_daemon::plan_report;
 use qontract_daemon::registry::SandboxUnsupported;
 use qontract_daemon::run_setup::Start;
 use qontract_daemon::run_store::Runs;
@@ -28,7 +30,6 @@ use qontract_telemetry::activity::Activities;
 use crate::commands::reconcile::{Aloud, record};
 use crate::commands::up::default_sandbox;
 use crate::integrations::REGISTRY;
-use crate::plan_report;
 
 /// The most integrations that are planned at the same time. Each works on several shards at once.
 const MAX_CONCURRENT: usize = 4;
@@ -39,10 +40,14 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::find_and_note(config_file.as_deref(), printer)?;
     let opener = Opener::new(&arguments.repo, Layout::default(), printer);
     let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
-    let mut head = open(&opener, &head_word, None)?;
-    if !arguments.no_validate {
-        head.require_valid(&head_word, printer)?;
-    }
+    let head = if arguments.no_validate {
+        open(&opener, &head_word, None)?
+    } else {
+        Side::open_valid(&opener, &head_word).map_err(|error| match error.is::<InvalidData>() {
+            true => error,
+            false => cannot_open(error, &head_word),
+        })?
+    };
     let base = open(&opener, &base_word, Some(&head))?;
     let sandbox = sandbox(&arguments, &config, printer);
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
@@ -86,7 +91,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     }
     drop(progress);
     let Plan { output, full, .. } = planner.arguments;
-    plan_report::print(&report, output, plan_report::detail(full), printer)?;
+    plan_output::print(&report, output, plan_output::detail(full), printer)?;
     Ok(exit(&report))
 }
 
@@ -100,8 +105,11 @@ pub fn exit(report: &PlanReport) -> Exit {
 }
 
 fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Result<Side> {
-    Side::open(opener, word, beside)
-        .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
+    Side::open(opener, word, beside).map_err(|error| cannot_open(error, word))
+}
+
+fn cannot_open(error: anyhow::Error, word: &str) -> anyhow::Error {
+    error.context(UsageError(format!("cannot open `{word}`")))
 }
 
 /// The folder in place of every target system: the one that is named, or, without any target in the configuration, the one that `up` has made for the data repo.

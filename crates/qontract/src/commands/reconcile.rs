@@ -1,7 +1,6 @@
 //! `qontract reconcile`: one run of one integration, or run after run.
 
 mod announce;
-mod text;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
@@ -20,9 +20,11 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::Opener;
 use qontract_daemon::journal;
 use qontract_daemon::pinned::{ComparedSides, Connection, Side};
+use qontract_daemon::plan_report;
 use qontract_daemon::run_loop::{DataSpec, Keeping, LoopInput, Part, keep};
 use qontract_daemon::run_setup::{Begun, Start};
 use qontract_daemon::run_store::Runs;
+use qontract_daemon::run_text;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_runtime::guard::Ledger;
@@ -35,9 +37,6 @@ use qontract_telemetry::log::{Line, Log};
 use crate::BUILD;
 use crate::allocator::{self, GiveBack};
 use crate::integrations::REGISTRY;
-use crate::plan_report;
-
-pub use text::explain;
 
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
@@ -93,7 +92,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     })?;
     drop(progress);
     if options.talk.level() <= LogLevel::Debug {
-        printer.note(text::activities(&activities.finished()).trim_end());
+        printer.note(run_text::activities(&activities.finished()).trim_end());
     }
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
@@ -196,10 +195,11 @@ impl Job<'_> {
         }
         let opener = Opener::new(&options.repo, Layout::default(), *printer);
         let word = options.data.as_deref().unwrap_or(".");
-        let mut head = Side::open(&opener, word, None)?;
-        if !options.no_validate {
-            head.require_valid(word, *printer)?;
-        }
+        let head = if options.no_validate {
+            Side::open(&opener, word, None)?
+        } else {
+            Side::open_valid(&opener, word)?
+        };
         let base = options.base.as_deref().map(|base| Side::open(&opener, base, Some(&head))).transpose()?;
         Ok((Arc::new(head), base))
     }
@@ -228,22 +228,22 @@ impl Job<'_> {
         if let Some(file) = &options.dump_schemas {
             dump(outcome, file)?;
         }
-        let talk = text::talk(record, options.talk.level());
+        let talk = run_text::talk(record, options.talk.level().into());
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
         match options.output {
             RunFormat::Text => {
-                printer.styled(&plan_report::text_of(record, plan_report::detail(options.full)))?;
+                printer.styled(&plan_report::text_of(record, plan_output::detail(options.full)))?;
             }
             RunFormat::Md => {
                 let report = plan_report::of(std::slice::from_ref(record));
-                plan_report::print(&report, PlanFormat::Md, plan_report::detail(options.full), printer)?;
+                plan_output::print(&report, PlanFormat::Md, plan_output::detail(options.full), printer)?;
             }
             RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
         }
         if options.talk.level() <= LogLevel::Warning {
-            let warnings = text::held_warnings(record, options.output);
+            let warnings = run_text::held_warnings(record, options.output != RunFormat::Json);
             warnings.lines().for_each(|line| printer.note(line));
         }
         match kept {

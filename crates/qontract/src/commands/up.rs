@@ -1,7 +1,6 @@
 //! `up`: the whole platform in one process.
 
 mod screen;
-mod view;
 
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
+use qontract_cli::plan_output;
 use qontract_cli::printer::{self, Printer};
 use qontract_cli::terminal::{self, SilentKeys};
 use qontract_cli::{Up, variable};
@@ -21,22 +21,22 @@ use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::health::Health;
 use qontract_daemon::journal;
+use qontract_daemon::plan_report;
 use qontract_daemon::private_files;
 use qontract_daemon::run_store::{Runs, state_folder};
 use qontract_daemon::signals;
 use qontract_daemon::source::{Feed as _, Folder, Look};
 use qontract_daemon::supervisor::{Crew, Voices};
 use qontract_daemon::targets::{SandboxAt, Targets};
+use qontract_report::status_table::Title;
 use qontract_runtime::Bodies;
 use qontract_runtime::looping::{Crowd, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
 use screen::Screen;
-use view::Title;
 
 use crate::BUILD;
 use crate::allocator::{self, GiveBack};
 use crate::integrations::REGISTRY;
-use crate::plan_report;
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     if !arguments.once {
@@ -104,7 +104,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         let (exit, records) = ended?;
         if let (true, Some(records)) = (prints_plan, records) {
             let report = plan_report::of(&records);
-            plan_report::print(&report, arguments.output, plan_report::detail(arguments.full), &printer)?;
+            plan_output::print(&report, arguments.output, plan_output::detail(arguments.full), &printer)?;
         }
         return Ok(exit);
     }

@@ -1,7 +1,5 @@
 //! `qontract validate`: every mistake at once, of a data repo or of some of its files.
 
-mod subject;
-
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
 use qontract_cli::printer::Printer;
@@ -11,13 +9,13 @@ use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::Remembered;
-use qontract_daemon::validation;
+use qontract_daemon::validation::subject::Subject;
+use qontract_daemon::validation::{self, Depth};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, validate};
 use serde_json::json;
-use subject::Subject;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
@@ -92,7 +90,7 @@ fn find(
     };
     let mut remembered = Remembered::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
-    let found = validation::everything(&repo, &outcome, formats, remembered.right.known())?;
+    let found = validation::validate_outcome(&repo, &outcome, Depth::All(formats), remembered.right.known())?;
     if outcome.built.is_some() {
         remembered.keep(None);
     }

@@ -1,11 +1,11 @@
 //! What can be listed: the fields of the type `Query`.
 
 use qontract_bundle::types::{Field, Type};
-use qontract_cli::table;
 use qontract_daemon::exit::UsageError;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
 use qontract_graphql::{Engine, Schema};
+use qontract_report::table;
 
 /// Short names, as Kubernetes has them.
 const ALIASES: [(&str, &str); 1] = [("ns", "namespaces")];

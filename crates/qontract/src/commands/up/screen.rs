@@ -11,10 +11,9 @@ use qontract_cli::terminal::Size;
 use qontract_daemon::reporter::{ShardRow, Status};
 use qontract_daemon::supervisor::Voices;
 use qontract_diagnostics::shown_lines;
+use qontract_report::status_table::{self, Activity, Line, LoopState, LoopView, ShardView, Title, View};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use super::view::{self, Activity, Line, LoopState, LoopView, ShardView, Title, View};
 
 /// How often the table is drawn again, if something changed.
 const REDRAW: Duration = Duration::from_secs(1);
@@ -171,7 +170,7 @@ pub async fn draw(screen: Arc<Screen>, voices: Arc<Voices>, title: impl Fn() -> 
         let loops = voices.all();
         let loops = loops.iter().map(|voice| loop_view(voice.integration(), &voice.status(), now)).collect();
         let size = Size::of_stdout();
-        screen.show(view::lines(&View { title: title(), loops }, size.width, size.height), size);
+        screen.show(status_table::lines(&View { title: title(), loops }, size.width, size.height), size);
         tokio::time::sleep(REDRAW).await;
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use qontract_bundle::diff::{Change, Diff, fields};
 use qontract_bundle::{Document, Resource, Value};
-use qontract_report::line_diff::similarity;
+
+use crate::line_diff::similarity;
 
 /// The most pairs of files whose contents are compared to find renames.
 const MAX_PAIRS: usize = 10_000;

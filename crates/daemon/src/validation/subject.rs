@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use qontract_bundle::Layout;
-use qontract_daemon::discovery;
-use qontract_daemon::exit::UsageError;
+
+use crate::discovery;
+use crate::exit::UsageError;
 
 /// What is checked.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
 
-use qontract_cli::{LogLevel, RunFormat};
-use qontract_daemon::debug_log;
-use qontract_daemon::held::held_changes;
+use crate::debug_log;
+use crate::held::held_changes;
 use qontract_diagnostics::{counted, shown};
 use qontract_report::text::Detail;
 use qontract_runtime::record::{Bundle, Shard, Told};
 use qontract_runtime::{Ended, Record};
 use qontract_telemetry::activity::FinishedLog;
+use qontract_telemetry::log::Level;
 
 use crate::plan_report;
 
@@ -27,16 +27,16 @@ fn told(word: &str, told: &Told) -> String {
 }
 
 /// What is said while running: what was decided, which shards were passed over, what may be wrong.
-pub fn talk(record: &Record, level: LogLevel) -> String {
+pub fn talk(record: &Record, level: Level) -> String {
     let mut text = String::new();
-    if level <= LogLevel::Info {
+    if level <= Level::Info {
         for decision in &record.decisions {
             text.push_str(&told("note", decision));
         }
         for (key, shard) in &record.shards {
             // That the data disables an integration somewhere is no news.
             let is_disabled = shard.reason.as_deref() == Some("disabled");
-            if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled || level <= LogLevel::Debug) {
+            if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled || level <= Level::Debug) {
                 text.push_str(&format!("note: `{}` skipped: {}\n", shown(key), shown(why)));
             }
             if shard.state == "orphaned" {
@@ -51,7 +51,7 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
             text.push_str("note: nothing to change\n");
         }
     }
-    if level <= LogLevel::Warning {
+    if level <= Level::Warning {
         for warning in &record.warnings {
             text.push_str(&format!("warning: {}\n", shown(warning)));
         }
@@ -60,14 +60,14 @@ pub fn talk(record: &Record, level: LogLevel) -> String {
 }
 
 /// Warnings about what is held. The plan as text names each change with its reason; where it is not shown as text, each has a warning.
-pub fn held_warnings(record: &Record, format: RunFormat) -> String {
+pub fn held_warnings(record: &Record, is_plan_shown: bool) -> String {
     let held = held_changes(record);
     let run = &record.run;
     if held.is_empty() {
         return String::new();
     }
     let mut text = String::new();
-    if format == RunFormat::Json {
+    if !is_plan_shown {
         for change in &held {
             text.push_str(&format!("warning: held: {}: {}\n", shown(&change.text), shown(&change.why)));
         }

@@ -6,18 +6,10 @@ use qontract_diagnostics::Styled;
 use qontract_report::text::{self, Detail};
 use qontract_report::{
     ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
-    ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration, markdown,
+    ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration,
 };
 use qontract_runtime::record::{Bundle, Planned, Told};
 use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record, StepResult};
-
-use qontract_cli::PlanFormat;
-use qontract_cli::printer::Printer;
-
-/// How much of a plan is shown.
-pub fn detail(full: bool) -> Detail {
-    if full { Detail::FULL } else { Detail::default() }
-}
 
 /// The plan of one run as text, without the integration's name.
 pub fn text_of(record: &Record, detail: Detail) -> Styled {
@@ -44,20 +36,6 @@ pub fn add(report: &mut PlanReport, record: &Record) {
         report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
     } else {
         report.add(integration(record));
-    }
-}
-
-/// Prints a report.
-pub fn print(
-    report: &PlanReport,
-    format: PlanFormat,
-    detail: Detail,
-    printer: &Printer,
-) -> anyhow::Result<()> {
-    match format {
-        PlanFormat::Text => printer.styled(&text::render(report, detail)),
-        PlanFormat::Md => printer.text(&markdown::render(report, detail, markdown::MAX_BYTES)),
-        PlanFormat::Json => printer.json(&report.to_json()),
     }
 }
 

@@ -1,8 +1,8 @@
 //! A diff as Markdown, for a comment on a merge request.
 
+use crate::markdown::{block, code};
+use crate::text::shortened;
 use qontract_diagnostics::{counted, shown};
-use qontract_report::markdown::{block, code};
-use qontract_report::text::shortened;
 
 use super::Fold;
 use super::model::{FileAction, FileEntry, Line};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use qontract_bundle::diff::{Change, Diff, FieldChange, fields};
 use qontract_bundle::{Document, Resource, Value, json};
-use qontract_report::line_diff::{DiffLine, diff};
+
+use crate::line_diff::{DiffLine, diff};
 
 use super::rename::{Renames, renames};
 use super::{Sides, Texts};
@@ -12,20 +13,27 @@ use super::{Sides, Texts};
 /// How a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAction {
+    /// Its content differs.
     Changed,
+    /// Only the side after the change has it.
     Added,
+    /// Only the side before the change has it.
     Removed,
+    /// It has another name.
     Renamed,
 }
 
 /// A file that differs.
 pub struct FileEntry {
+    /// How it differs.
     pub action: FileAction,
     /// Its name, after the change if it has one then.
     pub name: String,
     /// Its name before it was renamed.
     pub old_name: Option<String>,
+    /// The schema of a datafile.
     pub schema: Option<String>,
+    /// What differs, line by line.
     pub lines: Vec<Line>,
 }
 

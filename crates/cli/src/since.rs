@@ -1,7 +1,7 @@
 //! Points in time on the command line: how long ago, a day, or a time.
 
 use jiff::{SignedDuration, Timestamp};
-use qontract_daemon::exit::UsageError;
+use qontract_config::UsageError;
 
 /// The time that a text means, in seconds since 1970: `30m`, `2h` or `7d` before `now`, a day, or a time as RFC 3339 has it.
 pub fn parse(text: &str, now: Timestamp) -> Result<i64, UsageError> {

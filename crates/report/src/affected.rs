@@ -1,15 +1,59 @@
 //! What a change affects, for people: text for a terminal, and Markdown.
 
+use crate::markdown::{cell, code, html};
 use qontract_diagnostics::{Style, Styled, counted, shown};
-use qontract_report::markdown::{cell, code, html};
+use serde::Serialize;
 
-use super::{Row, ShardRow};
+/// Whether and why one integration is affected.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The integration.
+    pub integration: String,
+    /// Whether it is affected.
+    pub affected: bool,
+    /// Left out if it is: an integration that the data does not declare cannot be judged.
+    #[serde(skip_serializing_if = "is_true")]
+    pub declared: bool,
+    /// By which rule.
+    pub rule: String,
+    /// Because of what.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
+    /// `null` if all of them are.
+    pub shards: Option<Vec<ShardRow>>,
+}
+
+/// A shard that is affected.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShardRow {
+    /// Its key.
+    pub shard: String,
+    /// The lines that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
+    /// Whether only base has it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+}
+
+impl Row {
+    /// An integration that the data does not declare.
+    pub fn undeclared(integration: &str) -> Self {
+        let (integration, rule) = (integration.to_owned(), "not declared in the data".to_owned());
+        Row { integration, affected: false, declared: false, rule, causes: Vec::new(), shards: None }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
 
 /// The most causes that are shown of an integration.
 const MAX_CAUSES: usize = 10;
 
 /// Affected integrations first; the others are counted, or listed if `verbose`.
-pub fn render(rows: &[Row], verbose: bool) -> Styled {
+pub fn text(rows: &[Row], verbose: bool) -> Styled {
     let mut out = Styled::default();
     for row in rows.iter().filter(|row| row.affected) {
         one_row(row, &mut out);

@@ -1,7 +1,7 @@
 //! A diff as text for a terminal.
 
+use crate::text::shortened;
 use qontract_diagnostics::{Style, Styled, counted, shown};
-use qontract_report::text::shortened;
 
 use super::Fold;
 use super::model::{FileAction, FileEntry, Line};
