@@ -11,6 +11,7 @@ pub mod printer;
 pub mod progress;
 mod records;
 mod run;
+pub mod screen;
 mod serve;
 pub mod since;
 pub mod terminal;

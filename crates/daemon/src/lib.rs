@@ -6,6 +6,8 @@
 
 pub mod audit;
 pub mod clusters;
+pub mod config_check;
+pub mod data_server;
 pub mod debug_log;
 pub mod discovery;
 pub mod exit;
@@ -23,6 +25,7 @@ pub mod registry;
 pub mod repo_cache;
 pub mod reporter;
 pub mod run_entry;
+pub mod run_integration;
 pub mod run_loop;
 pub mod run_setup;
 pub mod run_store;
@@ -30,6 +33,7 @@ pub mod run_text;
 pub mod runner;
 pub mod signals;
 pub mod source;
+pub mod status_view;
 pub mod supervisor;
 pub mod targets;
 pub mod validation;

@@ -318,7 +318,8 @@ impl Crew {
                 Wake::NewData | Wake::Retry => {}
                 Wake::Stop => break,
                 Wake::LoopGaveUp => {
-                    let text = "a loop was stuck too often; exiting so that the supervisor restarts the process";
+                    let text =
+                        "a loop was stuck too often; exiting so that the supervisor restarts the process";
                     self.log.write(&Line::new(Level::Error, text));
                     return Ok(Exit::Failure);
                 }

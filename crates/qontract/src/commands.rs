@@ -4,7 +4,8 @@ mod affected;
 mod approve;
 mod bundle;
 mod completions;
-mod config;
+mod config_check;
+mod data_server;
 mod diff;
 mod explain;
 mod get;
@@ -14,14 +15,14 @@ mod inventory;
 mod journal;
 mod man;
 mod peer_bundler;
+mod peer_run_integration;
+mod peer_server;
 mod peer_validator;
 mod plan;
 mod query;
 mod reconcile;
-mod run_integration;
 mod runs;
 mod schema;
-mod serve;
 mod shards;
 mod up;
 mod validate;
@@ -39,7 +40,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Diff(arguments) => Ok(diff::run(arguments, printer)),
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
-        Command::Serve(arguments) => serve::run(*arguments),
+        Command::Serve(arguments) => data_server::run(*arguments),
         Command::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Own, printer),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
@@ -49,15 +50,15 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Runs(arguments) => runs::run(arguments, printer),
         Command::Approve(arguments) => approve::run(arguments, printer),
         Command::Config(config) => match config.action {
-            ConfigAction::Check(arguments) => config::check(&arguments, printer),
+            ConfigAction::Check(arguments) => config_check::run(*arguments, printer),
             ConfigAction::Reference => printer.text(&qontract_config::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
             PeerTool::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Peer, printer),
-            PeerTool::RunIntegration => run_integration::run(),
-            PeerTool::Server(arguments) => serve::run_peer(&arguments),
+            PeerTool::RunIntegration => peer_run_integration::run(),
+            PeerTool::Server(arguments) => peer_server::run(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
         Command::Completions(arguments) => completions::run(&arguments, printer),

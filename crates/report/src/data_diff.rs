@@ -8,7 +8,7 @@ mod text;
 use qontract_bundle::Layout;
 
 pub use markdown::render as markdown;
-pub use model::{FileAction, FileEntry, Line, files};
+pub use model::{FileEntry, files};
 pub use text::render as text;
 
 /// What is compared with what: where the lines of both sides come from.

@@ -8,6 +8,7 @@
 pub mod affected;
 pub mod data_diff;
 pub mod line_diff;
+pub mod listing;
 pub mod markdown;
 mod model;
 pub mod status_table;

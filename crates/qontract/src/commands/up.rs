@@ -1,7 +1,5 @@
 //! `up`: the whole platform in one process.
 
-mod screen;
-
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -14,7 +12,8 @@ use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
 use qontract_cli::plan_output;
 use qontract_cli::printer::{self, Printer};
-use qontract_cli::terminal::{self, SilentKeys};
+use qontract_cli::screen::Screen;
+use qontract_cli::terminal::{self, SilentKeys, Size};
 use qontract_cli::{Up, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery::{self, PassedAs};
@@ -26,13 +25,14 @@ use qontract_daemon::private_files;
 use qontract_daemon::run_store::{Runs, state_folder};
 use qontract_daemon::signals;
 use qontract_daemon::source::{Feed as _, Folder, Look};
+use qontract_daemon::status_view::loop_view;
 use qontract_daemon::supervisor::{Crew, Voices};
 use qontract_daemon::targets::{SandboxAt, Targets};
-use qontract_report::status_table::Title;
+use qontract_report::status_table::{self, Title, View};
 use qontract_runtime::Bodies;
 use qontract_runtime::looping::{Crowd, Stop};
 use qontract_telemetry::log::{Form, Level, Line, Log};
-use screen::Screen;
+use tokio::time::Instant;
 
 use crate::BUILD;
 use crate::allocator::{self, GiveBack};
@@ -126,7 +126,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
             Arc::clone(&feed),
             Title { data: data_word, mode: mode_word, targets: targets_word, ..Title::default() },
         );
-        tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices), title));
+        tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&voices), title));
         let ends = stop.clone();
         tokio::spawn(async move {
             ends.asked().await;
@@ -252,4 +252,19 @@ fn watch(feed: &Arc<Folder>, log: &Arc<Log>, screen: &Arc<Screen>) {
         let show = |text: &str| drop(screen.text(text));
         feed.watch(&show, |look| look.line().iter().for_each(|line| log.write(line)));
     });
+}
+
+/// How often the table is drawn again, if something changed.
+const REDRAW: Duration = Duration::from_secs(1);
+
+/// Draws the table until the process ends.
+async fn draw(screen: Arc<Screen>, voices: Arc<Voices>, title: impl Fn() -> Title) {
+    loop {
+        let now = Instant::now();
+        let loops = voices.all();
+        let loops = loops.iter().map(|voice| loop_view(voice.integration(), &voice.status(), now)).collect();
+        let size = Size::of_stdout();
+        screen.show(status_table::lines(&View { title: title(), loops }, size.width, size.height), size);
+        tokio::time::sleep(REDRAW).await;
+    }
 }

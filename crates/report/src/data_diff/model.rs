@@ -26,15 +26,15 @@ pub enum FileAction {
 /// A file that differs.
 pub struct FileEntry {
     /// How it differs.
-    pub action: FileAction,
+    pub(super) action: FileAction,
     /// Its name, after the change if it has one then.
-    pub name: String,
+    pub(super) name: String,
     /// Its name before it was renamed.
-    pub old_name: Option<String>,
+    pub(super) old_name: Option<String>,
     /// The schema of a datafile.
-    pub schema: Option<String>,
+    pub(super) schema: Option<String>,
     /// What differs, line by line.
-    pub lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
 }
 
 /// One line about a file.

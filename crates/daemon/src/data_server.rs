@@ -1,8 +1,7 @@
-//! `serve`: GraphQL over HTTP, for many bundles.
+//! Serves bundles over HTTP: what is loaded and followed, and what is logged about it.
 
 mod file_limit;
-mod peer;
-mod places;
+pub mod places;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::SocketAddr;
@@ -12,22 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use qontract_bundle::Layout;
-use qontract_cli::Serve;
-use qontract_daemon::discovery::{self, PassedAs};
-use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::signals;
-use qontract_daemon::source::{Folder, Look};
 use qontract_server::{
-    Bundles, Hearer, HostPolicy, Listener, Origin, Server, Settings, Shelf, Store, Token, Told,
+    Bundles, Hearer, HostPolicy, Listener, Origin, ReleaseHook, Server, Settings, Shelf, Store, Token, Told,
 };
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
 
-use crate::allocator::{self, GiveBack};
-
-pub use peer::run as run_peer;
+use crate::exit::{Exit, UsageError};
+use crate::signals;
+use crate::source::{Folder, Look};
 
 /// How many bundles are held at a time because somebody named their shas.
 const MOST_FETCHED: usize = 8;
@@ -36,74 +29,31 @@ const MOST_FETCHED: usize = 8;
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// What is served, and how.
-struct Plan {
+pub struct ServePlan {
     /// All bundles to begin with; the last one is the latest.
-    first: Vec<Arc<dyn Origin>>,
+    pub first: Vec<Arc<dyn Origin>>,
     /// What is read again.
-    again: Option<Arc<dyn Origin>>,
-    store: Option<Store>,
-    ttl: Duration,
-    listen: SocketAddr,
+    pub again: Option<Arc<dyn Origin>>,
+    /// Where other bundles are found by their shas.
+    pub store: Option<Store>,
+    /// How long a bundle stays after it was asked.
+    pub ttl: Duration,
+    /// Where it listens.
+    pub listen: SocketAddr,
     /// Names that are answered to beside loopback names.
-    allow_host: Vec<String>,
-    settings: Settings,
+    pub allow_host: Vec<String>,
+    /// Settings of the server.
+    pub settings: Settings,
     /// The data repo to follow.
-    followed: Option<Arc<Folder>>,
-    log: Arc<Log>,
-}
-
-/// Serves until it is asked to end.
-pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
-    // Before the token is read, perhaps from a pipe.
-    allocator::begin_anew(GiveBack::Soon);
-    let talk = arguments.talk.with_environment()?;
-    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
-    let settings = Settings {
-        token: token(arguments.token_file)?,
-        answers: arguments.limits.answer_cache << 20,
-        connections: arguments.limits.connections,
-        query_time: arguments.limits.query_time,
-        patience: arguments.limits.write_timeout,
-        ..Settings::default()
-    };
-    let at_a_time = arguments.limits.concurrency.unwrap_or(settings.at_a_time);
-    let settings = Settings { at_a_time, ..settings };
-    start(async {
-        let store = match &arguments.store {
-            Some(place) => Some(places::store(place).await?),
-            None => None,
-        };
-        let mut first = Vec::new();
-        for place in &arguments.bundle {
-            first.push(places::bundle(place).await?);
-        }
-        let mut followed = None;
-        if first.is_empty() {
-            let layout = Layout::from(arguments.layout);
-            let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
-            let folder = discovery::root(&given, &layout, PassedAs::Argument)?;
-            let folder = Arc::new(Folder::new(folder, layout));
-            followed = arguments.watch.then(|| Arc::clone(&folder));
-            first.push(places::repo(folder, &log));
-        }
-        let again = first.last().cloned();
-        serve(Plan {
-            first,
-            again,
-            store,
-            ttl: arguments.ttl,
-            listen: arguments.listen,
-            allow_host: arguments.allow_host,
-            settings,
-            followed,
-            log,
-        })
-        .await
-    })
+    pub followed: Option<Arc<Folder>>,
+    /// Where lines go.
+    pub log: Arc<Log>,
+    /// Makes the hook that is called when a large answer is gone from memory; threads for large answers live for this time.
+    pub release_hook: fn(Duration) -> ReleaseHook,
 }
 
 /// What `Authorization` must be.
-fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
+pub fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
     let text = match file {
         Some(file) => Some(
             std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?,
@@ -118,7 +68,8 @@ fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
     Ok(text.map(|text| Token::new(&text)))
 }
 
-fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+/// Runs a server on threads of its own.
+pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     // Memory that another thread freed stays with the thread that allocated it until that one works again, or ends.
     threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
@@ -129,14 +80,16 @@ fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
     exit
 }
 
-async fn serve(plan: Plan) -> anyhow::Result<Exit> {
-    let Plan { first, again, store, ttl, listen, allow_host, settings, followed, log } = plan;
+/// Serves until the process is asked to end.
+pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
+    let ServePlan { first, again, store, ttl, listen, allow_host, settings, followed, log, release_hook } =
+        plan;
     let ended = signals::end()?;
     let settings = Settings {
         connections: file_limit::connections(settings.connections, &log),
         hosts: host_policy(listen, settings.token.is_some(), allow_host),
         heard: Some(hearer(Arc::clone(&log))),
-        released: Some(allocator::purge_when_released(BLOCKING_KEEP_ALIVE)),
+        released: Some(release_hook(BLOCKING_KEEP_ALIVE)),
         ..settings
     };
     let metrics = Arc::new(ServerMetrics::default());

@@ -1,113 +1,50 @@
-//! `peer run-integration`: the loop of the established runtime, told by the environment.
+//! What the environment variables of the established `run-integration` say.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use clap::Parser as _;
-use qontract_cli::{Cli, Command, CommandLine, PeerTool, RunOptions};
 use qontract_client_http::{Secret, Url};
-use qontract_config::ConfigError;
-use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::push::Push;
-use qontract_daemon::run_loop::Keeping;
-use qontract_runtime::looping::Pace;
-use qontract_telemetry::log::{Form, Level, Line, Log};
+use qontract_config::UsageError;
+use qontract_telemetry::log::{Form, Level};
 
-use crate::allocator::{self, GiveBack};
-use crate::commands::reconcile::run_in_loop;
-use crate::integrations;
-
-pub fn run() -> anyhow::Result<Exit> {
-    // One that is no text is none of ours.
-    let texts = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let variables: BTreeMap<String, String> = texts.collect();
-    let settings = Settings::of(&variables)?;
-    if !settings.once {
-        allocator::begin_anew(GiveBack::AtOnce);
-    }
-    let mut log = Log::new(settings.level).to(settings.form, std::io::stderr());
-    if let Some(file) = &settings.log_file {
-        let form = if settings.prefix { Form::Levelled } else { Form::Plain };
-        log = log.to_file(form, file).with_context(|| format!("cannot write `{}`", file.display()))?;
-    }
-    let log = Arc::new(log);
-    for name in UNUSED.iter().filter(|name| variables.get(**name).is_some_and(|value| !value.is_empty())) {
-        log.write(&Line::new(Level::Warning, format!("`{name}` has no meaning here and is passed over")));
-    }
-    let pace = Pace { every: settings.every, retry: settings.retry, jitter: 0.1 };
-    let keeping = Keeping {
-        pace,
-        once: settings.once,
-        log: Arc::clone(&log),
-        listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
-        shard: settings.shard,
-        push: settings.push,
-    };
-    let mut failures = 0;
-    loop {
-        let error = match begin(&settings.words, &keeping) {
-            Ok(exit) => return Ok(exit),
-            Err(error) => error,
-        };
-        let hint = if error.is::<ConfigError>() && !settings.is_config_named {
-            " (neither `CONFIG` nor `QONTRACT_CONFIG` names the configuration)"
-        } else {
-            ""
-        };
-        log.write(&Line::new(Level::Error, format!("cannot begin: {error:#}{hint}")));
-        // What was asked wrongly stays wrong; anything else may come right: a server, a mount.
-        if settings.once || error.is::<UsageError>() {
-            // A configuration that is missing is no usage error to the established tool.
-            return Ok(if error.is::<ConfigError>() { Exit::Failure } else { Exit::of(&error) });
-        }
-        failures += 1;
-        std::thread::sleep(pace.pause(failures, fastrand::f64()));
-    }
-}
-
-fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    // The configuration that the environment names may know more integrations, and it may have come since the last try.
-    qontract_cli::know(integrations::known(&words));
-    let cli = Cli::try_parse_from(&words).map_err(|error| {
-        crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
-    })?;
-    let Command::Peer(peer) = cli.command else { unreachable!("the words begin with `peer`") };
-    let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("and go on with `reconcile`") };
-    let options = RunOptions { line: CommandLine::Peer, ..arguments.options.with_environment()? };
-    run_in_loop(&options, &arguments.integration, keeping)
-}
+use crate::push::Push;
 
 /// Variables of the established runtime that mean nothing to a program that is not in Python.
-const UNUSED: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
+pub const UNUSED: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
 
 /// What the environment says.
 #[derive(Debug)]
-struct Settings {
-    words: Vec<String>,
+pub struct Settings {
+    /// The command line that it means.
+    pub words: Vec<String>,
     /// Whether a variable names the configuration.
-    is_config_named: bool,
-    every: Duration,
-    retry: Duration,
-    once: bool,
-    level: Level,
-    form: Form,
-    prefix: bool,
-    push: Option<Push>,
-    log_file: Option<PathBuf>,
-    port: u16,
-    shard: Option<String>,
+    pub is_config_named: bool,
+    /// The time between two runs.
+    pub every: Duration,
+    /// The time after the first run that fails.
+    pub retry: Duration,
+    /// Whether it ends after the first run.
+    pub once: bool,
+    /// The log level.
+    pub level: Level,
+    /// The form of lines on stderr.
+    pub form: Form,
+    /// Whether lines of the log file have their level in front.
+    pub prefix: bool,
+    /// Where metrics are handed over.
+    pub push: Option<Push>,
+    /// A file that lines are written to as well.
+    pub log_file: Option<PathBuf>,
+    /// The port of health and metrics.
+    pub port: u16,
+    /// The name of this shard in metrics.
+    pub shard: Option<String>,
 }
 
 impl Settings {
     /// The variables of the established runtime; booleans mean what they say.
-    fn of(variables: &BTreeMap<String, String>) -> Result<Self, UsageError> {
+    pub fn of(variables: &BTreeMap<String, String>) -> Result<Self, UsageError> {
         let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(String::as_str);
         let name =
             get("INTEGRATION_NAME").ok_or_else(|| UsageError("`INTEGRATION_NAME` is not set".to_owned()))?;

@@ -5,18 +5,12 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use qontract_cli::terminal::Size;
-use qontract_daemon::reporter::{ShardRow, Status};
-use qontract_daemon::supervisor::Voices;
 use qontract_diagnostics::shown_lines;
-use qontract_report::status_table::{self, Activity, Line, LoopState, LoopView, ShardView, Title, View};
+use qontract_report::status_table::Line;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
-/// How often the table is drawn again, if something changed.
-const REDRAW: Duration = Duration::from_secs(1);
+use crate::terminal::Size;
 
 /// The screen.
 pub struct Screen {
@@ -79,7 +73,7 @@ impl Screen {
     }
 
     /// Draws a table over the one before.
-    fn show(&self, lines: Vec<Line>, size: Size) {
+    pub fn show(&self, lines: Vec<Line>, size: Size) {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_live || (drawn.lines == lines && drawn.size == size) {
             return;
@@ -163,108 +157,9 @@ impl Write for Sink {
     }
 }
 
-/// Draws the table until the process ends.
-pub async fn draw(screen: Arc<Screen>, voices: Arc<Voices>, title: impl Fn() -> Title) {
-    loop {
-        let now = Instant::now();
-        let loops = voices.all();
-        let loops = loops.iter().map(|voice| loop_view(voice.integration(), &voice.status(), now)).collect();
-        let size = Size::of_stdout();
-        screen.show(status_table::lines(&View { title: title(), loops }, size.width, size.height), size);
-        tokio::time::sleep(REDRAW).await;
-    }
-}
-
-/// A row of the table, of what is known of a loop.
-fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
-    let troubled = status.shards.iter().filter(|row| row.failed || row.changes.1 > 0);
-    let activity = match (status.doing.last(), status.next) {
-        (Some(doing), _) => Activity::Running(Some(doing.what.clone())),
-        (None, Some(next)) => Activity::Sleeping(next.saturating_duration_since(now)),
-        (None, None) if matches!(status.word, "runs" | "running") => Activity::Running(None),
-        (None, None) => Activity::Idle,
-    };
-    LoopView {
-        name: name.to_owned(),
-        state: state(status),
-        shards: status.last.map(|_| status.shards.len()),
-        changes: status.changes.0,
-        held: status.changes.1,
-        took: status.last.map(|(_, took)| took),
-        now: activity,
-        troubled: troubled.map(shard_view).collect(),
-    }
-}
-
-fn shard_view(row: &ShardRow) -> ShardView {
-    ShardView { key: row.key.clone(), failed: row.failed, held: row.changes.1 }
-}
-
-/// How the last run ended. One in which nothing failed, and something is held, is held.
-fn state(status: &Status) -> LoopState {
-    let Some((ended, _)) = status.last else { return LoopState::Starting };
-    let has_failed = status.shards.iter().any(|row| row.failed);
-    match ended.code() {
-        _ if status.changes.1 > 0 && !has_failed => LoopState::Held,
-        0 => LoopState::Ok,
-        75 => LoopState::Retrying,
-        _ => LoopState::Failed,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use qontract_runtime::Ended;
-
-    fn row(key: &str, changes: (usize, usize), failed: bool) -> ShardRow {
-        ShardRow { key: key.to_owned(), changes, failed }
-    }
-
-    #[test]
-    fn a_loop_shows_its_shards_in_trouble_alone() {
-        let now = Instant::now();
-        let status = Status {
-            word: "sleeps",
-            last: Some((Ended::Failed, Duration::from_millis(1230))),
-            changes: (2, 1),
-            shards: vec![
-                row("cluster=a", (2, 1), false),
-                row("cluster=b", (0, 0), true),
-                row("cluster=c", (3, 0), false),
-            ],
-            next: Some(now + Duration::from_mins(10)),
-            ..Status::default()
-        };
-        let shown = loop_view("a", &status, now);
-        assert_eq!(
-            (shown.state, shown.shards, shown.changes, shown.held),
-            (LoopState::Failed, Some(3), 2, 1)
-        );
-        assert_eq!(shown.now, Activity::Sleeping(Duration::from_mins(10)));
-        let keys: Vec<&str> = shown.troubled.iter().map(|shard| shard.key.as_str()).collect();
-        assert_eq!(keys, ["cluster=a", "cluster=b"]);
-    }
-
-    #[test]
-    fn a_run_is_held_if_nothing_failed() {
-        let check = |ended: Option<Ended>, held: usize, failed: bool, expect: LoopState| {
-            let status = Status {
-                last: ended.map(|ended| (ended, Duration::ZERO)),
-                changes: (0, held),
-                shards: vec![row("a", (0, held), failed)],
-                ..Status::default()
-            };
-            assert_eq!(state(&status), expect, "{ended:?} {held} {failed}");
-        };
-        check(None, 0, false, LoopState::Starting);
-        check(Some(Ended::Ok), 0, false, LoopState::Ok);
-        check(Some(Ended::Failed), 1, false, LoopState::Held);
-        check(Some(Ended::Failed), 1, true, LoopState::Failed);
-        check(Some(Ended::Failed), 0, false, LoopState::Failed);
-        check(Some(Ended::Transient), 0, true, LoopState::Retrying);
-        check(Some(Ended::Forbidden), 0, false, LoopState::Failed);
-    }
 
     fn drawn(lines: &[&str], size: Size) -> Drawn {
         Drawn { lines: table(lines), size }

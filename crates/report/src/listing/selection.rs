@@ -1,9 +1,9 @@
 //! The request for a kind, made from its type.
 
-use qontract_daemon::exit::UsageError;
 use qontract_graphql::Schema;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
 
+use super::UnknownName;
 use super::kind::{Kind, title};
 
 /// The key of the rows in the answer.
@@ -86,13 +86,13 @@ impl Selection {
     }
 
     /// Asks for a field that is filtered or sorted by.
-    pub fn need(&mut self, kind: &Kind<'_>, name: &str) -> anyhow::Result<()> {
+    pub fn need(&mut self, kind: &Kind<'_>, name: &str) -> Result<(), UnknownName> {
         let Some(asked) = kind.type_.field(name).and_then(|field| cell(kind.schema, field)) else {
             let names = kind.type_.fields.iter().filter(|field| cell(kind.schema, field).is_some());
             let names: Vec<&str> = names.map(|field| &*field.name).collect();
             let message =
                 format!("`{}` has no field `{name}` to go by; it has {}", kind.name(), names.join(", "));
-            return Err(UsageError(message).into());
+            return Err(UnknownName(message));
         };
         if !self.fields.iter().any(|(known, _)| known == name) {
             self.fields.push((name.to_owned(), asked));

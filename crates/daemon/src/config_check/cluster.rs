@@ -7,8 +7,9 @@ use qontract_access::{Mode, ReadPermit};
 use qontract_client_kubernetes::{
     AccessRequest, Cluster, Clusters, Kind, KubernetesError, Reader as _, Served,
 };
-use qontract_daemon::clusters::{DataNamespace, KindsNeeded, Need, need};
-use qontract_daemon::targets::RealClusters;
+
+use crate::clusters::{DataNamespace, KindsNeeded, Need, need};
+use crate::targets::RealClusters;
 
 use super::limits;
 use super::report::Report;

@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_blobs::{Credentials, Reader as _, S3, S3Endpoint, S3Settings};
 use qontract_client_secrets::Reader;
-use qontract_daemon::clusters::DataAccount;
 use tokio::time::timeout;
+
+use crate::clusters::DataAccount;
 
 use super::report::Report;
 

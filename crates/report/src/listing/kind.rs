@@ -1,17 +1,19 @@
 //! What can be listed: the fields of the type `Query`.
 
 use qontract_bundle::types::{Field, Type};
-use qontract_daemon::exit::UsageError;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
 use qontract_graphql::{Engine, Schema};
-use qontract_report::table;
+
+use super::UnknownName;
+use crate::table;
 
 /// Short names, as Kubernetes has them.
 const ALIASES: [(&str, &str); 1] = [("ns", "namespaces")];
 
 /// Something that can be listed.
 pub struct Kind<'s> {
+    /// The types of the data.
     pub schema: &'s Schema,
     /// The field of `Query`.
     pub field: &'s FieldDef,
@@ -21,7 +23,7 @@ pub struct Kind<'s> {
 
 impl<'s> Kind<'s> {
     /// The kind of this name, with or without its version; of several versions the last.
-    pub fn find(schema: &'s Schema, name: &str) -> anyhow::Result<Self> {
+    pub fn find(schema: &'s Schema, name: &str) -> Result<Self, UnknownName> {
         let wanted = name.replace('-', "_").to_lowercase();
         let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted);
         let wanted = alias.map_or(wanted, |(_, kind)| (*kind).to_owned());
@@ -36,7 +38,7 @@ impl<'s> Kind<'s> {
         found.ok_or_else(|| {
             let near = did_you_mean(&wanted, kinds().map(|kind| stem(kind.name()).0));
             let hint = near.unwrap_or_else(|| "`qontract get` lists all kinds".to_owned());
-            UsageError(format!("no such kind: `{name}`; {hint}")).into()
+            UnknownName(format!("no such kind: `{name}`; {hint}"))
         })
     }
 

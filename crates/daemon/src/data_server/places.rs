@@ -7,12 +7,13 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::ReadPermit;
 use qontract_bundle::Pool;
-use qontract_cli::variable;
 use qontract_client_blobs::{Credentials, Key, Reader, S3, S3Settings};
-use qontract_daemon::exit::UsageError;
-use qontract_daemon::source::{Feed as _, Folder, Look};
+use qontract_config::variable;
 use qontract_server::{Content, File, Origin, OriginError, Store, Stored};
 use qontract_telemetry::log::{Level, Line, Log};
+
+use crate::exit::UsageError;
+use crate::source::{Feed as _, Folder, Look};
 
 /// How many bytes a bundle may have that is read from a bucket.
 const LARGEST: u64 = 2 << 30;

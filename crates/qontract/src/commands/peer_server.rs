@@ -10,8 +10,9 @@ use qontract_telemetry::log::{Form, Level, Log};
 
 use qontract_cli::{PeerServer, variable};
 
+use qontract_daemon::data_server::{ServePlan, places, serve, start, token};
+
 use crate::allocator::{self, GiveBack};
-use crate::commands::serve::{Plan, places, serve, start, token};
 
 /// How long a bundle stays after it was asked, if nobody says so, in milliseconds.
 const TTL: u64 = 1_200_000;
@@ -34,7 +35,7 @@ pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
             return Err(UsageError(text.to_owned()).into());
         }
         let listen = arguments.listen;
-        let plan = Plan {
+        let plan = ServePlan {
             first,
             again,
             store: None,
@@ -44,6 +45,7 @@ pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
             settings,
             followed: None,
             log,
+            release_hook: allocator::purge_when_released,
         };
         serve(plan).await
     })
