@@ -1,16 +1,17 @@
 //! A child process in a group of its own, which ends with all that it started.
 //!
 //! **Invariant:** no process of a group is left once its first process was seen to have ended, its [`Group`] was dropped, or this process
-//! has ended, even by `SIGKILL` ([`enable_watchdog`]).
+//! has ended, even by `SIGKILL` ([`enable_watchdog`]). A process that has left its group ends with the last group that may have started it
+//! ([`adopt_orphans`]), unless this process is killed before.
 
+mod orphans;
 mod pipe;
+mod proc;
 mod registry;
 mod watchdog;
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
-
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,13 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use rustix::process::{Resource, Rlimit, prlimit};
 
 pub use pipe::DeadlineReader;
-pub use registry::{GRACE, Purpose, enable_watchdog, is_stopping, retire_watchdog, stop};
+pub use registry::{
+    GRACE, Purpose, adopt_orphans, enable_watchdog, is_stopping, retire_watchdog, shut_down, stop,
+};
 pub use watchdog::{WATCHDOG_ARGUMENT, watch};
+
+use orphans::SweepScope;
+use registry::CHILDREN;
 
 /// Interval between two checks whether a child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -42,10 +48,7 @@ impl Group {
 
     /// Starts a program as the first of a group. Fails with [`io::ErrorKind::Interrupted`] during a shutdown ([`stop`]).
     pub fn start_for(command: &mut Command, purpose: Purpose) -> io::Result<Self> {
-        registry::prepare();
-        let group = Self { child: command.process_group(0).spawn()?, status: None };
-        registry::add(group.pid()?, purpose)?;
-        Ok(group)
+        Ok(Self { child: CHILDREN.start(command, purpose)?, status: None })
     }
 
     /// Its stdin, stdout and stderr: those that are pipes, and were not taken before.
@@ -56,7 +59,7 @@ impl Group {
     /// How it ended, if it has; what it started and left behind ends with it.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if self.status.is_none() && waitid(WaitId::Pid(self.pid()?), options)?.is_some() {
+        if self.status.is_none() && waitid(WaitId::Pid(self.pid()), options)?.is_some() {
             self.end()?;
         }
         Ok(self.status)
@@ -81,7 +84,7 @@ impl Group {
     #[cfg(target_os = "linux")]
     pub fn limit_memory(&self, bytes: u64) -> io::Result<()> {
         let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
-        prlimit(Some(self.pid()?), Resource::Data, limit)?;
+        prlimit(Some(self.pid()), Resource::Data, limit)?;
         Ok(())
     }
 
@@ -94,25 +97,29 @@ impl Group {
     /// Asks the group to end (`SIGTERM`), waits for up to `grace`, and kills what is left (`SIGKILL`).
     pub fn terminate(mut self, grace: Duration) -> io::Result<()> {
         if self.status.is_none() {
-            let _ = kill_process_group(self.pid()?, Signal::TERM);
+            let _ = kill_process_group(self.pid(), Signal::TERM);
             self.wait_until(Instant::now() + grace)?;
         }
         Ok(())
     }
 
-    /// Kills what is left of the group, and reaps the child.
+    /// Kills what is left of the group and reaps the child, and then what has left the group.
     fn end(&mut self) -> io::Result<()> {
-        let pid = self.pid()?;
         // Gone already is fine.
-        let _ = kill_process_group(pid, Signal::KILL);
-        registry::remove(pid);
-        self.status = Some(self.child.wait()?);
+        let _ = kill_process_group(self.pid(), Signal::KILL);
+        let status = loop {
+            match CHILDREN.reap(&mut self.child)? {
+                Some(status) => break status,
+                None => thread::sleep(POLL_INTERVAL),
+            }
+        };
+        self.status = Some(status);
+        CHILDREN.sweep(SweepScope::Unowned);
         Ok(())
     }
 
-    fn pid(&self) -> io::Result<Pid> {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        pid.ok_or_else(|| io::Error::other("the child has no number"))
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 }
 
@@ -209,7 +216,7 @@ mod tests {
     fn what_was_left_behind_is_killed_although_nobody_asked_how_it_ended() {
         let (group, stdout) = shell("sleep 600 & exit 0");
         let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        assert!(waitid(WaitId::Pid(group.pid().unwrap()), exited).unwrap().is_some());
+        assert!(waitid(WaitId::Pid(group.pid()), exited).unwrap().is_some());
         drop(group);
         all_are_gone(stdout);
     }

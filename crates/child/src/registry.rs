@@ -1,22 +1,28 @@
-//! The process groups that this process has started and that are still running, so that a shutdown can end all of them.
+//! The child processes of this process: the groups that it has started and that are still running, so that a shutdown can end all of them, and the
+//! orphans that it has adopted.
 //!
-//! The registry is global because a process has one set of children. Its lock is held only to look something up, and to write a few bytes
-//! to the watchdog's pipe, which never blocks.
+//! The registry is global because a process has one set of children. Its lock is held while a child is started or reaped. **Invariant:** a
+//! registered group is not reaped, so that its id is its own and a signal to it cannot reach another process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::num::NonZeroI32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::POLL_INTERVAL;
+use crate::orphans::{Adoption, RunningGroup, Spared, SweepScope, Swept};
 use crate::watchdog::Watchdog;
 
 /// How long a group that was asked to end (`SIGTERM`) has before it is killed (`SIGKILL`).
 pub const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a sweep waits for killed orphans to end.
+const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a child process is for, which decides when a shutdown ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,113 +33,256 @@ pub enum Purpose {
     Write,
 }
 
-static REGISTRY: Mutex<Registry> =
-    Mutex::new(Registry { groups: BTreeMap::new(), stopping: None, watchdog: Watchdog::disabled() });
+/// The children of this process.
+pub(crate) static CHILDREN: Children = Children::new();
+
+/// Children with the lock that every start and every reaping holds.
+pub(crate) struct Children(Mutex<Registry>);
 
 struct Registry {
     /// Groups by the id of their first process.
-    groups: BTreeMap<NonZeroI32, Purpose>,
+    groups: BTreeMap<i32, GroupEntry>,
     /// Groups up to this purpose are being ended, and no other is started.
     stopping: Option<Purpose>,
     watchdog: Watchdog,
+    /// Whether orphans are adopted from the first child on.
+    adopts_orphans: bool,
+    /// Set with the first child.
+    adoption: Option<Adoption>,
+    /// Orphans that were killed and did not end within a sweep. Later sweeps do not wait for them.
+    stubborn: BTreeSet<i32>,
+}
+
+struct GroupEntry {
+    purpose: Purpose,
+    /// When the first process started, in clock ticks since boot; 0 if that is not known.
+    started: u64,
 }
 
 impl Registry {
     /// The groups up to a purpose.
     fn up_to(&self, purpose: Purpose) -> Vec<Pid> {
-        let chosen = self.groups.iter().filter(|(_, one)| **one <= purpose);
-        chosen.filter_map(|(group, _)| Pid::from_raw(group.get())).collect()
+        let chosen = self.groups.iter().filter(|(_, entry)| entry.purpose <= purpose);
+        chosen.filter_map(|(group, _)| Pid::from_raw(*group)).collect()
+    }
+
+    fn signal(&self, purpose: Purpose, signal: Signal) {
+        for group in self.up_to(purpose) {
+            // A group whose processes have all ended needs no signal.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    /// Kills and reaps the orphans that are there now.
+    fn sweep_once(&mut self, scope: SweepScope) -> Swept {
+        let Some(adoption) = &self.adoption else { return Swept::default() };
+        let running = |(id, entry): (&i32, &GroupEntry)| RunningGroup { id: *id, started: entry.started };
+        let groups: Vec<RunningGroup> = self.groups.iter().map(running).collect();
+        let swept = adoption.sweep(Spared { groups: &groups, watchdog: self.watchdog.id(), scope });
+        self.stubborn.retain(|pid| !swept.reaped.contains(pid));
+        swept
     }
 }
 
-fn lock() -> MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+impl Children {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Registry {
+            groups: BTreeMap::new(),
+            stopping: None,
+            watchdog: Watchdog::disabled(),
+            adopts_orphans: false,
+            adoption: None,
+            stubborn: BTreeSet::new(),
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock, if it is free within `timeout`: a start that hangs, on a file system that does not answer, holds it.
+    fn lock_within(&self, timeout: Duration) -> Option<MutexGuard<'_, Registry>> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            match self.0.try_lock() {
+                Ok(registry) => return Some(registry),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
+                Err(TryLockError::WouldBlock) => thread::sleep(POLL_INTERVAL),
+            }
+        }
+    }
+
+    /// Starts a command as the first process of a group, unless a shutdown ends such groups ([`io::ErrorKind::Interrupted`]).
+    ///
+    /// The lock is held from the check to the registration: a shutdown ends this group or prevents it, and a sweep never takes it for an orphan.
+    pub(crate) fn start(&self, command: &mut Command, purpose: Purpose) -> io::Result<Child> {
+        let mut registry = self.lock();
+        if is_stopped(registry.stopping, purpose) {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "shutting down"));
+        }
+        if registry.adopts_orphans && registry.adoption.is_none() {
+            registry.adoption = Adoption::begin();
+        }
+        let groups = registry.up_to(Purpose::Write);
+        // There is a watchdog before there is a child.
+        registry.watchdog.ensure(&groups);
+        let child = command.process_group(0).spawn()?;
+        let group = Pid::from_child(&child);
+        let started = registry.adoption.as_ref().map_or(0, |_| Adoption::start_time(group));
+        registry.groups.insert(group.as_raw_nonzero().get(), GroupEntry { purpose, started });
+        registry.watchdog.add(group);
+        Ok(child)
+    }
+
+    /// Reaps the first process of a group if it has ended, and removes the group from the registry at the same time.
+    pub(crate) fn reap(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
+        let group = Pid::from_child(child);
+        let mut registry = self.lock();
+        if !has_ended(group) {
+            return Ok(None);
+        }
+        registry.groups.remove(&group.as_raw_nonzero().get());
+        // Before it is reaped: the watchdog never signals an id that may be another process's.
+        registry.watchdog.remove(group);
+        child.try_wait()
+    }
+
+    pub(crate) fn is_stopping(&self, purpose: Purpose) -> bool {
+        is_stopped(self.lock().stopping, purpose)
+    }
+
+    pub(crate) fn stop(&self, purpose: Purpose, grace: Duration) {
+        let deadline = Instant::now() + grace;
+        {
+            let Some(mut registry) = self.lock_within(GRACE) else { return };
+            registry.stopping = registry.stopping.max(Some(purpose));
+            registry.signal(purpose, Signal::TERM);
+        }
+        // From here on there are no new groups of this purpose.
+        while !self.have_ended(purpose) && Instant::now() < deadline {
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.lock().signal(purpose, Signal::KILL);
+    }
+
+    fn have_ended(&self, purpose: Purpose) -> bool {
+        self.lock().up_to(purpose).into_iter().all(has_ended)
+    }
+
+    /// Ends all groups, and then all orphans.
+    pub(crate) fn shut_down(&self, grace: Duration) {
+        self.stop(Purpose::Write, grace);
+        let deadline = Instant::now() + SWEEP_TIMEOUT;
+        // What a group started becomes an orphan once the process that started it is dead.
+        while !self.have_ended(Purpose::Write) && Instant::now() < deadline {
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.sweep(SweepScope::All);
+    }
+
+    /// Kills and reaps orphans until there are none, or [`SWEEP_TIMEOUT`] has passed.
+    pub(crate) fn sweep(&self, scope: SweepScope) {
+        let deadline = Instant::now() + SWEEP_TIMEOUT;
+        loop {
+            let mut registry = self.lock();
+            let swept = registry.sweep_once(scope);
+            let is_pending = swept.killed.iter().any(|pid| !registry.stubborn.contains(pid));
+            // What had ended may have left children, who are orphans only since then.
+            if !is_pending && swept.reaped.is_empty() {
+                return;
+            }
+            if Instant::now() >= deadline {
+                registry.stubborn.extend(swept.killed);
+                return;
+            }
+            drop(registry);
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
 }
 
 /// Starts a watchdog process with the first child from now on: it ends all groups when this process dies, even by `SIGKILL`.
 ///
 /// The watchdog is this executable with [`crate::WATCHDOG_ARGUMENT`] as its only argument, which must call [`crate::watch`].
 pub fn enable_watchdog() {
-    lock().watchdog.enable();
+    CHILDREN.lock().watchdog.enable();
 }
 
-/// Ends the watchdog process, before another program replaces this one. No child is running then.
+/// Ends the watchdog process and all orphans, before another program replaces this one. No child is running then.
 pub fn retire_watchdog() {
-    lock().watchdog.retire();
+    CHILDREN.sweep(SweepScope::All);
+    CHILDREN.lock().watchdog.retire();
 }
 
-/// Prepares for a child: there is a watchdog before there is a child.
-pub(crate) fn prepare() {
-    let mut registry = lock();
-    let groups = registry.up_to(Purpose::Write);
-    registry.watchdog.ensure(&groups);
-}
-
-/// Adds a group. During a shutdown that ends such groups this is an error, and the caller kills it.
-pub(crate) fn add(group: Pid, purpose: Purpose) -> io::Result<()> {
-    let mut registry = lock();
-    if is_stopped(registry.stopping, purpose) {
-        return Err(io::Error::new(io::ErrorKind::Interrupted, "shutting down"));
-    }
-    registry.groups.insert(group.as_raw_nonzero(), purpose);
-    registry.watchdog.add(group);
-    Ok(())
-}
-
-/// Removes a group. Its first process is not reaped yet, so that its id cannot have been given to another process.
-pub(crate) fn remove(group: Pid) {
-    let mut registry = lock();
-    if registry.groups.remove(&group.as_raw_nonzero()).is_some() {
-        registry.watchdog.remove(group);
-    }
+/// Makes this process the parent of every descendant whose own parent has ended, and ends those that have left their process group: when the groups
+/// that may have started them have ended, and in [`shut_down`].
+///
+/// It takes effect with the first child. Processes that are children of this process by then, as those of a shell that executed it, are left alone,
+/// and so are children in our own process group. Without `/proc`, and on systems other than Linux, nothing is adopted.
+pub fn adopt_orphans() {
+    CHILDREN.lock().adopts_orphans = true;
 }
 
 /// Whether a shutdown ends children of this purpose.
 pub fn is_stopping(purpose: Purpose) -> bool {
-    is_stopped(lock().stopping, purpose)
-}
-
-fn is_stopped(stopping: Option<Purpose>, purpose: Purpose) -> bool {
-    stopping.is_some_and(|last| purpose <= last)
+    CHILDREN.is_stopping(purpose)
 }
 
 /// Ends all groups up to a purpose, and lets no other start: asks with `SIGTERM`, waits up to [`GRACE`], and kills what is left.
 ///
 /// Stopping [`Purpose::Write`] stops [`Purpose::Read`] as well. Blocks until all are killed; their owners reap them.
 pub fn stop(purpose: Purpose) {
-    let groups: Vec<Pid> = {
-        let mut registry = lock();
-        registry.stopping = registry.stopping.max(Some(purpose));
-        registry.up_to(purpose)
-    };
-    end(&groups, GRACE, has_ended);
+    CHILDREN.stop(purpose, GRACE);
 }
 
-/// Asks groups to end, waits until all have or the time is over, and kills what is left of them.
-pub(crate) fn end(groups: &[Pid], grace: Duration, has_ended: fn(Pid) -> bool) {
-    for group in groups {
-        // A group that is gone already needs no signal.
-        let _ = kill_process_group(*group, Signal::TERM);
-    }
-    let deadline = Instant::now() + grace;
-    while !groups.iter().all(|group| has_ended(*group)) && Instant::now() < deadline {
-        thread::sleep(POLL_INTERVAL);
-    }
-    for group in groups {
-        let _ = kill_process_group(*group, Signal::KILL);
-    }
+/// Ends every child before this process exits: all groups, and what has left its group.
+pub fn shut_down() {
+    CHILDREN.shut_down(GRACE);
+}
+
+fn is_stopped(stopping: Option<Purpose>, purpose: Purpose) -> bool {
+    stopping.is_some_and(|last| purpose <= last)
 }
 
 /// Whether the first process of a group has ended. What it left behind in the group is killed then.
 fn has_ended(group: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that its owner has reaped it.
+    // An error means that it is not our child any more.
     waitid(WaitId::Pid(group), options).map_or(true, |status| status.is_some())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Purpose, is_stopped};
+    use super::{Children, GroupEntry, Purpose, has_ended, is_stopped};
+    use rustix::process::Pid;
+    use std::io;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Child, Command};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    fn sleeper() -> Command {
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        command
+    }
+
+    /// Waits until a child has ended, and reaps it.
+    fn reap(children: &Children, child: &mut Child) -> Option<i32> {
+        use std::os::unix::process::ExitStatusExt as _;
+        let deadline = Instant::now() + LONG;
+        loop {
+            if let Some(status) = children.reap(child).unwrap() {
+                return status.signal();
+            }
+            assert!(Instant::now() < deadline, "the child has not ended");
+            thread::yield_now();
+        }
+    }
 
     #[test]
     fn a_shutdown_stops_readers_first() {
@@ -143,5 +292,64 @@ mod tests {
         check(None, [false, false]);
         check(Some(Purpose::Read), [true, false]);
         check(Some(Purpose::Write), [true, true]);
+    }
+
+    #[test]
+    fn a_command_is_not_even_started_once_a_shutdown_ends_its_purpose() {
+        let children = Children::new();
+        children.stop(Purpose::Read, LONG);
+        let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Read).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+        let mut writer = children.start(&mut sleeper(), Purpose::Write).unwrap();
+        children.stop(Purpose::Read, LONG);
+        assert!(children.reap(&mut writer).unwrap().is_none(), "a stop of readers spares writers");
+        children.stop(Purpose::Write, LONG);
+        assert_eq!(reap(&children, &mut writer), Some(15));
+        let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Write).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn a_child_that_is_being_started_when_the_shutdown_begins_is_ended() {
+        let children = Children::new();
+        let (begin, begun) = mpsc::channel();
+        thread::scope(|scope| {
+            // What `start` does, halted between the start of the process and its registration.
+            let mut registry = children.lock();
+            let stopping = scope.spawn(|| {
+                begin.send(()).unwrap();
+                children.stop(Purpose::Write, LONG);
+            });
+            begun.recv().unwrap();
+            let mut child = sleeper().process_group(0).spawn().unwrap();
+            assert!(!stopping.is_finished(), "a shutdown waits for a start in progress");
+            let group = Pid::from_child(&child).as_raw_nonzero().get();
+            registry.groups.insert(group, GroupEntry { purpose: Purpose::Read, started: 0 });
+            drop(registry);
+            stopping.join().unwrap();
+            assert_eq!(reap(&children, &mut child), Some(15));
+        });
+    }
+
+    #[test]
+    fn a_shutdown_does_not_wait_for_a_start_that_hangs() {
+        let children = Children::new();
+        let registry = children.lock();
+        assert!(children.lock_within(Duration::from_millis(5)).is_none());
+        drop(registry);
+        assert!(children.lock_within(Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn a_group_is_registered_until_it_is_reaped() {
+        let children = Children::new();
+        let mut child = children.start(&mut Command::new("true"), Purpose::Read).unwrap();
+        let group = Pid::from_child(&child);
+        while !has_ended(group) {
+            thread::yield_now();
+        }
+        assert_eq!(children.lock().up_to(Purpose::Read), [group]);
+        assert!(children.reap(&mut child).unwrap().is_some());
+        assert_eq!(children.lock().up_to(Purpose::Write), []);
     }
 }

@@ -8,12 +8,14 @@ use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use crate::registry::{GRACE, end};
+use crate::POLL_INTERVAL;
+use crate::registry::GRACE;
 
 /// The only argument of the watchdog process.
 pub const WATCHDOG_ARGUMENT: &str = "__watch-children";
@@ -29,6 +31,11 @@ impl Watchdog {
     /// No watchdog is started: for tests, whose executable is not ours.
     pub const fn disabled() -> Self {
         Self { is_enabled: false, process: None }
+    }
+
+    /// The process id of the watchdog, if there is one.
+    pub fn id(&self) -> Option<i32> {
+        self.process.as_ref().map(|process| Pid::from_child(process).as_raw_nonzero().get())
     }
 
     /// Allows a watchdog to be started.
@@ -101,7 +108,24 @@ pub fn watch(input: impl Read) {
 
 fn watch_with(input: impl Read, grace: Duration) {
     let groups: Vec<Pid> = listed(input).into_iter().filter_map(Pid::from_raw).collect();
-    end(&groups, grace, |group| test_kill_process_group(group).is_err());
+    end(&groups, grace);
+}
+
+/// Asks groups to end, waits until all have or the time is over, and kills what is left of them.
+fn end(groups: &[Pid], grace: Duration) {
+    let signal = |signal| {
+        for group in groups {
+            // A group that is gone already needs no signal.
+            let _ = kill_process_group(*group, signal);
+        }
+    };
+    signal(Signal::TERM);
+    let deadline = Instant::now() + grace;
+    let has_ended = |group: &Pid| test_kill_process_group(*group).is_err();
+    while !groups.iter().all(has_ended) && Instant::now() < deadline {
+        thread::sleep(POLL_INTERVAL);
+    }
+    signal(Signal::KILL);
 }
 
 /// The groups that were started and have not ended when the input ends.
@@ -147,7 +171,7 @@ mod tests {
             Group::start_for(command.args(["-c", script]).stdout(Stdio::piped()), Purpose::Write).unwrap();
         let mut stdout = group.take_pipes().1.unwrap();
         stdout.read_exact(&mut [0]).unwrap();
-        let line = format!("+{}\n", group.pid().unwrap().as_raw_nonzero());
+        let line = format!("+{}\n", group.pid().as_raw_nonzero());
         watch_with(line.as_bytes(), Duration::from_millis(20));
         stdout.read_to_end(&mut Vec::new()).unwrap();
     }

@@ -120,7 +120,7 @@ pub struct RunOptions {
 }
 
 /// What is said, and how.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct Talk {
     /// Log level; by default `$QONTRACT_LOG_LEVEL`, else INFO
     #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true, help_heading = "Log")]

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use qontract_runtime::audit::{Audit, Written};
+use qontract_runtime::audit::{Attempt, Audit, Written};
 use qontract_runtime::{Change, ChangeKind};
 use qontract_telemetry::log::{Form, Level, Line};
 
 use crate::lines::Lines;
 use crate::pinned::Side;
 use crate::run_store::Runs;
+use crate::unfinished::StepFile;
 
 /// Who hears of writes, besides the trail that is kept with the records of runs.
 pub trait Heard: Send + Sync + 'static {
@@ -18,6 +19,8 @@ pub trait Heard: Send + Sync + 'static {
     fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>);
     /// What was written is not kept in the trail, and why.
     fn lost(&self, why: &str);
+    /// A run of the integration did not finish.
+    fn unfinished(&self, warning: &str);
 }
 
 /// The trail that one run leaves.
@@ -34,6 +37,8 @@ pub struct Trail {
     pub told: Once,
     /// Where in the data places are.
     pub lines: Lines,
+    /// The steps in progress.
+    pub steps: StepFile,
 }
 
 impl fmt::Debug for Trail {
@@ -70,7 +75,26 @@ impl Trail {
     }
 }
 
+impl Trail {
+    /// Reports once that something is not kept.
+    fn check(&self, what: &str, kept: anyhow::Result<()>) {
+        if let Err(error) = kept {
+            self.told.call_once(|| self.heard.lost(&format!("{what} is not kept: {error:#}")));
+        }
+    }
+}
+
 impl Audit for Trail {
+    fn begin(&self, attempt: &Attempt<'_>) {
+        let noted = self.steps.begin(attempt.shard.to_string(), attempt.changes);
+        self.check("the list of steps in progress", noted.map_err(Into::into));
+    }
+
+    fn end(&self, attempt: &Attempt<'_>) {
+        let noted = self.steps.end(attempt.shard.to_string(), attempt.changes);
+        self.check("the list of steps in progress", noted.map_err(Into::into));
+    }
+
     fn wrote(&self, written: &Written<'_>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(now.as_secs()).unwrap_or_default();
@@ -79,10 +103,7 @@ impl Audit for Trail {
         for change in written.changes {
             let line = self.line(written, change);
             // No reason not to write: the log tells it, too.
-            if let Err(error) = self.runs.trail(&line.print(Form::Json, now)) {
-                self.told
-                    .call_once(|| self.heard.lost(&format!("the trail of writes is not kept: {error:#}")));
-            }
+            self.check("the trail of writes", self.runs.trail(&line.print(Form::Json, now)));
             self.heard.wrote(&line, change.kind, since);
         }
     }

@@ -85,6 +85,7 @@ pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
     let ServePlan { first, again, store, ttl, listen, allow_host, settings, followed, log, release_hook } =
         plan;
     let ended = signals::end()?;
+    let wind_down = settings.wind_down.as_secs();
     let settings = Settings {
         connections: file_limit::connections(settings.connections, &log),
         hosts: host_policy(listen, settings.token.is_some(), allow_host),
@@ -102,7 +103,10 @@ pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
         let name = origin.name();
         tokio::select! {
             loaded = bundles.load(origin) => loaded.with_context(|| format!("cannot serve `{name}`"))?,
-            () = &mut ended => return Ok(Exit::Ok),
+            signal = &mut ended => {
+                log.write(&Line::new(Level::Info, format!("{} received; exiting", signal.name())));
+                return Ok(Exit::Ok);
+            }
         };
     }
     is_started.store(true, Ordering::Relaxed);
@@ -117,8 +121,9 @@ pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
     let server = Server::new(settings, bundles, metrics, new_id);
     server
         .serve(listener, async {
-            ended.await;
-            log.write(&Line::new(Level::Info, "asked to end: what is under way is finished"));
+            let signal = ended.await.name();
+            let text = format!("{signal} received; finishing open requests, {wind_down} s at most");
+            log.write(&Line::new(Level::Info, text));
         })
         .await;
     Ok(Exit::Ok)

@@ -36,6 +36,7 @@ pub mod source;
 pub mod status_view;
 pub mod supervisor;
 pub mod targets;
+pub mod unfinished;
 pub mod validation;
 pub mod watchdog;
 pub mod watcher;

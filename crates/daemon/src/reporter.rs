@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use qontract_diagnostics::human;
 use qontract_runtime::looping::{Event, Stuck, Told};
-use qontract_runtime::{ChangeKind, Ended, Record, RunState, record};
+use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult, record};
 use qontract_telemetry::activity::Activity;
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
@@ -300,6 +300,10 @@ impl Heard for Voice {
     fn lost(&self, why: &str) {
         self.say(Level::Error, why);
     }
+
+    fn unfinished(&self, warning: &str) {
+        self.say(Level::Warning, warning);
+    }
 }
 
 impl Kept for Voice {
@@ -330,7 +334,13 @@ impl Kept for Voice {
             self.say(Level::Warning, warning.clone());
         }
         let faults = record.shards.values().flat_map(|shard| &shard.faults).chain(&record.faults);
-        for fault in faults {
+        // A step that was abandoned was logged when its line of the trail was written.
+        let changes = record.shards.values().flat_map(|shard| &shard.changes);
+        let abandoned: Vec<String> = changes
+            .filter(|change| change.result == StepResult::Interrupted)
+            .map(|change| format!("interrupted: {} may be done in part", change.text))
+            .collect();
+        for fault in faults.filter(|fault| !abandoned.contains(&fault.text)) {
             let place = fault.places.first().cloned().unwrap_or_default();
             let line = self.line(Level::Error, fault.text.clone()).detail("run", record.run.as_str());
             self.log.write(&line.with("place", place).below(fault.details.join("\n")));

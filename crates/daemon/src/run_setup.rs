@@ -6,12 +6,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_runtime::guard::Ledger;
+use qontract_runtime::record::Bundle;
 use qontract_runtime::{Clock, Request};
 
 use crate::audit::{Heard, Trail};
 use crate::lines::Lines;
 use crate::pinned::Side;
 use crate::run_store::Runs;
+use crate::unfinished::{self, RunInfo, StepFile};
 
 /// No run began before the year 2020: a clock that says so was never set.
 const EARLIEST: Duration = Duration::from_hours((50 * 365 + 12) * 24);
@@ -46,7 +48,25 @@ impl Start<'_> {
         let Self { integration, mode, head, runs, ledger, heard } = self;
         let (began, now) = moment(SystemTime::now())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        let mut request = Request::new(name(integration, began, now), mode, Arc::clone(&head.source), today);
+        let run = name(integration, began, now);
+        if mode == Mode::Real {
+            for warning in unfinished::report(runs, integration, now) {
+                heard.unfinished(&warning);
+            }
+        }
+        let source = &head.source;
+        let bundle = Bundle {
+            sha: source.sha().to_owned(),
+            commit: source.commit().map(str::to_owned),
+            modified: head.is_modified(),
+        };
+        let info = RunInfo {
+            run: run.clone(),
+            integration: integration.to_owned(),
+            began: i64::try_from(began.as_secs()).unwrap_or_default(),
+            head: bundle,
+        };
+        let mut request = Request::new(run, mode, Arc::clone(source), today);
         request.ledger = Arc::clone(ledger);
         request.now = now;
         request.audit = Arc::new(Trail {
@@ -56,6 +76,7 @@ impl Start<'_> {
             heard,
             told: Once::new(),
             lines: Lines::default(),
+            steps: StepFile::new(runs, info),
         });
         Ok(Begun { request, began, since: Instant::now() })
     }

@@ -29,6 +29,9 @@ const STEP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a forced shutdown may take before the process exits regardless.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
+/// How long the shutdown waits for a log line to be written.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The variable that sets another timeout.
 const TIMEOUT_VARIABLE: &str = "QONTRACT_SHUTDOWN_SECONDS";
 
@@ -67,13 +70,13 @@ pub fn exit_of_loop(stopper: &Stopper, otherwise: Exit) -> Exit {
     }
 }
 
-/// Ends when `SIGTERM` or `SIGINT` comes, which are listened for from now on.
-pub fn end() -> std::io::Result<impl Future<Output = ()>> {
-    let (mut end, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+/// Waits for `SIGTERM` or `SIGINT`, which are handled from now on.
+pub fn end() -> std::io::Result<impl Future<Output = Interruption>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
-            _ = end.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = terminate.recv() => Interruption::Terminate,
+            _ = interrupt.recv() => Interruption::Interrupt,
         }
     })
 }
@@ -117,32 +120,41 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, voices: impl Fn() -> V
         }
     };
     stopper.ask_by(by);
-    log.write(&Line::new(Level::Info, asked(stopper.steps().len())));
     tokio::task::spawn_blocking(|| qontract_child::stop(Purpose::Read));
+    write(&log, Line::new(Level::Info, asked(stopper.steps().len()))).await;
     let why = tokio::select! {
         _ = signals.end() => Some("forced shutdown".to_owned()),
         () = tokio::time::sleep(timeout) => Some(format!("shutdown timed out after {} s", timeout.as_secs())),
         () = idle(&stopper) => None,
     };
     if let Some(why) = why {
-        log.write(&Line::new(Level::Warning, forced(&why, &stopper.steps())));
+        write(&log, Line::new(Level::Warning, forced(&why, stopper.steps().len()))).await;
     }
     stopper.force();
-    // The run ends now and leaves a record, unless one of its threads is blocked.
+    // The run ends now and leaves a record that names the steps, unless one of its threads is blocked.
     tokio::time::sleep(EXIT_TIMEOUT).await;
-    let text =
-        "exiting without a record: a thread is still blocked, by a server that does not answer for example";
-    log.write(&Line::new(Level::Error, text));
-    let _ = tokio::task::spawn_blocking(|| qontract_child::stop(Purpose::Write)).await;
+    write(&log, Line::new(Level::Error, exiting(&stopper.steps()))).await;
+    let ending = tokio::task::spawn_blocking(qontract_child::shut_down);
+    let _ = tokio::time::timeout(EXIT_TIMEOUT, ending).await;
     std::process::exit(by.exit_code().into())
 }
 
-/// Waits until no step is in progress, and what is left to do without one has had its time.
+/// Writes a line. A reader of stderr that has stopped reading delays the shutdown, but does not prevent it.
+async fn write(log: &Arc<Log>, line: Line) {
+    let log = Arc::clone(log);
+    let writing = tokio::task::spawn_blocking(move || log.write(&line));
+    let _ = tokio::time::timeout(LOG_TIMEOUT, writing).await;
+}
+
+/// Waits until no step has been in progress for [`IDLE_TIMEOUT`], in which what is left to do without one is done.
 async fn idle(stopper: &Stopper) {
-    while !stopper.steps().is_empty() {
+    let mut since = Instant::now();
+    while since.elapsed() < IDLE_TIMEOUT {
         tokio::time::sleep(STEP_POLL_INTERVAL).await;
+        if !stopper.steps().is_empty() {
+            since = Instant::now();
+        }
     }
-    tokio::time::sleep(IDLE_TIMEOUT).await;
 }
 
 /// The log line of a shutdown that is asked for.
@@ -156,16 +168,25 @@ fn asked(steps: usize) -> String {
     }
 }
 
-/// The log line of a shutdown that is forced.
-fn forced(why: &str, steps: &[String]) -> String {
-    if steps.is_empty() {
-        return format!("{why}; no step in progress");
+/// The log line of a shutdown that is forced. The run itself names the steps that it abandons.
+fn forced(why: &str, steps: usize) -> String {
+    match steps {
+        0 => format!("{why}; no step in progress"),
+        _ => format!("{why}; abandoning {} in progress", counted(steps, "step")),
     }
-    let mut named = steps[..steps.len().min(MAX_NAMED_STEPS)].join("; ");
-    if steps.len() > MAX_NAMED_STEPS {
-        named.push_str("; …");
+}
+
+/// The log line of a process that exits although a run has not ended.
+fn exiting(steps: &[String]) -> String {
+    let mut text =
+        "exiting without a record: a thread is blocked, for example by a server that does not answer"
+            .to_owned();
+    if !steps.is_empty() {
+        let named = steps[..steps.len().min(MAX_NAMED_STEPS)].join("; ");
+        let more = if steps.len() > MAX_NAMED_STEPS { "; …" } else { "" };
+        text.push_str(&format!("; may be done in part: {named}{more}"));
     }
-    format!("{why}; {} abandoned: {named}", counted(steps.len(), "step"))
+    text
 }
 
 /// What a loop is doing: a line for each thing that is under way.
@@ -183,7 +204,9 @@ fn doing(status: &Status) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFAULT_TIMEOUT, MAX_NAMED_STEPS, asked, exit_of_loop, forced, timeout};
+    use super::{
+        DEFAULT_TIMEOUT, IDLE_TIMEOUT, MAX_NAMED_STEPS, asked, exit_of_loop, exiting, forced, idle, timeout,
+    };
     use crate::exit::Exit;
     use qontract_runtime::looping::{Interruption, Stop};
     use std::time::Duration;
@@ -195,10 +218,33 @@ mod tests {
         check(1, "waiting for 1 step in progress (Ctrl-C again to force)");
         check(2, "waiting for 2 steps in progress");
         let steps = |count: usize| (0..count).map(|step| step.to_string()).collect::<Vec<_>>();
-        assert_eq!(forced("forced shutdown", &[]), "forced shutdown; no step in progress");
-        assert_eq!(forced("forced shutdown", &steps(2)), "forced shutdown; 2 steps abandoned: 0; 1");
-        assert!(forced("x", &steps(MAX_NAMED_STEPS)).ends_with("8; 9"));
-        assert!(forced("x", &steps(MAX_NAMED_STEPS + 1)).ends_with("8; 9; …"));
+        assert_eq!(forced("forced shutdown", 0), "forced shutdown; no step in progress");
+        assert_eq!(forced("forced shutdown", 1), "forced shutdown; abandoning 1 step in progress");
+        assert_eq!(forced("forced shutdown", 2), "forced shutdown; abandoning 2 steps in progress");
+        assert!(exiting(&[]).ends_with("does not answer"));
+        assert!(exiting(&steps(2)).ends_with("does not answer; may be done in part: 0; 1"));
+        assert!(exiting(&steps(MAX_NAMED_STEPS)).ends_with("8; 9"));
+        assert!(exiting(&steps(MAX_NAMED_STEPS + 1)).ends_with("8; 9; …"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_goes_on_only_after_a_while_without_a_step() {
+        let (stopper, stop) = Stop::pair();
+        let half = IDLE_TIMEOUT / 2;
+        let waits = |time| {
+            let stopper = stopper.clone();
+            async move { tokio::time::timeout(time, idle(&stopper)).await.is_err() }
+        };
+        assert!(waits(half).await);
+        let later = async {
+            tokio::time::sleep(half).await;
+            let step = stop.begin_step("a").unwrap();
+            tokio::time::sleep(IDLE_TIMEOUT * 3).await;
+            step.finish();
+        };
+        let (waited, ()) = tokio::join!(waits(IDLE_TIMEOUT * 4), later);
+        assert!(waited, "a step that begins late is waited for");
+        assert!(!waits(IDLE_TIMEOUT + half).await);
     }
 
     #[test]
@@ -213,11 +259,12 @@ mod tests {
     fn a_loop_that_abandoned_a_step_did_not_end_well() {
         let (stopper, stop) = Stop::pair();
         let check = |expect| assert_eq!(exit_of_loop(&stopper, Exit::Ok), expect);
+        stop.begin_step("a").unwrap().finish();
         check(Exit::Ok);
+        let step = stop.begin_step("b").unwrap();
         stopper.ask_by(Interruption::Interrupt);
-        stop.step("a").finish();
         check(Exit::Ok);
-        drop(stop.step("b"));
+        drop(step);
         check(Exit::Run(130));
     }
 }

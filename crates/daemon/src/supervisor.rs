@@ -425,6 +425,10 @@ impl Heard for Collector {
     fn lost(&self, why: &str) {
         self.voice.lost(why);
     }
+
+    fn unfinished(&self, warning: &str) {
+        self.voice.unfinished(warning);
+    }
 }
 
 impl Kept for Collector {

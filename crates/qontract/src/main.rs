@@ -31,11 +31,12 @@ fn main() -> std::process::ExitCode {
         return qontract_daemon::watchdog::run();
     }
     qontract_child::enable_watchdog();
+    qontract_child::adopt_orphans();
     let (arguments, peer) = as_peer(std::env::args_os().collect());
     let convention = ExitConvention::of(&arguments);
     let exit = command(&arguments, peer);
     // Whatever a command leaves behind ends before the process does.
-    qontract_child::stop(qontract_child::Purpose::Write);
+    qontract_child::shut_down();
     exit.code(convention).into()
 }
 

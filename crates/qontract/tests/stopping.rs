@@ -10,6 +10,7 @@ use std::process::Command;
 
 use qontract_testcluster::eventually;
 use qontract_testkit::{Scratch, example};
+use qontract_testserver::DataServer;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use support::running::Running;
@@ -118,7 +119,7 @@ fn a_second_ctrl_c_ends_a_step_that_ignores_signals_with_its_group_and_leaves_a_
     running.until("shutting down; waiting for 1 step in progress (Ctrl-C again to force)");
     assert!(pids.iter().all(|pid| is_alive(*pid)), "a step in progress is waited for");
     running.signal(Signal::INT);
-    running.until(&format!("forced shutdown; 1 step abandoned: {STEP}"));
+    running.until("forced shutdown; abandoning 1 step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
     assert_gone(&pids);
     assert_recorded(&scratch, 130);
@@ -131,7 +132,7 @@ fn a_step_that_does_not_end_in_time_is_abandoned() {
     let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "0"));
     let pids = pids(&scratch);
     running.signal(Signal::TERM);
-    running.until(&format!("shutdown timed out after 0 s; 1 step abandoned: {STEP}"));
+    running.until("shutdown timed out after 0 s; abandoning 1 step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(143));
     assert_gone(&pids);
     assert_recorded(&scratch, 143);
@@ -156,7 +157,7 @@ fn a_loop_that_abandons_a_step_does_not_end_well() {
     let mut running = Running::of(&mut qontract(&scratch, &format!("{RECONCILE} --every 1h"), "0"));
     let pids = pids(&scratch);
     running.signal(Signal::TERM);
-    running.until("1 step abandoned");
+    running.until("abandoning 1 step");
     assert_eq!(running.child.wait().unwrap().code(), Some(143));
     assert_gone(&pids);
     assert_recorded(&scratch, 143);
@@ -172,7 +173,7 @@ fn up_ends_its_children_and_does_not_end_well_if_a_step_is_abandoned() {
         let mut running = Running::telling_on_stdout(&mut qontract(&scratch, &words, "0"));
         let pids = pids(&scratch);
         running.signal(signal);
-        running.until(&format!("1 step abandoned: {STEP}"));
+        running.until("abandoning 1 step in progress");
         let told = running.drain();
         assert_eq!(running.child.wait().unwrap().code(), Some(code), "{words}: {}", told.join().unwrap());
         assert_gone(&pids);
@@ -187,11 +188,29 @@ fn what_only_reads_ends_at_the_first_signal() {
     let pids = pids(&scratch);
     running.signal(Signal::INT);
     running.until("shutting down; no step in progress");
-    running.until("interrupted before any step was begun");
+    running.until("interrupted before the first step");
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
     assert_gone(&pids);
     let listed = qontract(&scratch, "runs list --runs runs", "0").output().unwrap();
     assert!(String::from_utf8(listed.stdout).unwrap().contains("interrupted"));
+}
+
+#[test]
+fn a_run_on_the_data_of_a_server_ends_in_an_orderly_way() {
+    let scratch = stage(&["hold-plan"]);
+    let bundle = qontract(&scratch, "bundle repo -o -", "0").output().unwrap().stdout;
+    let server = DataServer::with_token("Basic abc");
+    server.load(&bundle);
+    let config = scratch.read("config.toml");
+    let graphql = format!("[graphql]\nserver = {:?}\ntoken = \"Basic abc\"\n", server.url());
+    scratch.write("config.toml", format!("{config}{graphql}"));
+    let words = "reconcile service-dependencies --config config.toml --runs runs";
+    let mut running = Running::of(&mut qontract(&scratch, words, "600"));
+    let pids = pids(&scratch);
+    running.signal(Signal::INT);
+    running.until("interrupted before the first step");
+    assert_eq!(running.child.wait().unwrap().code(), Some(130));
+    assert_gone(&pids);
 }
 
 #[test]
@@ -274,6 +293,18 @@ fn promtool_ends_with_a_run_that_is_interrupted() {
     running.until("shutting down; no step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
     expect_gone(&pids);
+}
+
+#[test]
+fn a_server_logs_the_signal_that_ends_it() {
+    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+        let scratch = stage(&[]);
+        let mut running = Running::of(&mut qontract(&scratch, "serve repo --listen 127.0.0.1:0", "0"));
+        running.until("Running at");
+        running.signal(signal);
+        running.until(&format!("{name} received; finishing open requests, 10 s at most"));
+        assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    }
 }
 
 #[test]

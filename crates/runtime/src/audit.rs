@@ -19,8 +19,21 @@ pub struct Written<'a> {
     pub failed: Option<&'a Fault>,
 }
 
+/// A step that begins, or whose result is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The shard.
+    pub shard: &'a ShardKey,
+    /// What the step changes.
+    pub changes: &'a [Change],
+}
+
 /// Who is told of every write.
 pub trait Audit: fmt::Debug + Send + Sync {
+    /// A step begins: from now on the world may change.
+    fn begin(&self, _: &Attempt<'_>) {}
+    /// The result of a step is known. It follows [`Audit::wrote`], if that is called for the step.
+    fn end(&self, _: &Attempt<'_>) {}
     /// Something was written.
     fn wrote(&self, written: &Written<'_>);
 }

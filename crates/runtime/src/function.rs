@@ -10,7 +10,7 @@ use qontract_access::{Permits, ReadPermit};
 use tokio::sync::RwLock;
 
 use crate::about::About;
-use crate::audit::Written;
+use crate::audit::{Attempt, Written};
 use crate::contract::Write;
 use crate::data::Data;
 use crate::fault::Fault;
@@ -106,7 +106,7 @@ impl<'r> Cx<'r> {
     where
         F: for<'w> FnOnce(&'w Write<'w>) -> BoxFuture<'w, Result<(), Fault>> + Send,
     {
-        let interrupted = || Fault::interrupted(format!("{change} was not begun: shutting down"));
+        let interrupted = || Fault::interrupted(format!("{change} was not started: shutting down"));
         if self.permits.write.is_some() && self.request.stop.is_asked() {
             let fault = interrupted();
             self.lock().changes.push(change);
@@ -126,13 +126,14 @@ impl<'r> Cx<'r> {
         let Some(permit) = &self.permits.write else { return Ok(()) };
         let _acting = self.acting.read().await;
         let Request { run, audit, stop, .. } = self.request;
-        if stop.is_asked() {
-            return Err(interrupted());
-        }
-        let step = stop.step(&change.to_string());
+        let Some(step) = stop.begin_step(&change.to_string()) else { return Err(interrupted()) };
+        let shard = ShardKey::default();
+        let attempt = Attempt { shard: &shard, changes: std::slice::from_ref(&change) };
+        audit.begin(&attempt);
         let done = until_forced(stop, effect(&Write { permit, read: &self.permits.read, run })).await;
-        let (shard, failed) = (&ShardKey::default(), done.as_ref().err());
-        audit.wrote(&Written { run, shard, changes: std::slice::from_ref(&change), failed });
+        let failed = done.as_ref().err();
+        audit.wrote(&Written { run, shard: &shard, changes: attempt.changes, failed });
+        audit.end(&attempt);
         let mut did = self.lock();
         set_result(&mut did.changes, &change, result_of(&done));
         did.applied += usize::from(done.is_ok());

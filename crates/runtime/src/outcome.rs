@@ -270,7 +270,7 @@ impl Outcome {
             (self.ended, self.interruption) = (Ended::Interrupted, interruption);
             let mut changes = self.shards.values().flat_map(|shard| &shard.changes);
             let text = if changes.all(|change| change.result.is_planned()) {
-                "interrupted before any step was begun; the next run plans again"
+                "interrupted before the first step; the next run plans again"
             } else {
                 "interrupted; the next run plans again and does what is left"
             };

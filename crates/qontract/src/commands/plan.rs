@@ -10,7 +10,7 @@ use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{Plan, variable};
+use qontract_cli::{Plan, Talk, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
@@ -21,11 +21,14 @@ use qontract_daemon::plan_report;
 use qontract_daemon::registry::SandboxUnsupported;
 use qontract_daemon::run_setup::Start;
 use qontract_daemon::run_store::Runs;
+use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
 use qontract_runtime::guard::Ledger;
+use qontract_runtime::looping::Stop;
 use qontract_runtime::{Bodies, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
+use qontract_telemetry::log::Log;
 
 use crate::commands::reconcile::{Aloud, record};
 use crate::commands::up::default_sandbox;
@@ -53,13 +56,16 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
-    let targets = Targets::new(&config, at, Mode::DryRun)?;
+    let talk = Talk::default().with_environment()?;
+    let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
+    let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = names(&arguments, &config, &head)?;
     let runs =
         Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
     let ledger = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
     let activities = Activities::default();
-    let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities };
+    let (stopper, stop) = Stop::pair();
+    let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities, stop };
     let planner = Arc::new(planner);
     let mut report = planner.empty_report();
     planner.note_removed(&mut report)?;
@@ -78,7 +84,13 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let progress = Progress::start("planning", planner.activities.clone());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    for (name, planned) in runtime.block_on(planner.clone().plan_all(rooms)) {
+    let all = runtime.block_on(async {
+        signals::listen(stopper.clone(), Vec::new, log)?;
+        anyhow::Ok(planner.clone().plan_all(rooms).await)
+    })?;
+    // The process ends soon. Threads that are blocked are not waited for, and signals are handled until then.
+    std::mem::forget(runtime);
+    for (name, planned) in all {
         match planned {
             Ok(record) => {
                 if let Err(error) = planner.runs.keep(&record) {
@@ -92,7 +104,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     drop(progress);
     let Plan { output, full, .. } = planner.arguments;
     plan_output::print(&report, output, plan_output::detail(full), printer)?;
-    Ok(exit(&report))
+    Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
 }
 
 /// The exit of a dry run with this report.
@@ -150,6 +162,8 @@ struct Planner {
     arguments: Plan,
     /// What the runs are doing.
     activities: Activities,
+    /// Ends all runs.
+    stop: Stop,
 }
 
 impl Planner {
@@ -188,7 +202,7 @@ impl Planner {
     }
 
     async fn plan(&self, room: &Room) -> anyhow::Result<Record> {
-        let Self { head, base, runs, ledger, config, arguments, activities } = self;
+        let Self { head, base, runs, ledger, config, arguments, activities, stop } = self;
         let integration = &room.about().name;
         let mode = Mode::DryRun;
         let mut begun = Start { integration, mode, head, runs, ledger, heard: Arc::new(Aloud) }.now()?;
@@ -199,6 +213,7 @@ impl Planner {
         request.trust_head = arguments.trust_head;
         request.bodies = if arguments.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
+        request.stop = stop.clone();
         let outcome = activities.scope(qontract_runtime::run(room, &begun.request)).await;
         Ok(record(&outcome, begun.clock(), head, Some(base)))
     }

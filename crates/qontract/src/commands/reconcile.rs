@@ -27,6 +27,7 @@ use qontract_daemon::run_store::Runs;
 use qontract_daemon::run_text;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
+use qontract_diagnostics::shown;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
@@ -97,10 +98,8 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
     job.tell(&outcome, &record)?;
-    if stopper.interruption().is_some() {
-        // Threads that are blocked are not waited for.
-        runtime.shutdown_background();
-    }
+    // The process ends now. Threads that are blocked are not waited for, signals are still handled, and what ends a lease on a server can do so.
+    std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         Ended::Usage => Exit::Usage,
@@ -265,6 +264,10 @@ impl Heard for Aloud {
 
     fn lost(&self, why: &str) {
         Printer::default().note(&format!("warning: {why}"));
+    }
+
+    fn unfinished(&self, warning: &str) {
+        Printer::default().note(&format!("warning: {}", shown(warning)));
     }
 }
 

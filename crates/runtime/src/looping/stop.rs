@@ -18,6 +18,14 @@ pub enum Interruption {
 }
 
 impl Interruption {
+    /// The name of the signal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        }
+    }
+
     /// The exit code of a process that this ended: 128 and the number of the signal.
     pub fn exit_code(self) -> u8 {
         match self {
@@ -55,19 +63,33 @@ pub struct Stopper(Shared);
 #[derive(Clone, Debug)]
 struct Shared {
     state: watch::Sender<State>,
+    /// The shutdown that this one is derived from: no step is begun once that one is asked for, even if this one is not yet.
+    origin: Option<watch::Sender<State>>,
+    /// Held while a shutdown is asked for and while a step is begun, so that each step is begun before the shutdown or not at all.
     steps: Arc<Mutex<Steps>>,
 }
 
 impl Shared {
-    fn new(steps: Arc<Mutex<Steps>>) -> Self {
-        Self { state: watch::Sender::new(State::Running), steps }
+    fn new(origin: Option<&Shared>) -> Self {
+        Self {
+            state: watch::Sender::new(State::Running),
+            origin: origin.map(|shared| shared.state.clone()),
+            steps: origin.map(|shared| Arc::clone(&shared.steps)).unwrap_or_default(),
+        }
     }
 
     fn state(&self) -> State {
         *self.state.borrow()
     }
 
+    /// Whether no further step may begin.
+    fn is_asked(&self) -> bool {
+        let is_running = |state: &watch::Sender<State>| *state.borrow() == State::Running;
+        !is_running(&self.state) || !self.origin.iter().all(is_running)
+    }
+
     fn force(&self) {
+        let _steps = self.steps();
         self.state.send_modify(|state| {
             *state = State::Forced(state.interruption().unwrap_or(Interruption::Terminate));
         });
@@ -88,7 +110,7 @@ struct Steps {
 
 /// Both sides of a shutdown.
 pub fn pair() -> (Stopper, Stop) {
-    let shared = Shared::new(Arc::default());
+    let shared = Shared::new(None);
     (Stopper(shared.clone()), Stop(Some(shared)))
 }
 
@@ -100,6 +122,7 @@ impl Stopper {
 
     /// Asks for the shutdown because of a signal. The first one counts.
     pub fn ask_by(&self, by: Interruption) {
+        let _steps = self.0.steps();
         self.0.state.send_if_modified(|state| {
             let is_first = *state == State::Running;
             if is_first {
@@ -141,9 +164,9 @@ impl Stop {
         pair()
     }
 
-    /// Both sides of a shutdown of its own, whose steps are counted with the steps of this one.
+    /// Both sides of a shutdown of its own, whose steps are counted with the steps of this one. No step begins once this one is asked for.
     pub fn derive(&self) -> (Stopper, Self) {
-        let shared = Shared::new(self.0.as_ref().map(|shared| Arc::clone(&shared.steps)).unwrap_or_default());
+        let shared = Shared::new(self.0.as_ref());
         (Stopper(shared.clone()), Self(Some(shared)))
     }
 
@@ -174,17 +197,22 @@ impl Stop {
         }
     }
 
-    /// Counts a step as in progress until the guard is dropped.
-    pub fn step(&self, what: &str) -> StepInProgress {
-        let shared = self.0.clone();
-        let number = shared.as_ref().map_or(0, |shared| {
-            let mut steps = shared.steps();
-            steps.next += 1;
-            let number = steps.next;
-            steps.in_progress.insert(number, what.to_owned());
-            number
-        });
-        StepInProgress { shared, number, is_finished: false }
+    /// Begins a step, which counts as in progress until the guard is dropped; `None` if a shutdown is asked for.
+    ///
+    /// **Invariant:** whoever asks for a shutdown and then looks at [`Stopper::steps`] sees every step that was begun.
+    pub fn begin_step(&self, what: &str) -> Option<StepInProgress> {
+        let Some(shared) = self.0.clone() else {
+            return Some(StepInProgress { shared: None, number: 0, is_finished: false });
+        };
+        let mut steps = shared.steps();
+        if shared.is_asked() {
+            return None;
+        }
+        steps.next += 1;
+        let number = steps.next;
+        steps.in_progress.insert(number, what.to_owned());
+        drop(steps);
+        Some(StepInProgress { shared: Some(shared), number, is_finished: false })
     }
 
     async fn reached(&self, is_reached: impl Fn(State) -> bool) {
@@ -236,19 +264,59 @@ mod tests {
         assert_eq!((stop.interruption(), stop.is_asked()), (Some(Interruption::Interrupt), true));
         let codes = [Interruption::Interrupt, Interruption::Terminate].map(Interruption::exit_code);
         assert_eq!(codes, [130, 143]);
+        let names = [Interruption::Interrupt, Interruption::Terminate].map(Interruption::name);
+        assert_eq!(names, ["SIGINT", "SIGTERM"]);
     }
 
     #[test]
     fn steps_are_counted_until_their_result_is_known() {
         let (stopper, stop) = Stop::pair();
         let (_, derived) = stop.derive();
-        let (first, second) = (stop.step("a"), derived.step("b"));
+        let (first, second) = (stop.begin_step("a").unwrap(), derived.begin_step("b").unwrap());
         assert_eq!(stopper.steps(), ["a", "b"]);
         first.finish();
         assert_eq!((stopper.steps(), stopper.abandoned()), (vec!["b".to_owned()], vec![]));
         drop(second);
         assert_eq!((stopper.steps(), stopper.abandoned()), (vec![], vec!["b".to_owned()]));
-        drop(Stop::never().step("c"));
+        drop(Stop::never().begin_step("c").unwrap());
+    }
+
+    #[test]
+    fn no_step_begins_once_a_shutdown_is_asked_for() {
+        let (stopper, stop) = Stop::pair();
+        let (_, derived) = stop.derive();
+        let (other, alone) = stop.derive();
+        other.ask();
+        assert!(alone.begin_step("a").is_none());
+        let step = derived.begin_step("b").unwrap();
+        stopper.ask();
+        assert!(stop.begin_step("c").is_none());
+        assert!(derived.begin_step("d").is_none(), "the derived shutdown is asked for a moment later");
+        assert_eq!(stopper.steps(), ["b"]);
+        step.finish();
+        assert_eq!((stopper.steps(), stopper.abandoned()), (vec![], vec![]));
+        let (stopper, stop) = Stop::pair();
+        stopper.force();
+        assert!(stop.begin_step("e").is_none());
+    }
+
+    #[test]
+    fn a_step_that_begins_while_a_shutdown_is_asked_for_is_seen_or_does_not_begin() {
+        for _ in 0..200 {
+            let (stopper, stop) = Stop::pair();
+            let start = std::sync::Barrier::new(2);
+            let (seen, begun) = std::thread::scope(|scope| {
+                let asking = scope.spawn(|| {
+                    start.wait();
+                    stopper.ask();
+                    stopper.steps().len()
+                });
+                start.wait();
+                let step = stop.begin_step("a");
+                (asking.join().unwrap(), step.is_some())
+            });
+            assert_eq!(seen, usize::from(begun));
+        }
     }
 
     #[tokio::test]

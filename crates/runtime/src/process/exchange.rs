@@ -100,12 +100,14 @@ pub fn exchange(program: &Program, question: Question<'_>) -> Result<Answer, Fau
         if answer.is_some() || left().is_zero() || given.up() {
             break answer;
         }
+        // Once the program has ended, this ends what it left behind, which may keep stdout open. An error shows again below.
+        let _ = child.ended();
     };
     let (Some(answer), Some(status)) = (answer, end(&mut child, || left().is_zero() || given.up())) else {
         // Its result is not known to anyone any more; an error to end it leaves that to the watchdog.
         let _ = child.terminate(GRACE);
         if given.up() {
-            return Err(Fault::us(format!("the answer to {of} is not wanted any more")));
+            return Err(Fault::us(format!("the answer to {of} is no longer needed")));
         }
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
@@ -176,7 +178,7 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<Group, Faul
     Group::start_for(&mut command, purpose).map_err(|error| {
         let of = program.describe_phase(phase);
         match error.kind() {
-            io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not begun: shutting down")),
+            io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not started: shutting down")),
             _ => Fault::operator(format!("{of} cannot be started: {error}")),
         }
     })

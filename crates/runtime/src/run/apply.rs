@@ -8,7 +8,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use super::Request;
 use super::redact::ShardRedactor;
 use super::round::guarded;
-use crate::audit::Written;
+use crate::audit::{Attempt, Written};
 use crate::contract::{Applied, Write};
 use crate::erased::{Dynamic, Opaque};
 use crate::fault::Fault;
@@ -80,15 +80,16 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
     let Hand { room, write, key, request, redactor } = *hand;
     let mut done = Done::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
-        if request.stop.is_asked() {
-            done.stopped = true;
-            break;
-        }
         let changes: Vec<Change> =
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
         let what = changes.first().map_or_else(|| redactor.text(group.name.clone()), ToString::to_string);
+        let Some(in_progress) = request.stop.begin_step(&what) else {
+            done.stopped = true;
+            break;
+        };
         let _doing = activity::begin(what.clone());
-        let in_progress = request.stop.step(&what);
+        let attempt = Attempt { shard: key, changes: &changes };
+        request.audit.begin(&attempt);
         let effect = until_forced(&request.stop, room.apply(write, &step.action));
         let applied = guarded(request.limits.phase, "apply", effect).await;
         if !is_interrupted(&applied) {
@@ -101,6 +102,7 @@ async fn group(hand: &Hand<'_>, group: &Group<Opaque>, verdicts: &[Option<Refusa
             let result = result_of(&applied);
             done.results.extend(changes.iter().map(|change| (change.clone(), result)));
         }
+        request.audit.end(&attempt);
         match applied {
             Ok(Applied::Done) => done.applied += 1,
             Ok(Applied::Stale) => {
