@@ -7,13 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_redaction::Redactor;
+use qontract_redaction::{Redactor, first_words};
 use reqwest::{Method, StatusCode, Url};
 
 use crate::guard::Refusal;
 use crate::secret::Secret;
 
-/// How many characters of a body an error may tell.
+/// How many characters of a body an error shows; more if a word is longer.
 pub(crate) const EXCERPT: usize = 200;
 /// How much of a body is looked at for an excerpt.
 const LOOKED_AT: usize = 64 << 10;
@@ -222,23 +222,27 @@ fn seconds(time: Duration) -> String {
 const MIN_CREDENTIAL_BYTES: usize = 4;
 
 /// The beginning of a body as one line, without control characters; nothing of it if it echoes a secret.
+///
+/// Only whole words are shown, so that a secret of the caller's, which is redacted later, is not recognised for want of its end.
 pub(crate) fn excerpt(body: &[u8], secrets: &[Secret]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
     let redactor = Redactor::with_min_bytes(secrets.iter().map(Secret::credential), MIN_CREDENTIAL_BYTES);
     let text = redactor.field(&text);
-    let line = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    let line = line.collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(EXCERPT) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+    let mut words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let is_cut = body.len() > LOOKED_AT;
+    if is_cut && !text.ends_with(char::is_whitespace) {
+        words.pop();
     }
+    let line = first_words(&words.join(" "), EXCERPT);
+    if is_cut && !line.ends_with('…') { format!("{line} …").trim_start().to_owned() } else { line }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Call, EXCERPT, HttpError, excerpt, seconds};
+    use super::{Call, EXCERPT, HttpError, LOOKED_AT, excerpt, seconds};
     use crate::secret::Secret;
 
     fn check(body: &str, expect: &str) {
@@ -295,7 +299,14 @@ mod tests {
 
     #[test]
     fn an_excerpt_is_cut() {
-        check(&"ä".repeat(EXCERPT + 1), &format!("{}…", "ä".repeat(EXCERPT)));
+        let words = "ä ".repeat(EXCERPT);
+        check(&words, &format!("{}ä …", "ä ".repeat(EXCERPT / 2)));
+        // A secret of the caller's is redacted later, and has to be whole until then.
+        let word = "x".repeat(50);
+        check(&format!("{}{word} end", "a ".repeat(95)), &format!("{}{word} …", "a ".repeat(95)));
+        // What was not looked at may be the rest of a word.
+        check(&format!("{}{word}", " ".repeat(LOOKED_AT - 10)), "…");
+        check(&format!("a {}b", " ".repeat(LOOKED_AT)), "a …");
     }
 
     #[test]

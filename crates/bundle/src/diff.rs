@@ -1,5 +1,6 @@
 //! Two bundles told apart: which datafiles and resources differ, and field by field how.
 
+mod align;
 mod fields;
 mod wire;
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use crate::model::{Bundle, Datafile, Document, Resource};
 
+pub use align::{Step, align};
 pub use fields::{FieldChange, fields};
 
 /// A thing before and after, at least one of the two.

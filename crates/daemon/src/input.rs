@@ -1,7 +1,7 @@
 //! What a word on the command line means: a bundle file, a folder, or a Git revision.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -74,6 +74,9 @@ enum Check {
     Skipped,
 }
 
+/// What commands compare with by default. These words are always revisions: a file of that name in a data repo is not one of its own states.
+pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
+
 /// Opens what words mean. What is opened shares its documents.
 pub struct Opener<'a> {
     /// The repo that revisions are of.
@@ -136,6 +139,17 @@ impl<'a> Opener<'a> {
         }
     }
 
+    /// Fails if `word` is a path as well as a revision: a change that adds such a file must not decide what it is compared with. A path
+    /// that begins with a dot or a slash is not a revision.
+    fn check_unambiguous(&self, word: &str) -> Result<(), UsageError> {
+        let is_plain = matches!(Path::new(word).components().next(), Some(Component::Normal(_)));
+        if is_plain && !word.starts_with('.') && open_revision(self.folder, word, &self.layout).is_ok() {
+            let text = format!("`{word}` is both a path and a Git revision: write `./{word}` for the path");
+            return Err(UsageError(text));
+        }
+        Ok(())
+    }
+
     /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.
     pub fn open(&self, word: &str) -> anyhow::Result<Input> {
         self.open_checked(word, Check::Skipped)
@@ -149,12 +163,16 @@ impl<'a> Opener<'a> {
     fn open_checked(&self, word: &str, check: Check) -> anyhow::Result<Input> {
         let Self { folder, layout, pool, messages } = self;
         let path = PathBuf::from(word);
-        if path.is_file() {
+        let is_path = !DEFAULT_REVISIONS.contains(&word) && path.exists();
+        if is_path {
+            self.check_unambiguous(word)?;
+        }
+        if is_path && path.is_file() {
             let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
             let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
             return Ok(Input { bundle, repo: None });
         }
-        let (repo, stamp) = if path.is_dir() {
+        let (repo, stamp) = if is_path && path.is_dir() {
             directory(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
         } else {
             word_as_revision(folder, word, layout)?

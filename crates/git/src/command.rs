@@ -12,8 +12,8 @@ use crate::location::Location;
 use crate::private_dir::PrivateDir;
 use crate::{GitError, Limits, alternates};
 
-/// Settings on the command line, each of which the private directory rules out as well.
-const SETTINGS: [&str; 7] = [
+/// Settings on the command line. The private directory rules each of them out as well, but for what is among the objects.
+const SETTINGS: [&str; 8] = [
     // No program is run on behalf of the repository.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -25,6 +25,8 @@ const SETTINGS: [&str; 7] = [
     "submodule.recurse=false",
     // Objects are what they are named after.
     "core.useReplaceRefs=false",
+    // `merge-base` reads commits, and not a graph of them that lies beside the objects and may say something else.
+    "core.commitGraph=false",
 ];
 
 /// The environment, besides `PATH` and what names directories.

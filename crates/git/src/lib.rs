@@ -1,13 +1,14 @@
 //! Reads Git repositories that may be hostile.
 //!
 //! Every `git` process of the workspace is built and run by this crate. The program is used for what only it can do well (resolving
-//! revisions, reading packed objects); everything that could make it run code or reach out is kept away from it:
+//! revisions, reading packed objects, finding common ancestors: `cat-file`, `ls-tree` and `merge-base`); everything that could make it run code or reach out is kept away from it:
 //!
 //! - The repository is found by `location`, not by `git`, and a bare repository is never discovered.
 //! - `git` does not read the repository's configuration, hooks, attributes or grafts. It runs on a private Git directory
 //!   (`private_dir`) that holds a configuration of ours and refers only to the refs and the objects of the repository.
 //! - Its environment is cleared, no transport protocol is allowed, and nothing is fetched lazily.
-//! - Revisions, paths and object names are lines on its standard input and never arguments, so that they cannot become options.
+//! - Revisions and paths are lines on its standard input and never arguments, so that they cannot become options. Arguments are constants
+//!   and object ids.
 //! - Each command has a deadline, a process group, a memory limit and limits on what it may answer.
 
 mod alternates;

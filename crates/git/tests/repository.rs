@@ -252,3 +252,44 @@ fn a_folder_in_no_repository_is_told_so() {
     assert!(matches!(Repository::open(scratch.path()), Err(GitError::NoRepository(_))));
     assert!(matches!(Repository::open(Path::new("/none")), Err(GitError::NoRepository(_))));
 }
+
+/// The place of a chunk in a commit-graph file.
+fn chunk(graph: &[u8], name: &[u8; 4]) -> usize {
+    let entry = graph[8..].chunks(12).find(|entry| entry[..4] == *name).unwrap();
+    usize::try_from(u64::from_be_bytes(entry[4..12].try_into().unwrap())).unwrap()
+}
+
+#[test]
+fn a_commit_graph_that_claims_other_parents_is_not_believed() {
+    let scratch = Scratch::new();
+    let first = repository(&scratch);
+    scratch.git(&["commit", "--quiet", "--allow-empty", "--message", "second"]);
+    scratch.git(&["commit", "--quiet", "--allow-empty", "--message", "third"]);
+    scratch.git(&["branch", "main-line"]);
+    scratch.git(&["checkout", "--quiet", "-b", "side", &first]);
+    scratch.git(&["commit", "--quiet", "--allow-empty", "--message", "beside"]);
+    scratch.git(&["commit-graph", "write", "--reachable"]);
+    let file = scratch.path().join(".git/objects/info/commit-graph");
+    let mut graph = std::fs::read(&file).unwrap();
+    let (ids, data) = (chunk(&graph, b"OIDL"), chunk(&graph, b"CDAT"));
+    let position = |revision: &str| {
+        let id = scratch.git(&["rev-parse", revision]);
+        let is_it = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == id;
+        graph[ids..].chunks(20).position(is_it).unwrap()
+    };
+    // The commits that are named are read as they are; those before them are looked up in the graph.
+    let (second, side) = (position("main-line~1"), position("side"));
+    // Of each commit: its tree, two parents, generation and time.
+    let parent = data + second * 36 + 20;
+    graph[parent..parent + 4].copy_from_slice(&u32::try_from(side).unwrap().to_be_bytes());
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, graph).unwrap();
+    assert_eq!(
+        scratch.git(&["-c", "core.commitGraph=true", "merge-base", "main-line", "side"]),
+        scratch.git(&["rev-parse", "side"]),
+        "the test means something"
+    );
+    let repository = Repository::open(scratch.path()).unwrap();
+    let [one, other] = ["main-line", "side"].map(|branch| repository.commit(branch).unwrap());
+    assert_eq!(repository.merge_base(&one, &other).unwrap().unwrap().to_string(), first);
+}

@@ -1,4 +1,4 @@
-//! Datafiles that are looked for by texts that others have, too.
+//! Finds datafiles that have a text in common with others.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -38,8 +38,8 @@ impl Engine {
     }
 }
 
-/// A text without what makes no difference where things are told apart: upper and lower case, and slashes at its end; in a URL also
-/// the default port and the dot after the host.
+/// Normalises a text for comparison: lower case, without slashes at its end; of a URL also without the default port and the dot
+/// after the host.
 pub fn loosely(text: &str) -> String {
     let text = text.trim().trim_end_matches('/').to_lowercase();
     let Some((scheme, rest)) = text.split_once("://") else { return text };

@@ -56,7 +56,7 @@ pub enum Verdict {
         /// What differs.
         differences: Vec<Difference>,
     },
-    /// It was somebody else's, who gave it away.
+    /// Another integration owned it, and gave it away.
     TakeOver {
         /// Whose.
         from: Former,
@@ -189,7 +189,7 @@ fn unwanted(part: &Part<'_>, standing: Standing<'_>) -> Verdict {
     Verdict::Leave(why)
 }
 
-/// Marks that tell another owner. An object that nobody marked has none to differ.
+/// The marks that name another owner. An object without marks has none.
 fn marks(part: &Part<'_>) -> Vec<Difference> {
     let Some(mark) = part.live.mark() else { return Vec::new() };
     let owner = part.owner;

@@ -4,14 +4,12 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::limit;
-
 /// One side of a difference, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
     /// There is nothing.
     Absent,
-    /// The value, shortened.
+    /// The whole value. Reports redact it and shorten it afterwards.
     Shown(Value),
     /// There is a value that is not shown.
     Hidden,
@@ -19,8 +17,6 @@ pub enum Side {
     SecretContent,
     /// So many fields below differ that come from a secret, of which not even the names are shown.
     SecretFields(usize),
-    /// So many more lines of the text differ.
-    MoreLines(usize),
 }
 
 /// What of an object may be shown.
@@ -49,7 +45,7 @@ impl Side {
         match (value, show) {
             (None, _) => Side::Absent,
             (Some(_), Show::Paths) => Side::Hidden,
-            (Some(value), Show::Values) => Side::Shown(limit::value(value)),
+            (Some(value), Show::Values) => Side::Shown(value.clone()),
         }
     }
 
@@ -75,7 +71,7 @@ impl fmt::Display for Difference {
         let side = |side: &Side| match side {
             Side::Absent => "absent".to_owned(),
             Side::Shown(value) => value.to_string(),
-            Side::Hidden | Side::SecretContent | Side::SecretFields(_) | Side::MoreLines(_) => "…".to_owned(),
+            Side::Hidden | Side::SecretContent | Side::SecretFields(_) => "…".to_owned(),
         };
         match (&self.before, &self.after) {
             (_, Side::SecretContent) => {
@@ -87,8 +83,6 @@ impl fmt::Display for Difference {
             (_, Side::SecretFields(count)) => {
                 write!(f, "{}: {count} fields that come from a secret differ", self.path)
             }
-            (_, Side::MoreLines(1)) => write!(f, "{}: 1 more line differs", self.path),
-            (_, Side::MoreLines(count)) => write!(f, "{}: {count} more lines differ", self.path),
             (Side::Absent, Side::Hidden) => write!(f, "{}: added", self.path),
             (Side::Hidden, Side::Absent) => write!(f, "{}: removed", self.path),
             (Side::Hidden, _) | (_, Side::Hidden) => write!(f, "{}: changed", self.path),
@@ -120,12 +114,6 @@ mod tests {
         check(hidden(), hidden(), "data.x: changed");
         check(Side::Absent, hidden(), "data.x: added");
         check(hidden(), Side::Absent, "data.x: removed");
-    }
-
-    #[test]
-    fn lines_that_are_not_shown_are_counted() {
-        check(Side::Hidden, Side::MoreLines(1), "data.x: 1 more line differs");
-        check(Side::Hidden, Side::MoreLines(2), "data.x: 2 more lines differ");
     }
 
     #[test]

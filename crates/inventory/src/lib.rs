@@ -11,7 +11,6 @@ mod compare;
 mod decide;
 mod difference;
 mod immutable;
-mod limit;
 mod mark;
 mod names;
 mod normal;

@@ -160,7 +160,7 @@ impl Live {
         &self.body
     }
 
-    /// Who wrote it, if somebody marked it.
+    /// The mark of the integration that wrote it, if it has one.
     pub fn mark(&self) -> Option<&Mark> {
         self.mark.as_ref()
     }

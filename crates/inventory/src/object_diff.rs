@@ -4,9 +4,7 @@
 //! does: the live object against the object after the write, as the client previews it. **Invariant:** what is shown as removed is what
 //! is gone after the write, but for what the API server fills in again by default (`crates/objects/tests/whole_diff.rs`).
 
-mod align;
 mod defaults;
-mod lines;
 mod walk;
 
 use serde_json::Value;
@@ -31,16 +29,19 @@ pub struct ObjectWrite<'a> {
     /// The object without everything that only we own.
     pub without_ours: &'a Value,
     /// Who wrote the values of the live object.
-    pub writer: LiveWriter,
+    pub writer: LiveWriter<'a>,
 }
 
 /// Who wrote the values of a live object. Other tools do not mark what they make of secrets, so their values are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LiveWriter {
+pub enum LiveWriter<'a> {
     /// We did.
     Us,
-    /// We did, but the write also removes fields that others own: the values of removed fields are not shown.
-    UsAndOthers,
+    /// We did, but the write also removes fields that others own: the values of those are not shown.
+    UsAndOthers {
+        /// The live object without everything that only we own.
+        others: &'a Value,
+    },
     /// Another tool, from which we take the object over: no value of the live object is shown.
     Others,
 }
@@ -77,8 +78,12 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     };
     let is_open = !was_sensitive && is_open(write.desired, disclosure);
     let mut walk = FieldWalk::new(write.desired.kind(), write.desired.group(), shown(is_open));
-    walk.show_removed = shown(is_open && write.writer == LiveWriter::Us);
     walk.show_before = shown(is_open && write.writer != LiveWriter::Others);
+    let others = match write.writer {
+        LiveWriter::UsAndOthers { others } => Some(normalized(others)),
+        LiveWriter::Us | LiveWriter::Others => None,
+    };
+    walk.owned_by_others = others.as_ref();
     walk.visible = visible.as_ref();
     walk.value(Some(&before), Some(&after));
     let owned = leaves(&before).saturating_sub(leaves(&normalized(write.without_ours)));

@@ -31,7 +31,7 @@ pub enum Standing<'a> {
     Ours,
     /// This integration's and this caller's, but of another major version or without a hash.
     Outdated,
-    /// This integration's, and nobody's in particular, while we have a caller.
+    /// This integration's, without a caller, while we have one.
     Unclaimed,
     /// Another caller's of this integration.
     Caller(&'a str, Life),

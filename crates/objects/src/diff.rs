@@ -6,6 +6,7 @@ use qontract_inventory::{
 };
 use qontract_runtime::guard::FieldLoss;
 use qontract_runtime::{DiffEntry, FieldChange, FieldDiff};
+use serde_json::Value;
 
 use crate::estate::Item;
 use crate::observe::Seen;
@@ -24,7 +25,15 @@ pub struct ObjectUpdate<'a> {
     item: &'a Item,
     seen: &'a Seen,
     preview: Preview,
-    writer: LiveWriter,
+    writer: ValueWriter,
+}
+
+/// Who wrote the values of the live object.
+enum ValueWriter {
+    Us,
+    /// We did, and the write removes what others own, too: the live object without everything that only we own.
+    UsAndOthers(Value),
+    Others,
 }
 
 impl<'a> ObjectUpdate<'a> {
@@ -34,14 +43,15 @@ impl<'a> ObjectUpdate<'a> {
         let live = seen.live.body();
         let (preview, ours) = match onto {
             Onto::Version(_, fields) => {
-                (seen.ownership.preview(live, MANAGER, *fields, &declared), LiveWriter::Us)
+                (seen.ownership.preview(live, MANAGER, *fields, &declared), ValueWriter::Us)
             }
             Onto::Nothing | Onto::Replaced(_) => {
-                (seen.ownership.replacement(live, &declared), LiveWriter::UsAndOthers)
+                let others = seen.ownership.preview(live, MANAGER, Fields::Settled, &declared).without_ours;
+                (seen.ownership.replacement(live, &declared), ValueWriter::UsAndOthers(others))
             }
         };
         let is_taken_over = seen.fields != Fields::Settled || seen.live.mark().is_none();
-        let writer = if is_taken_over { LiveWriter::Others } else { ours };
+        let writer = if is_taken_over { ValueWriter::Others } else { ours };
         Self { item, seen, preview, writer }
     }
 
@@ -58,7 +68,7 @@ impl<'a> ObjectUpdate<'a> {
         let is_marked = self.seen.live.mark().is_some_and(|mark| mark.sha256sum.is_some());
         let mut others: Vec<Difference> =
             decided.iter().filter(|difference| difference.path != SHA256SUM).cloned().collect();
-        if self.writer == LiveWriter::Others {
+        if matches!(self.writer, ValueWriter::Others) {
             others.iter_mut().for_each(hide_before);
         }
         if !others.is_empty() || decided.is_empty() {
@@ -86,7 +96,11 @@ impl<'a> ObjectUpdate<'a> {
             live: &self.seen.live,
             after: &self.preview.after,
             without_ours: &self.preview.without_ours,
-            writer: self.writer,
+            writer: match &self.writer {
+                ValueWriter::Us => LiveWriter::Us,
+                ValueWriter::UsAndOthers(others) => LiveWriter::UsAndOthers { others },
+                ValueWriter::Others => LiveWriter::Others,
+            },
         }
     }
 }
@@ -128,12 +142,10 @@ fn entry(difference: &Difference) -> DiffEntry {
     let Difference { path, before, after } = difference;
     let value = |side: &Side| match side {
         Side::Shown(value) => Some(value.clone()),
-        Side::Absent | Side::Hidden | Side::SecretContent | Side::SecretFields(_) | Side::MoreLines(_) => {
-            None
-        }
+        Side::Absent | Side::Hidden | Side::SecretContent | Side::SecretFields(_) => None,
     };
     let change = match (before, after) {
-        (_, Side::SecretContent | Side::SecretFields(_) | Side::MoreLines(_)) => {
+        (_, Side::SecretContent | Side::SecretFields(_)) => {
             return DiffEntry::Note(difference.to_string());
         }
         (_, Side::Absent) => FieldChange::Removed,
@@ -215,6 +227,5 @@ mod tests {
         check(Side::Shown(json!(1)), Side::Shown(json!(2)), "~ data.x: 1 → 2");
         check(Side::Hidden, Side::SecretFields(2), "data.x: 2 fields that come from a secret differ");
         check(Side::Hidden, Side::SecretContent, "data.x: content that depends on a secret differs");
-        check(Side::Hidden, Side::MoreLines(3), "data.x: 3 more lines differ");
     }
 }

@@ -16,21 +16,33 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Time after which a command is taken to hang. Far less than the deadline of a `git` process.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// Every command that reads a data repo and ends, with the exit code on good data. `DATA` is the folder, `HEAD` a revision of it; the folders that
-/// commands write to are not part of it.
-const COMMANDS: [(&[&str], i32); 14] = [
+/// Every command that reads a data repo and ends, with the exit code on good data. `DATA` is the folder, `HEAD` a revision of it, and a command that
+/// begins with `IN` runs in the folder; `SANDBOX` and `RUNS`, which commands write to, are not part of it.
+const COMMANDS: [(&[&str], i32); 27] = [
     (&["validate", "DATA"], 0),
     (&["validate", "HEAD", "--repo", "DATA"], 0),
     (&["bundle", "DATA"], 0),
     (&["bundle", "DATA", "--rev", "HEAD"], 0),
     (&["diff", "HEAD", "DATA", "--repo", "DATA"], 0),
+    (&["diff", "--repo", "DATA"], 0),
+    (&["IN", "diff"], 0),
     (&["affected", "HEAD", "DATA", "--repo", "DATA"], 4),
+    (&["affected", "--repo", "DATA"], 4),
+    (&["IN", "affected"], 4),
+    (&["plan", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
+    (&["IN", "plan", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
+    (&["plan", "HEAD", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
+    (&["plan", "HEAD", "HEAD", "--repo", "DATA", "--sandbox", "SANDBOX", "--runs", "RUNS", "--all"], 0),
     (&["query", "{ teams_v1 { name } }", "--data", "DATA"], 0),
     (&["query", "{ teams_v1 { name } }", "--data", "HEAD", "--repo", "DATA"], 0),
     (&["get", "teams", "--data", "DATA"], 0),
     (&["get", "teams", "--data", "HEAD", "--repo", "DATA"], 0),
+    (&["schema", "export", "exported", "--from", "DATA"], 0),
     (&["schema", "export", "exported", "--from", "HEAD", "--repo", "DATA"], 0),
+    (&["integrations", "schemas", "query-validator", "--data", "DATA"], 1),
     (&["integrations", "schemas", "query-validator", "--data", "HEAD", "--repo", "DATA"], 1),
+    (&["config", "check", "--data", "DATA"], 0),
+    (&["config", "check", "--data", "HEAD", "--repo", "DATA"], 0),
     (
         &[
             "reconcile",
@@ -43,14 +55,35 @@ const COMMANDS: [(&[&str], i32); 14] = [
             "--repo",
             "DATA",
             "--sandbox",
-            "sandbox",
+            "SANDBOX",
             "--runs",
-            "runs",
+            "RUNS",
         ],
         4,
     ),
-    (&["up", "DATA", "--once", "--dry-run", "--sandbox", "sandbox", "--runs", "runs"], 0),
+    (
+        &[
+            "reconcile",
+            "query-validator",
+            "--dry-run",
+            "--data",
+            "HEAD",
+            "--repo",
+            "DATA",
+            "--sandbox",
+            "SANDBOX",
+            "--runs",
+            "RUNS",
+        ],
+        4,
+    ),
+    (&["up", "DATA", "--once", "--dry-run", "--sandbox", "SANDBOX", "--runs", "RUNS"], 0),
 ];
+
+/// Whether a command reads a revision, because it is named or by default.
+fn reads_a_revision(arguments: &[&str]) -> bool {
+    arguments.contains(&"HEAD") || arguments.iter().any(|word| ["diff", "affected", "plan"].contains(word))
+}
 
 /// What became of a command.
 struct Outcome {
@@ -98,9 +131,21 @@ impl Stage {
 
     /// Runs a command within its time.
     fn run(&self, arguments: &[&str], data: &str) -> Outcome {
-        let arguments = arguments.iter().map(|word| if *word == "DATA" { data } else { word });
         let (out, err) = (self.path("tmp/stdout"), self.path("tmp/stderr"));
         let mut command = self.command();
+        let arguments = match arguments.split_first() {
+            Some((&"IN", rest)) => {
+                command.current_dir(self.path(data));
+                rest
+            }
+            _ => arguments,
+        };
+        let arguments = arguments.iter().map(|word| match *word {
+            "DATA" => data.to_owned(),
+            "SANDBOX" => self.path("sandbox").display().to_string(),
+            "RUNS" => self.path("runs").display().to_string(),
+            word => word.to_owned(),
+        });
         let mut child = command
             .args(arguments)
             .stdout(fs::File::create(&out).unwrap())
@@ -228,6 +273,37 @@ fn a_folder_that_passes_for_a_bare_repository_runs_nothing() {
     works(&["validate"], 0, &stage.run(&["validate", "DATA"], "folder"));
 }
 
+#[test]
+fn a_file_that_is_named_like_a_revision_is_not_taken_for_it() {
+    let stage = Stage::new();
+    stage.data("origin");
+    stage.git("origin", &["init", "--quiet", "--initial-branch=main"]);
+    stage.git("origin", &["add", "--all"]);
+    stage.git("origin", &["commit", "--quiet", "--message", "all"]);
+    stage.git("", &["clone", "--quiet", "origin", "clone"]);
+    // Each would be read as a bundle, and decide what a change is compared with.
+    for name in ["HEAD", "origin/HEAD", "origin/main", "main"] {
+        stage.scratch.write(&format!("clone/{name}"), "{}");
+    }
+    let here = ["--sandbox", "SANDBOX", "--runs", "RUNS"];
+    for (words, code) in [
+        (&["IN", "diff"][..], 0),
+        (&["IN", "affected"], 4),
+        (&["IN", "plan"], 0),
+        (&["IN", "validate", "HEAD"], 0),
+        (&["IN", "validate", "origin/HEAD"], 0),
+    ] {
+        let arguments = if words[1] == "plan" { [words, &here[..]].concat() } else { words.to_vec() };
+        works(&arguments, code, &stage.run(&arguments, "clone"));
+    }
+    for word in ["main", "origin/main"] {
+        let outcome = stage.run(&["IN", "diff", word], "clone");
+        assert_eq!(outcome.code, Some(2), "{}", outcome.text);
+        let hint = format!("`{word}` is both a path and a Git revision: write `./{word}` for the path");
+        assert!(outcome.text.contains(&hint), "{}", outcome.text);
+    }
+}
+
 /// Everything in a Git directory that names a program or a file to read.
 fn hostile_git_dir(stage: &Stage, repo: &str) {
     let (payload, fifo) = (stage.payload(), stage.fifo("fifo").display().to_string());
@@ -251,6 +327,7 @@ fn hostile_git_dir(stage: &Stage, repo: &str) {
     stage.scratch.write(&format!("{repo}/.git/config"), &config);
     stage.scratch.write(&format!("{repo}/.git/config.worktree"), &config);
     stage.scratch.write(&format!("{repo}/.git/info/attributes"), "* filter=x diff=x\n");
+    stage.scratch.write(&format!("{repo}/.git/objects/info/commit-graph"), "CGPH\u{1}\u{1}\u{ff}");
     for hook in
         ["post-checkout", "pre-auto-gc", "reference-transaction", "fsmonitor-watchman", "post-index-change"]
     {
@@ -285,7 +362,7 @@ fn objects_that_are_missing_are_not_fetched() {
     fs::remove_file(stage.path(&format!("repo/.git/objects/{}/{}", &blob[..2], &blob[2..]))).unwrap();
     hostile_git_dir(&stage, "repo");
     stage.attack("repo", |arguments, code, outcome| {
-        if arguments.contains(&"HEAD") {
+        if reads_a_revision(arguments) {
             assert!(
                 outcome.code.is_some_and(|code| [1, 2].contains(&code)),
                 "{arguments:?}: {}",
@@ -334,7 +411,7 @@ fn a_link_of_gigabytes_is_refused_by_its_size() {
     let commit = stage.git("repo", &["commit-tree", &tree, "-m", "all"]);
     stage.git("repo", &["update-ref", "HEAD", &commit]);
     stage.attack("repo", |arguments, code, outcome| {
-        if arguments.contains(&"HEAD") {
+        if reads_a_revision(arguments) {
             let text = &outcome.text;
             assert!(text.contains("the target of the link has 1600000000 bytes"), "{arguments:?}: {text}");
         } else {

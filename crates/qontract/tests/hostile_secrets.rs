@@ -84,6 +84,9 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
         if !address.starts_with("asks") {
             assert!(said.text.contains(note.trim_start_matches("which ")), "{}", said.text);
         }
+        let plan = says_the_same(&repo, both, || repo.plan(RESOURCES));
+        assert!(plan.text.contains(address), "{address}: {}", plan.text);
+        assert!(!plan.text.contains("canary") && !plan.text.contains("madeup`"), "{}", plan.text);
     }
     // What base names is read, and the operator may trust head.
     repo.template("head", &own.replace("name: own", "name: renamed"));
@@ -267,9 +270,10 @@ fn the_names_of_fields_of_a_secret_are_counted_in_a_check_and_recorded_in_a_real
     repo.secrets("[shop.own]\nfirst = \"1\"\n");
     assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
     repo.secrets("[shop.own]\nfirst = \"2\"\ncanarykey = \"1\"\n");
-    let said = repo.check(VAULT_SECRETS);
-    assert!(said.text.contains("data: 2 fields that come from a secret differ"), "{}", said.text);
-    assert!(!said.text.contains("canarykey") && !said.text.contains("first"), "{}", said.text);
+    for said in [repo.check(VAULT_SECRETS), repo.plan(VAULT_SECRETS)] {
+        assert!(said.text.contains("data: 2 fields that come from a secret differ"), "{}", said.text);
+        assert!(!said.text.contains("canarykey") && !said.text.contains("first"), "{}", said.text);
+    }
     let said = repo.reconcile(VAULT_SECRETS, &[]);
     assert!(said.text.contains("+ data.canarykey") && said.text.contains("~ data.first"), "{}", said.text);
     // Not even the name of one that cannot be a key.
@@ -293,6 +297,9 @@ fn a_key_that_a_template_takes_from_a_secret_is_never_named() {
     let both = [secrets("madeup", ""), secrets("hidden", "")];
     let both = [both[0].as_str(), both[1].as_str()];
     let said = says_the_same(&repo, both, || repo.reconcile(RESOURCES, &["--dry-run"]));
+    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+    repo.template("base", &text("{{ vault('shop/own', 'password') }}").replace("plain: a", "plain: b"));
+    let said = says_the_same(&repo, both, || repo.plan(RESOURCES));
     assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
     let said = repo.reconcile(RESOURCES, &[]);
     assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);

@@ -1,124 +1,206 @@
-//! The texts that a text stands for: percent-encoding and JSON escapes undone.
+//! The texts that a text stands for: escapes, percent-encoding and HTML entities undone, also where they are nested.
 
 use std::borrow::Cow;
 
-/// The text itself and its decoded forms, without those that are equal to it.
+/// How often decoding is applied to what was decoded.
+const MAX_DEPTH: usize = 3;
+
+/// How many decoded texts are looked at.
+const MAX_TEXTS: usize = 16;
+
+/// The text itself and its decoded forms, without duplicates.
 pub fn all(text: &str) -> Vec<Cow<'_, [u8]>> {
-    let bytes = text.as_bytes();
-    let mut all = vec![Cow::Borrowed(bytes)];
-    let unescaped = bytes.contains(&b'\\').then(|| unescape(text));
-    for base in [Some(Cow::Borrowed(bytes)), unescaped.map(Cow::Owned)].into_iter().flatten() {
-        if base.contains(&b'%') {
-            all.push(Cow::Owned(percent_decode(&base, b'+')));
-            // In the query of a URL `+` is a blank.
-            if base.contains(&b'+') {
-                all.push(Cow::Owned(percent_decode(&base, b' ')));
+    let mut found = vec![Cow::Borrowed(text.as_bytes())];
+    let mut start = 0;
+    for _ in 0..MAX_DEPTH {
+        let end = found.len();
+        for index in start..end {
+            for decoded in decoded(&found[index]) {
+                if found.len() < MAX_TEXTS && !found.iter().any(|known| **known == *decoded) {
+                    found.push(Cow::Owned(decoded));
+                }
             }
         }
-        if let Cow::Owned(_) = base {
-            all.push(base);
+        start = end;
+    }
+    found
+}
+
+/// What a text stands for, in each of the encodings that it may be in.
+fn decoded(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    if bytes.contains(&b'\\') {
+        all.push(replaced(bytes, b'\\', escape));
+    }
+    if bytes.contains(&b'%') {
+        let plain = replaced(bytes, b'%', percent);
+        // In the query of a URL `+` is a blank.
+        if bytes.contains(&b'+') {
+            let blanks: Vec<u8> = bytes.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+            all.push(replaced(&blanks, b'%', percent));
         }
+        all.push(plain);
+    }
+    if bytes.contains(&b'&') {
+        all.push(replaced(bytes, b'&', entity));
     }
     all
 }
 
-/// Bytes for `%41`; what is not an escape stays as it is.
-fn percent_decode(bytes: &[u8], plus: u8) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(bytes.len());
+/// What an escape stands for, and how many bytes it has.
+struct Escape {
+    stands_for: Vec<u8>,
+    length: usize,
+}
+
+impl Escape {
+    fn byte(byte: u8, length: usize) -> Self {
+        Self { stands_for: vec![byte], length }
+    }
+
+    fn character(code: u32, length: usize) -> Option<Self> {
+        let character = char::from_u32(code)?;
+        Some(Self { stands_for: character.to_string().into_bytes(), length })
+    }
+}
+
+/// Replaces the escapes that begin with `sign`; what is not an escape stays as it is.
+fn replaced(bytes: &[u8], sign: u8, read: impl Fn(&[u8]) -> Option<Escape>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((first, tail)) = rest.split_first() {
-        let hex = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
-        rest = tail;
-        match (first, tail.get(..2).and_then(hex)) {
-            (b'%', Some(byte)) if tail[0] != b'+' => {
-                decoded.push(byte);
-                rest = &tail[2..];
+        match (*first == sign).then(|| read(rest)).flatten() {
+            Some(Escape { stands_for, length }) => {
+                out.extend(stands_for);
+                rest = &rest[length..];
             }
-            (b'+', _) => decoded.push(plus),
-            (other, _) => decoded.push(*other),
+            None => {
+                out.push(*first);
+                rest = tail;
+            }
         }
     }
-    decoded
+    out
 }
 
-/// The characters that the escapes of JSON stand for; what is not an escape stays as it is.
-fn unescape(text: &str) -> Vec<u8> {
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        decoded.push_str(&rest[..at]);
-        let (one, length) = escape(&rest[at..]);
-        decoded.push(one);
-        rest = &rest[at + length..];
-    }
-    decoded.push_str(rest);
-    decoded.into_bytes()
+/// The number that hexadecimal digits stand for.
+fn hex(digits: Option<&[u8]>) -> Option<u32> {
+    let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The character of an escape, and how many bytes the escape has.
-fn escape(text: &str) -> (char, usize) {
-    let simple = match text.as_bytes().get(1) {
-        Some(b'n') => Some('\n'),
-        Some(b'r') => Some('\r'),
-        Some(b't') => Some('\t'),
-        Some(b'b') => Some('\u{8}'),
-        Some(b'f') => Some('\u{c}'),
-        Some(b'"') => Some('"'),
-        Some(b'\'') => Some('\''),
-        Some(b'/') => Some('/'),
-        Some(b'\\') => Some('\\'),
-        _ => None,
-    };
-    if let Some(one) = simple {
-        return (one, 2);
-    }
-    let unit = |at: usize| {
-        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
-        u32::from_str_radix(digits, 16).ok()
-    };
-    match (unit(0), unit(6)) {
-        (Some(high @ 0xd800..0xdc00), Some(low @ 0xdc00..0xe000)) => {
-            let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-            (char::from_u32(code).unwrap_or('\\'), 12)
+/// `%41`.
+fn percent(text: &[u8]) -> Option<Escape> {
+    let byte = u8::try_from(hex(text.get(1..3))?).ok()?;
+    Some(Escape::byte(byte, 3))
+}
+
+/// An escape of JSON, YAML, Python or Rust.
+fn escape(text: &[u8]) -> Option<Escape> {
+    let simple = match text.get(1)? {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'0' => 0,
+        b'a' => 7,
+        b'b' => 8,
+        b'v' => 11,
+        b'f' => 12,
+        b'e' => 27,
+        sign @ (b'"' | b'\'' | b'/' | b'\\') => *sign,
+        b'x' => return Escape::character(hex(text.get(2..4))?, 4),
+        b'U' => return Escape::character(hex(text.get(2..10))?, 10),
+        b'u' if text.get(2) == Some(&b'{') => {
+            let digits = text[3..].iter().take(7).position(|byte| *byte == b'}')?;
+            return Escape::character(hex(text.get(3..3 + digits))?, digits + 4);
         }
-        (Some(code), _) => match char::from_u32(code) {
-            Some(one) => (one, 6),
-            None => ('\\', 1),
-        },
-        (None, _) => ('\\', 1),
+        b'u' => return utf16(text),
+        _ => return None,
+    };
+    Some(Escape::byte(simple, 2))
+}
+
+/// `\u00e4`, or two of them for a character beyond 16 bits.
+fn utf16(text: &[u8]) -> Option<Escape> {
+    let unit = |at: usize| hex(text.get(at..at + 6)?.strip_prefix(b"\\u"));
+    match (unit(0)?, unit(6)) {
+        (high @ 0xd800..0xdc00, Some(low @ 0xdc00..0xe000)) => {
+            Escape::character(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00), 12)
+        }
+        (code, _) => Escape::character(code, 6),
     }
+}
+
+/// `&amp;`, `&#38;` or `&#x26;`.
+fn entity(text: &[u8]) -> Option<Escape> {
+    let end = text.iter().take(12).position(|byte| *byte == b';')?;
+    let name = &text[1..end];
+    let code = match name {
+        b"amp" => u32::from(b'&'),
+        b"lt" => u32::from(b'<'),
+        b"gt" => u32::from(b'>'),
+        b"quot" => u32::from(b'"'),
+        b"apos" => u32::from(b'\''),
+        [b'#', b'x' | b'X', digits @ ..] => hex(Some(digits))?,
+        [b'#', digits @ ..] => std::str::from_utf8(digits).ok()?.parse().ok()?,
+        _ => return None,
+    };
+    Escape::character(code, end + 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::all;
+    use super::{MAX_TEXTS, all};
 
+    /// The decoded texts, in any order, without the text itself and those that are equal to it.
     fn check(text: &str, expect: &[&str]) {
         let decoded = all(text);
-        let decoded: Vec<Cow<'_, str>> = decoded.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
-        assert_eq!(decoded[0], text);
-        assert_eq!(decoded[1..], *expect, "{text}");
+        assert_eq!(decoded[0], text.as_bytes());
+        let mut decoded: Vec<_> = decoded[1..].iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+        decoded.sort();
+        assert_eq!(decoded, expect, "{text}");
     }
-
-    use std::borrow::Cow;
 
     #[test]
     fn percent_encoding_is_undone() {
         check("plain+text", &[]);
         check("a%2Fb%2fc", &["a/b/c"]);
-        check("a%20b+c", &["a b+c", "a b c"]);
-        check("100%", &["100%"]);
-        check("%", &["%"]);
-        check("%4", &["%4"]);
-        check("%zz%+1", &["%zz%+1", "%zz% 1"]);
+        check("a%20b+c", &["a b c", "a b+c"]);
+        check("100%", &[]);
+        check("%4", &[]);
+        check("%zz%+1", &["%zz% 1"]);
+        check("%252F", &["%2F", "/"]);
     }
 
     #[test]
-    fn escapes_of_json_are_undone() {
-        check(r"a\nb\r\t\b\f", &["a\nb\r\t\u{8}\u{c}"]);
-        check(r#"\"q\" \' \/ \\n"#, &["\"q\" ' / \\n"]);
+    fn escapes_are_undone() {
+        check(r"a\nb\r\t\b\f\v\a\e\0", &["a\nb\r\t\u{8}\u{c}\u{b}\u{7}\u{1b}\0"]);
+        check(r#"\"q\" \' \/"#, &["\"q\" ' /"]);
+        check(r"\\n", &["\n", r"\n"]);
         check(r"\u0041\u00e4\ud83d\ude00!", &["Aä😀!"]);
-        check(r"\ud83d \u12 \x \", &[r"\ud83d \u12 \x \"]);
-        check(r"\u0025\u0034\u0031", &["A", "%41"]);
+        check(r"\ud83d \u12 \q \", &[]);
+        check(r"\x41\u{e4}\U0001f600\u{1f600}", &["Aä😀😀"]);
+        check(r"\x4 \u{} \u{110000} \u{1234567} \U0001 \xzz", &[]);
+        check(r"\u0025\u0034\u0031", &["%41", "A"]);
+    }
+
+    #[test]
+    fn entities_of_html_are_undone() {
+        check("a&amp;b&lt;&gt;&quot;&apos;", &["a&b<>\"'"]);
+        check("&#65;&#x41;&#X41;", &["AAA"]);
+        check("&amp;lt;", &["&lt;", "<"]);
+        check("a & b; &; &none; &#; &#x; &#xzz; &#1114112;", &[]);
+    }
+
+    #[test]
+    fn nesting_is_undone_three_times() {
+        check(r"\\\\u0041", &["A", r"\\u0041", r"\u0041"]);
+        let text = r"\".repeat(16) + "n";
+        assert!(all(&text).iter().all(|decoded| **decoded != *b"\n"), "not a fourth time");
+    }
+
+    #[test]
+    fn the_number_of_texts_is_limited() {
+        assert!(all(r"%25+&amp;\\%25+&amp;\\%25+&amp;\\").len() <= MAX_TEXTS);
     }
 }

@@ -1,13 +1,18 @@
 //! The forms in which a secret occurs in text without being decoded first.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use crate::normal;
 
 /// A line of a secret of several lines is a form of its own from this length on.
 const MIN_LINE_BYTES: usize = 32;
 
-/// The forms of a secret that have at least `min_bytes`: itself without surrounding blanks, its long lines, and each of these
-/// in base64. Nothing if the secret is shorter.
+/// The forms of a secret that have at least `min_bytes`: itself without surrounding blanks, in small and in capital letters,
+/// normalised, without white space and in hexadecimal digits; its long lines; and itself and its lines in base64. Nothing if the
+/// secret is shorter.
 pub fn of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
     let secret = secret.trim();
     if secret.len() < min_bytes {
@@ -19,8 +24,22 @@ pub fn of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
         forms.push(text.as_bytes().into());
         forms.extend(encoded(text.as_bytes()));
     }
+    let hexadecimal = hexadecimal(secret.as_bytes());
+    let capitals = hexadecimal.to_ascii_uppercase();
+    for text in [secret.to_lowercase(), secret.to_uppercase(), hexadecimal, capitals] {
+        forms.push(text.into_bytes().into());
+    }
+    forms.extend(normal::composed(secret.as_bytes()).map(Into::into));
+    forms.extend(normal::without_white_space(secret.as_bytes()).map(Into::into));
     forms.retain(|form| form.len() >= min_bytes);
     forms
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("a string takes everything");
+        digits
+    })
 }
 
 /// The digits of base64 that depend on the secret alone, in both alphabets, wherever in a group of three bytes it begins.
@@ -45,13 +64,35 @@ mod tests {
         assert_eq!(forms, expect, "{secret}");
     }
 
+    const HUNTER: [&str; 8] = [
+        "hunter22",
+        "aHVudGVyMj",
+        "h1bnRlcjIy",
+        "odW50ZXIyM",
+        "hunter22",
+        "HUNTER22",
+        "68756e7465723232",
+        "68756E7465723232",
+    ];
+
     #[test]
     fn a_secret_has_a_form_for_each_alignment_of_base64() {
-        check("hunter22", &["hunter22", "aHVudGVyMj", "h1bnRlcjIy", "odW50ZXIyM"]);
+        check("hunter22", &HUNTER);
         // The alphabets differ in two digits.
         check(
             "~~~???>>",
-            &["~~~???>>", "fn5+Pz8/Pj", "fn5-Pz8_Pj", "5+fj8/Pz4+", "5-fj8_Pz4-", "+fn4/Pz8+P", "-fn4_Pz8-P"],
+            &[
+                "~~~???>>",
+                "fn5+Pz8/Pj",
+                "fn5-Pz8_Pj",
+                "5+fj8/Pz4+",
+                "5-fj8_Pz4-",
+                "+fn4/Pz8+P",
+                "-fn4_Pz8-P",
+                "~~~???>>",
+                "7e7e7e3f3f3f3e3e",
+                "7E7E7E3F3F3F3E3E",
+            ],
         );
     }
 
@@ -59,7 +100,7 @@ mod tests {
     fn what_is_shorter_than_eight_bytes_has_no_form() {
         check("hunter2", &[]);
         check("  hunter2\n", &[]);
-        check(" hunter22\n", &["hunter22", "aHVudGVyMj", "h1bnRlcjIy", "odW50ZXIyM"]);
+        check(" hunter22\n", &HUNTER);
     }
 
     #[test]
@@ -68,5 +109,7 @@ mod tests {
         let forms = of(&format!("{short}\n{long}\n{short}"), 8);
         assert!(forms.iter().any(|form| **form == *long.as_bytes()));
         assert!(!forms.iter().any(|form| **form == *short.as_bytes()));
+        let whole = format!("{short}{long}{short}");
+        assert!(forms.iter().any(|form| **form == *whole.as_bytes()), "without white space");
     }
 }

@@ -8,16 +8,23 @@
 
 mod decode;
 mod forms;
+mod normal;
+mod words;
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
+
+pub use words::first_words;
 
 /// What stands in place of a field that contains a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// Shorter secrets are not searched for: they occur in ordinary text.
 pub const MIN_BYTES: usize = 8;
+
+/// A form of a secret that has so many bytes is also found where white space is between them: in wrapped base64, in an indented block.
+const MIN_SPREAD_BYTES: usize = 16;
 
 /// Recognises secrets in text.
 ///
@@ -32,6 +39,8 @@ pub const MIN_BYTES: usize = 8;
 pub struct Redactor {
     /// Every form of every secret, by its first `window` bytes.
     forms: HashMap<Box<[u8]>, BTreeSet<Box<[u8]>>>,
+    /// The forms of secrets that have several lines.
+    multi_line: HashSet<Box<[u8]>>,
     window: usize,
 }
 
@@ -44,10 +53,16 @@ impl Redactor {
     /// Holds the secrets that have `min_bytes` or more: for values of which it is known that they are credentials.
     pub fn with_min_bytes<'s>(secrets: impl IntoIterator<Item = &'s str>, min_bytes: usize) -> Self {
         let window = min_bytes.max(1);
-        let mut redactor = Self { forms: HashMap::new(), window };
-        for form in secrets.into_iter().flat_map(|secret| forms::of(secret, window)) {
-            let start = form[..window].into();
-            redactor.forms.entry(start).or_default().insert(form);
+        let mut redactor = Self { forms: HashMap::new(), multi_line: HashSet::new(), window };
+        for secret in secrets {
+            let is_multi_line = secret.trim().contains('\n');
+            for form in forms::of(secret, window) {
+                if is_multi_line {
+                    redactor.multi_line.insert(form.clone());
+                }
+                let start = form[..window].into();
+                redactor.forms.entry(start).or_default().insert(form);
+            }
         }
         redactor
     }
@@ -98,32 +113,57 @@ impl Redactor {
         if self.finds(text) { Cow::Borrowed(REDACTED) } else { Cow::Borrowed(text) }
     }
 
-    /// A text of several lines, each of which is a field of its own. A secret of several lines redacts all of it.
+    /// A text of several lines, each of which is a field of its own. A part of a secret of several lines redacts all of it: its
+    /// other lines may be too short to be recognised.
     pub fn lines<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if !self.finds(text) {
+        let (mut is_found, mut is_multi_line) = (false, false);
+        self.search(text, &mut |form| {
+            is_found = true;
+            is_multi_line = self.multi_line.contains(form);
+            if is_multi_line { Search::Stop } else { Search::Continue }
+        });
+        if !is_found {
             return Cow::Borrowed(text);
+        }
+        if is_multi_line {
+            return Cow::Borrowed(REDACTED);
         }
         let lines: Vec<Cow<'_, str>> = text.lines().map(|line| self.field(line)).collect();
         let joined = lines.join("\n");
         if self.finds(&joined) { Cow::Borrowed(REDACTED) } else { Cow::Owned(joined) }
     }
 
-    /// Calls `on` for every form that occurs in a text, as it is or decoded, until it says stop.
+    /// Calls `on` for every form that occurs in a text, as it is, decoded or normalised, until it says stop.
     fn search(&self, text: &str, on: &mut dyn FnMut(&[u8]) -> Search) {
         if self.is_empty() {
             return;
         }
         for decoded in decode::all(text) {
-            let bytes: &[u8] = &decoded;
-            for (at, start) in bytes.windows(self.window).enumerate() {
-                let forms = self.forms.get(start).into_iter().flatten();
-                for form in forms.filter(|form| bytes[at..].starts_with(form)) {
-                    if matches!(on(form), Search::Stop) {
-                        return;
-                    }
+            let composed = normal::composed(&decoded);
+            for bytes in std::iter::once(&*decoded).chain(composed.as_deref()) {
+                if matches!(self.scan(bytes, 0, on), Search::Stop) {
+                    return;
+                }
+                let spread = normal::without_white_space(bytes).unwrap_or_default();
+                if matches!(self.scan(&spread, MIN_SPREAD_BYTES, on), Search::Stop) {
+                    return;
                 }
             }
         }
+    }
+
+    /// Calls `on` for every form of at least `min_bytes` in these bytes, until it says stop.
+    fn scan(&self, bytes: &[u8], min_bytes: usize, on: &mut dyn FnMut(&[u8]) -> Search) -> Search {
+        for (at, start) in bytes.windows(self.window).enumerate() {
+            let forms = self.forms.get(start).into_iter().flatten();
+            let is_here = |form: &&Box<[u8]>| form.len() >= min_bytes && bytes[at..].starts_with(form);
+            for form in forms.filter(is_here) {
+                if matches!(on(form), Search::Stop) {
+                    return Search::Stop;
+                }
+            }
+        }
+        Search::Continue
     }
 }
 

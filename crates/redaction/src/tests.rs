@@ -50,6 +50,43 @@ fn percent_encoding_and_json_escapes_are_recognised() {
 }
 
 #[test]
+fn escapes_of_other_languages_and_nested_ones_are_recognised() {
+    let secret = "bell \u{7} \"quote\" <a&b> ümläut";
+    check(secret, &format!("{secret:?}"), true);
+    let json = serde_json_like(secret);
+    check(secret, &json, true);
+    check(secret, &serde_json_like(&json), true);
+    check(secret, "bell \u{7} &quot;quote&quot; &lt;a&amp;b&gt; &#252;ml&#xe4;ut", true);
+    check("a/b c+\"d\"", "a%252Fb%2520c%252B%2522d%2522", true);
+}
+
+/// A text in quotes, with backslashes before quotes and backslashes.
+fn serde_json_like(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[test]
+fn letters_of_another_case_and_other_compositions_are_recognised() {
+    check("Pässword", "x PÄSSWORD", true);
+    check("Pässword", "x pässword", true);
+    check("Pässword", "x pÄssword", false);
+    check("Pässword", "x Pa\u{308}ssword", true);
+    check("Pa\u{308}ssword", "x Pässword", true);
+    check("hunter22", "68756e7465723232", true);
+    check("hunter22", "68756E7465723232", true);
+}
+
+#[test]
+fn white_space_inside_of_long_forms_is_ignored() {
+    check("0123456789abcdef", "0123456\n  789abcdef", true);
+    check("0123456789abcde", "0123456\n  789abcde", false);
+    check("0123456 789abcdef", "0123456\n789abcdef", true);
+    let wrapped = "\n    bGluZSB0d28g\n    bGluZSB0aHJlZQ\n";
+    check("line two line three", wrapped, true);
+    check("first one\nsecond one", "key: |\n  first one\n  second one\n", true);
+}
+
+#[test]
 fn public_text_is_shown_whether_or_not_it_equals_a_secret() {
     let secret = "hunter22";
     for public in ["label: hunter22", "hunter%32%32", r"\u0068unter22"] {
@@ -70,6 +107,11 @@ fn each_line_is_a_field_unless_a_secret_has_several_lines() {
     assert_eq!(redactor.lines("a\nhunter22!\nb"), format!("a\n{REDACTED}\nb"));
     assert_eq!(redactor.lines("a\nline one\nline two"), REDACTED);
     assert_eq!(redactor.lines("a\nb\n"), "a\nb\n");
+    // The second line is too short to be recognised by itself.
+    let long = "x".repeat(32);
+    let redactor = Redactor::new([format!("{long}\nshort").as_str()]);
+    assert_eq!(redactor.lines(&format!("a\n{long}\nb\nshort")), REDACTED);
+    assert_eq!(redactor.lines("a\nshort"), "a\nshort");
 }
 
 #[test]
@@ -85,10 +127,11 @@ fn nothing_held_redacts_nothing() {
     assert!(Redactor::new(["short"]).is_empty());
     assert!(!Redactor::new(["hunter22"]).is_empty());
     assert_eq!(Redactor::default().field("anything"), "anything");
-    assert!(Redactor::new(["hunter22"]).except(["hunter22 aHVudGVyMj h1bnRlcjIy odW50ZXIyM"]).is_empty());
+    let all = "hunter22 HUNTER22 aHVudGVyMj h1bnRlcjIy odW50ZXIyM 68756e7465723232 68756E7465723232";
+    assert!(Redactor::new(["hunter22"]).except([all]).is_empty());
 }
 
 #[test]
 fn it_does_not_print_what_it_holds() {
-    assert_eq!(format!("{:?}", Redactor::new(["hunter22"])), "Redactor(4 forms)");
+    assert_eq!(format!("{:?}", Redactor::new(["hunter22"])), "Redactor(7 forms)");
 }

@@ -119,7 +119,8 @@ pub struct OneByOne {
 }
 
 impl OneByOne {
-    /// A text without what makes no difference to whether two elements are in each other's way. Rooms that find that out compare by it.
+    /// Normalises a text for comparison: texts that differ only in case, trailing slashes or a URL's default port name the same thing. Integrations
+    /// that look for conflicts between elements compare by it.
     pub fn loosely(text: &str) -> String {
         qontract_graphql::loosely(text)
     }

@@ -28,7 +28,7 @@ pub struct Attempt<'a> {
     pub changes: &'a [Change],
 }
 
-/// Who is told of every write.
+/// Receives every write.
 pub trait Audit: fmt::Debug + Send + Sync {
     /// A step begins: from now on the world may change.
     fn begin(&self, _: &Attempt<'_>) {}
@@ -38,7 +38,7 @@ pub trait Audit: fmt::Debug + Send + Sync {
     fn wrote(&self, written: &Written<'_>);
 }
 
-/// Nobody is told.
+/// Drops every write.
 #[derive(Debug)]
 pub struct NoAudit;
 

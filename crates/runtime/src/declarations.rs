@@ -19,7 +19,7 @@ type Made = Result<Option<Arc<dyn AnyDeclared>>, Fault>;
 #[derive(Clone)]
 pub struct Declaration {
     state: Arc<dyn AnyDeclared>,
-    /// As long as somebody has it, whoever asks for the same gets it.
+    /// While it is held anywhere, callers that ask for the same state get it.
     _cell: Arc<Cell>,
 }
 
@@ -31,7 +31,7 @@ impl Deref for Declaration {
     }
 }
 
-/// What a room has declared, as long as somebody has it.
+/// The declared states of a room that are still in use.
 #[derive(Default)]
 pub struct Declarations(Mutex<Vec<Weak<Cell>>>);
 
@@ -46,7 +46,7 @@ struct Cell {
 }
 
 impl Declarations {
-    /// What `declare` makes of the data; whoever asks meanwhile for the same waits for it instead.
+    /// What `declare` makes of the data. Concurrent callers that ask for the same state wait for the first.
     pub fn once(
         &self,
         data: &Data,

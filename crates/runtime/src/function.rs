@@ -115,7 +115,7 @@ impl<'r> Cx<'r> {
         let counts = self.guard.counts(&BTreeSet::new(), &change);
         if let Some(refusal) = self.refusal(&change).await {
             let approvable = matches!(refusal, Refusal::Unapproved(_));
-            self.lock().held.push(Held { change, why: refusal.why().to_owned(), approvable });
+            self.lock().held.push(Held { change, why: refusal.why(), approvable });
             return Ok(());
         }
         {

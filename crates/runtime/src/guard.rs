@@ -8,6 +8,7 @@ mod budget;
 mod keys;
 mod ledger;
 mod mismatch;
+mod refusal;
 mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
     Stored,
 };
+pub use refusal::{Refusal, Unapproved};
 
 /// Kinds whose removal always needs an approval: namespaces, volumes, databases.
 const PROTECTED_KINDS: [&str; 12] = [
@@ -63,24 +65,6 @@ pub struct Proposal<'p> {
     pub steps: Vec<&'p [Change]>,
     /// How many of them each group has, in order.
     pub groups: Vec<usize>,
-}
-
-/// Why a step is held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The scope is not known well enough.
-    Blocked(String),
-    /// An approval is needed.
-    Unapproved(String),
-}
-
-impl Refusal {
-    /// Why, in words.
-    pub fn why(&self) -> &str {
-        match self {
-            Refusal::Blocked(why) | Refusal::Unapproved(why) => why,
-        }
-    }
 }
 
 /// Verdicts on the steps of a shard: why each is held, if it is.
@@ -151,7 +135,7 @@ impl RemovalGuard {
         changes: &[Change],
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Option<Refusal> {
-        let unapproved = |why: &str| Refusal::Unapproved(keys::explained(changes, self.budgets.keys, why));
+        let loss = || keys::loss(changes, self.budgets.keys);
         changes.iter().filter(|change| self.removes(change)).find_map(|change| {
             let scope = &change.thing.scope;
             // A thing that stays is declared, whatever else of its scope is known.
@@ -166,15 +150,17 @@ impl RemovalGuard {
                 return None;
             }
             if is_whole && is_protected(change) {
-                return Some(Refusal::Unapproved(needs_approval(change)));
+                return Some(Refusal::unapproved(needs_approval(change)));
             }
             match ledger {
-                Err(why) => Some(unapproved(&why.to_string())),
-                Ok(ledger) => ledger.held(&ThingRef::from(&change.thing)).map(|held| {
-                    let since = held.since.strftime("%Y-%m-%d %H:%M");
-                    Refusal::Unapproved(format!("held since {since} until it is approved: {}", held.why))
+                Err(why) => Some(Unapproved { since: None, loss: loss(), reason: why.to_string() }),
+                Ok(ledger) => ledger.held(&ThingRef::from(&change.thing)).map(|held| Unapproved {
+                    since: Some(held.since),
+                    loss: loss(),
+                    reason: held.reason_for(change.kind),
                 }),
             }
+            .map(Refusal::Unapproved)
         })
     }
 
@@ -208,7 +194,7 @@ impl RemovalGuard {
                 if held.is_some() || !step.iter().any(is_here) {
                     continue;
                 }
-                *held = Some(Refusal::Unapproved(why.clone()));
+                *held = Some(Refusal::unapproved(why.as_str()));
                 // What is held neither comes nor goes, in other scopes neither.
                 for change in step {
                     if let Some(other) = under_way.get_mut(&change.thing.scope) {
@@ -242,7 +228,8 @@ impl RemovalGuard {
         for (one, verdict) in proposals.iter().zip(verdicts) {
             for (step, held) in one.steps.iter().zip(verdict) {
                 if held.is_none() && step.iter().any(|change| counts(one, change)) {
-                    *held = Some(Refusal::Unapproved(keys::explained(step, self.budgets.keys, &why)));
+                    let loss = keys::loss(step, self.budgets.keys);
+                    *held = Some(Refusal::Unapproved(Unapproved { since: None, loss, reason: why.clone() }));
                 }
             }
         }

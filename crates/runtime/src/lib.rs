@@ -29,6 +29,7 @@ mod room;
 mod run;
 mod run_state;
 mod secrets;
+mod shorten;
 pub mod slot;
 pub mod state;
 

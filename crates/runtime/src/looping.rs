@@ -67,7 +67,7 @@ pub enum Event {
     Woken,
 }
 
-/// Who is told what happens.
+/// Receives the events of a loop.
 pub trait Told: Send + Sync {
     /// Something happened.
     fn tell(&self, event: Event);
@@ -80,7 +80,7 @@ pub enum Finish {
     Once(Ended),
     /// It was asked to stop.
     Stopped,
-    /// It was stuck too often in a row, or too many threads are blocked: somebody else has to start it anew.
+    /// It stalled too often in a row, or too many threads are blocked: its supervisor has to restart the process.
     GaveUp,
 }
 

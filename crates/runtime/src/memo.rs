@@ -15,7 +15,7 @@ type Cell = Arc<OnceCell<Arc<dyn Any + Send + Sync>>>;
 pub struct Memo(Arc<Mutex<BTreeMap<(TypeId, String), Cell>>>);
 
 impl Memo {
-    /// The value of this name, read by whoever asks first. If that one gives up, the next one reads.
+    /// The value of this name. The first caller reads it; if that read is dropped, the next caller reads.
     pub async fn once<T, F>(&self, name: impl Into<String>, read: F) -> Arc<T>
     where
         T: Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Where in the data something comes from: a file and a JSON pointer. Lines are found late, by whoever has the files.
+//! Where in the data something comes from: a file and a JSON pointer. Lines are looked up late, where the files are at hand.
 
 use std::collections::HashMap;
 

@@ -104,7 +104,7 @@ pub struct Request {
     pub limits: Limits,
     /// Whether to shut down: what only reads ends at once, steps in progress are finished until that is forced, and no other step is begun.
     pub stop: Stop,
-    /// Who is told of every write, when it is made.
+    /// Receives every write when it is made.
     pub audit: Arc<dyn Audit>,
 }
 
@@ -178,7 +178,7 @@ pub async fn run(room: &Room, request: &Request) -> Outcome {
     };
     let performed = perform(room, request, &permits, &data, &mut outcome).await;
     outcome.asked = data.asked();
-    // What it may not read is told once, with what to add; that a shutdown came first, by how the run ended.
+    // A schema that it may not read is reported once, with what to add; a shutdown is reported by how the run ended.
     let failed = performed.err().filter(|fault| outcome.asked.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
     affairs::report_asked(room, request, &mut outcome);

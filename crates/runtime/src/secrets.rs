@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_names_all_fields_names_each() {
+    fn an_address_of_all_fields_includes_each() {
         let whole = lookup("a/b", None, Some("1"));
         check(&whole, &whole, true);
         check(&whole, &lookup("a/b", Some("x"), Some("1")), true);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use kube::core::response::{Status, StatusCause};
 use qontract_client_http::HttpError;
+use qontract_redaction::first_words;
 
 use crate::error::{Contender, KubernetesError};
 use crate::object::{Address, Cluster, Kind};
@@ -183,11 +184,9 @@ pub(super) fn without_keys(field: &str) -> &str {
     field
 }
 
+/// The beginning of what a server says. The caller redacts it, so that no word is cut.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(TOLD) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    first_words(text, TOLD)
 }
 
 #[cfg(test)]

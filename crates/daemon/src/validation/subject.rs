@@ -6,6 +6,7 @@ use qontract_bundle::Layout;
 
 use crate::discovery;
 use crate::exit::UsageError;
+use crate::input::DEFAULT_REVISIONS;
 
 /// What is checked.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Subject {
         if let [word] = words {
             let path = PathBuf::from(word);
             let is_root = word == "." || path.join(&layout.graphql).is_file();
-            if !path.exists() {
+            if DEFAULT_REVISIONS.contains(&word.as_str()) || !path.exists() {
                 return Ok(Self::Revision { word: word.clone(), repo });
             }
             let selected = if is_root { None } else { Self::files(words, layout)? };

@@ -111,8 +111,10 @@ fn a_whole_list_is_shown_item_by_item() {
 }
 
 #[test]
-fn texts_of_several_lines_are_shown_line_by_line() {
-    check(json!({"t": "a\nb\n"}), json!({"t": "a\nc\n"}), &["spec.t line 2: \"b\" → \"c\""]);
+fn texts_are_whole() {
+    check(json!({"t": "a\nb\n"}), json!({"t": "a\nc\n"}), &["spec.t: \"a\\nb\\n\" → \"a\\nc\\n\""]);
+    let [long, other] = ["a", "b"].map(|letter| letter.repeat(500));
+    check(json!({"t": long}), json!({"t": other}), &[&format!("spec.t: \"{long}\" → \"{other}\"")]);
     check(json!({"t": "a"}), json!({"t": "b"}), &["spec.t: \"a\" → \"b\""]);
     check(json!({"t": "a\nb\n"}), json!({"u": 1}), &["spec.t: \"a\\nb\\n\" → absent", "spec.u: absent → 1"]);
 }
@@ -229,7 +231,7 @@ fn values_that_another_tool_wrote_are_not_shown() {
     );
     let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(before));
     let without_ours = object("ConfigMap", &json!({}));
-    let sides = |writer: LiveWriter| {
+    let sides = |writer: LiveWriter<'_>| {
         let write = ObjectWrite {
             desired: &desired,
             live: &live,
@@ -250,14 +252,45 @@ fn values_that_another_tool_wrote_are_not_shown() {
             one("data.t", Side::Hidden, shown("x\nz\n")),
         ]
     );
+    let others = object("ConfigMap", &json!({"data": {"a": "1"}}));
     assert_eq!(
-        lines(&sides(LiveWriter::UsAndOthers)),
+        lines(&sides(LiveWriter::UsAndOthers { others: &others })),
         [
             "data.a: removed",
             "data.b: \"2\" → \"3\"",
             "data.c: absent → \"4\"",
-            "data.t line 2: \"hunter2\" → \"z\""
+            "data.t: \"x\\nhunter2\\n\" → \"x\\nz\\n\""
         ]
+    );
+}
+
+#[test]
+fn of_what_goes_the_values_that_only_we_own_are_shown() {
+    let check = |before: Value, others: Value, expect: &[&str]| {
+        let [live, others] = [before, others].map(|spec| object("Widget", &json!({ "spec": spec })));
+        let after = object("Widget", &json!({"spec": {"x": 1}}));
+        let (desired, live) = (Desired::new(after.clone()).unwrap(), Live::new(live));
+        let without_ours = object("Widget", &json!({}));
+        let write = ObjectWrite {
+            desired: &desired,
+            live: &live,
+            after: &after,
+            without_ours: &without_ours,
+            writer: LiveWriter::UsAndOthers { others: &others },
+        };
+        assert_eq!(lines(&diff(&write, Disclosure::Everything).differences), expect);
+    };
+    check(json!({"x": 1, "l": ["a"]}), json!({}), &["spec.l[0]: \"a\" → absent"]);
+    check(
+        json!({"x": 1, "m": {"a": 1, "b": 2}}),
+        json!({"m": {"b": 2}}),
+        &["spec.m.a: 1 → absent", "spec.m.b: removed"],
+    );
+    // Which of these is whose is not known by their positions.
+    check(
+        json!({"x": 1, "l": ["a", "b"]}),
+        json!({"l": ["b"]}),
+        &["spec.l[0]: removed", "spec.l[1]: removed"],
     );
 }
 

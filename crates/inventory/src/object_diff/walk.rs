@@ -2,25 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use qontract_bundle::diff::{Step, align};
 use serde_json::{Map, Value};
 
-use super::align::{Step, align};
 use super::defaults::RemovedField;
-use super::{item_leaves, leaves, lines};
+use super::{item_leaves, leaves};
 use crate::compare::items;
 use crate::difference::{Difference, Show, Side};
-use crate::limit;
 use crate::path::{self, Segment, says_nothing};
+
+/// An added item with more values is expanded field by field: reports show no more values of one field.
+const MAX_ITEM_VALUES: usize = 16;
 
 /// A walk through two versions of an object, and what differs.
 pub struct FieldWalk<'a> {
     kind: &'a str,
     group: &'a str,
     show: Show,
-    /// Whether the values of removed fields are shown.
-    pub show_removed: Show,
-    /// Whether the values that changed fields had before are shown.
+    /// Whether the values that changed and removed fields had before are shown.
     pub show_before: Show,
+    /// What others own of the object: of removed fields, its values are not shown.
+    pub owned_by_others: Option<&'a Value>,
     /// Whether large items of lists are shown field by field, so that none of their fields is left out.
     pub expands_items: bool,
     /// The object that has all paths that may be shown; none if all may be.
@@ -43,8 +45,8 @@ impl<'a> FieldWalk<'a> {
             kind,
             group,
             show,
-            show_removed: show,
             show_before: show,
+            owned_by_others: None,
             expands_items: false,
             visible: None,
             path: Vec::new(),
@@ -154,7 +156,7 @@ impl<'a> FieldWalk<'a> {
     fn item_added(&mut self, name: &str, item: &Value) {
         self.added += item_leaves(item);
         self.path.push(Segment::Item(name.to_owned()));
-        if self.expands_items && self.show == Show::Values && leaves(item) > limit::MAX_VALUES {
+        if self.expands_items && self.show == Show::Values && leaves(item) > MAX_ITEM_VALUES {
             self.added(item);
         } else {
             self.report(None, Some(item));
@@ -216,13 +218,6 @@ impl<'a> FieldWalk<'a> {
             self.added += leaves(after);
             self.lost += 1;
         }
-        if let (Value::String(old), Value::String(new), Show::Values, Show::Values, None) =
-            (before, after, self.show, self.show_before, self.visible)
-            && (old.contains('\n') || new.contains('\n'))
-        {
-            self.others.extend(lines::diff(&path::print(&self.path), old, new));
-            return;
-        }
         self.report(Some(before), Some(after));
     }
 
@@ -234,15 +229,20 @@ impl<'a> FieldWalk<'a> {
         }
         let path = path::print(&self.path);
         let (before, after) = match (before, after) {
-            (Some(before), Some(after)) if [self.show, self.show_before] == [Show::Values; 2] => {
-                let (before, after) = limit::pair(before, after);
-                (Side::Shown(before), Side::Shown(after))
-            }
-            (before, None) => (Side::of(before, self.show_removed), Side::Absent),
+            (before, None) if self.is_of_others() => (Side::of(before, Show::Paths), Side::Absent),
             (before, after) => (Side::of(before, self.show_before), Side::of(after, self.show)),
         };
         let side = if after == Side::Absent { &mut self.removed } else { &mut self.others };
         side.push(Difference { path, before, after });
+    }
+
+    /// Whether others own a part of the value at the current path. An item of a list that they own a part of may be theirs, since items
+    /// without names are found by position.
+    fn is_of_others(&self) -> bool {
+        self.owned_by_others.is_some_and(|others| match self.path.get(path::depth(others, &self.path)) {
+            None | Some(Segment::Item(_)) => true,
+            Some(Segment::Key(_)) => false,
+        })
     }
 
     /// Counts a field whose name may come from a secret, below the last path that may be shown.

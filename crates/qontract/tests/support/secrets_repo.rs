@@ -90,6 +90,21 @@ impl Repo {
         Said { code: output.status.code(), text: without_runs(&text) }
     }
 
+    /// What a plan of an integration says, from base to head, in all formats.
+    pub fn plan(&self, integration: &str) -> Said {
+        let mut said = Said { code: Some(0), text: String::new() };
+        for format in [&["-o", "json"][..], &["-o", "md"], &["--full"]] {
+            let words =
+                ["plan", "base", "head", "-v", "-i", integration, "--sandbox", "sandbox", "--runs", "runs"];
+            let output = qontract(self.scratch.path(), &[&words[..], format].concat());
+            said.code = said.code.max(output.status.code());
+            for stream in [&output.stdout, &output.stderr] {
+                said.text += &without_runs(&String::from_utf8_lossy(stream));
+            }
+        }
+        said
+    }
+
     /// What a check of head says.
     pub fn check(&self, integration: &str) -> Said {
         self.reconcile(integration, &["--dry-run", "--base", "base", "--log-level", "DEBUG"])

@@ -53,13 +53,10 @@ impl KeyLimits {
     }
 }
 
-/// The reason why a step is held; for a change that only loses keys, with what it loses.
-pub fn explained(changes: &[Change], limits: KeyLimits, why: &str) -> String {
-    let lossy = changes.iter().find(|change| !change.kind.removes() && limits.removes(change));
-    let Some((change, loss)) = lossy.and_then(|change| Some((change, change.loss?))) else {
-        return why.to_owned();
-    };
-    let FieldLoss { lost, of, .. } = loss;
+/// What a change that counts as a removal loses, in words; `None` if no such change only loses keys.
+pub fn loss(changes: &[Change], limits: KeyLimits) -> Option<String> {
+    let change = changes.iter().find(|change| !change.kind.removes() && limits.removes(change))?;
+    let FieldLoss { lost, of, .. } = change.loss?;
     let removed = |entry: &DiffEntry| match entry {
         DiffEntry::Field(FieldDiff { change: FieldChange::Removed, path, .. }) => Some(format!("`{path}`")),
         DiffEntry::Field(_) | DiffEntry::Note(_) => None,
@@ -72,12 +69,12 @@ pub fn explained(changes: &[Change], limits: KeyLimits, why: &str) -> String {
         names.push_str(&format!(" and {more} more"));
     }
     let names = if names.is_empty() { names } else { format!(" ({names})") };
-    format!("it loses {lost} of {} keys{names}, which counts as a removal: {why}", of.max(lost))
+    Some(format!("it loses {lost} of {} keys{names}, which counts as a removal", of.max(lost)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldLoss, KeyLimits, explained};
+    use super::{FieldLoss, KeyLimits, loss};
     use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
     use crate::key::Scope;
     use crate::plan::{Change, ChangeKind, Thing};
@@ -127,22 +124,19 @@ mod tests {
 
     #[test]
     fn a_refusal_says_which_keys_go() {
-        let loss = |lost: usize| Some(FieldLoss { lost, of: 8, lists: 0, depends_on_secret: false });
-        let explain = |change: Change| explained(&[change], KeyLimits::default(), "why");
-        let few = explain(change(ChangeKind::Change, 5, loss(5)));
+        let lost = |lost: usize| Some(FieldLoss { lost, of: 8, lists: 0, depends_on_secret: false });
+        let check = |change: Change, expect: Option<&str>| {
+            assert_eq!(loss(&[change], KeyLimits::default()).as_deref(), expect);
+        };
         let names = "`data.0`, `data.1`, `data.2`, `data.3`, `data.4`";
-        assert_eq!(few, format!("it loses 5 of 8 keys ({names}), which counts as a removal: why"));
-        let many = explain(change(ChangeKind::Change, 7, loss(7)));
-        assert_eq!(
-            many,
-            format!("it loses 7 of 8 keys ({names} and 2 more), which counts as a removal: why")
-        );
-        assert_eq!(
-            explain(change(ChangeKind::Change, 0, loss(9))),
-            "it loses 9 of 9 keys, which counts as a removal: why"
-        );
-        assert_eq!(explain(change(ChangeKind::Change, 3, loss(3))), "why");
-        assert_eq!(explain(change(ChangeKind::Replace, 5, loss(5))), "why");
-        assert_eq!(explain(change(ChangeKind::Remove, 0, None)), "why");
+        let few = format!("it loses 5 of 8 keys ({names}), which counts as a removal");
+        check(change(ChangeKind::Change, 5, lost(5)), Some(&few));
+        let many = format!("it loses 7 of 8 keys ({names} and 2 more), which counts as a removal");
+        check(change(ChangeKind::Change, 7, lost(7)), Some(&many));
+        let nameless = "it loses 9 of 9 keys, which counts as a removal";
+        check(change(ChangeKind::Change, 0, lost(9)), Some(nameless));
+        check(change(ChangeKind::Change, 3, lost(3)), None);
+        check(change(ChangeKind::Replace, 5, lost(5)), None);
+        check(change(ChangeKind::Remove, 0, None), None);
     }
 }

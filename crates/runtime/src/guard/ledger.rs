@@ -15,6 +15,7 @@ use qontract_access::{ReadPermit, WritePermit};
 use serde::{Deserialize, Serialize};
 
 use super::approval::ThingRef;
+use crate::plan::ChangeKind;
 
 /// Expired removals that a ledger keeps, so that a clock that jumps forward and back forgets nothing.
 const MAX_EXPIRED: usize = 1000;
@@ -43,11 +44,30 @@ pub struct HeldEntry {
     pub since: Timestamp,
     /// The shard of the thing.
     pub shard: String,
-    /// Why it was held then.
+    /// Why the last run held it.
     pub why: String,
+    /// What the last run would have done to it; none in a ledger of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeKind>,
     /// The thing.
     #[serde(flatten)]
     pub thing: ThingRef,
+}
+
+impl HeldEntry {
+    /// Why a change of this kind is held now. The reason for a removal is none for a loss of keys, nor the other way round.
+    pub(super) fn reason_for(&self, kind: ChangeKind) -> String {
+        match self.change {
+            Some(before) if before.removes() == kind.removes() => self.why.clone(),
+            Some(before) if before.removes() => "its removal was held before and is not approved".to_owned(),
+            Some(_) => "its loss of keys was held before and is not approved".to_owned(),
+            // Earlier versions recorded what a thing lost in front of the reason.
+            None => {
+                let reason = self.why.rsplit(", which counts as a removal: ").next();
+                reason.unwrap_or_default().to_owned()
+            }
+        }
+    }
 }
 
 /// How many things a shard had when it was last read.
@@ -229,6 +249,24 @@ mod tests {
 
     fn names(state: &LedgerState) -> Vec<(i64, &str)> {
         state.removals.iter().map(|entry| (entry.at.as_second(), entry.thing.name.as_str())).collect()
+    }
+
+    #[test]
+    fn the_reason_for_a_held_thing_is_about_the_change_that_is_held_now() {
+        use ChangeKind::{Change, Remove, Replace};
+        let check = |before: Option<ChangeKind>, why: &str, now: ChangeKind, expect: &str| {
+            let LedgerEntry { at: since, shard, thing, .. } = entry(1, "a");
+            let entry = HeldEntry { since, shard, why: why.to_owned(), change: before, thing };
+            assert_eq!(entry.reason_for(now), expect);
+        };
+        check(Some(Remove), "why", Remove, "why");
+        check(Some(Remove), "why", Replace, "why");
+        check(Some(Change), "why", Change, "why");
+        check(Some(Remove), "why", Change, "its removal was held before and is not approved");
+        check(Some(Replace), "why", Change, "its removal was held before and is not approved");
+        check(Some(Change), "why", Remove, "its loss of keys was held before and is not approved");
+        check(None, "why", Remove, "why");
+        check(None, "it loses 5 of 9 keys, which counts as a removal: why", Remove, "why");
     }
 
     #[test]

@@ -4,9 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Facts, HeldEntry, LedgerEntry, LedgerState, Proposal, Refusal, RemovalGuard, ShardCount, ThingRef,
-    Verdicts, caller_of,
+    Unapproved, Verdicts, caller_of,
 };
-use crate::plan::Change;
+use crate::plan::{Change, ChangeKind};
+
+/// Why a run holds a thing.
+struct HoldReason<'a> {
+    why: &'a str,
+    change: ChangeKind,
+}
 
 impl RemovalGuard {
     /// The state of the ledger that `verdicts` lead to. It equals `before` if there is nothing to store.
@@ -24,7 +30,7 @@ impl RemovalGuard {
         for (one, verdict) in proposals.iter().zip(verdicts) {
             let shard = one.key.to_string();
             let counts = |change: &&Change| self.counts(&deletes, change);
-            let mut held: BTreeMap<ThingRef, &str> = BTreeMap::new();
+            let mut held: BTreeMap<ThingRef, HoldReason<'_>> = BTreeMap::new();
             for (step, refusal) in one.steps.iter().zip(verdict) {
                 for change in step.iter().filter(counts) {
                     let thing = ThingRef::from(&change.thing);
@@ -34,7 +40,9 @@ impl RemovalGuard {
                             let (run, shard) = (run.to_owned(), shard.clone());
                             reserved.push(LedgerEntry { at: self.now, run, shard, caller, thing });
                         }
-                        Some(Refusal::Unapproved(why)) => drop(held.insert(thing, why)),
+                        Some(Refusal::Unapproved(Unapproved { reason, .. })) => {
+                            held.insert(thing, HoldReason { why: reason, change: change.kind });
+                        }
                         Some(Refusal::Blocked(_)) => {}
                     }
                 }
@@ -46,11 +54,18 @@ impl RemovalGuard {
                     || held.contains_key(&entry.thing)
                     || !known.contains(&entry.thing.target)
             });
-            held.retain(|thing, _| after.held(thing).is_none());
-            after.held.extend(held.into_iter().map(|(thing, why)| HeldEntry {
+            // The reason is that of the last decision; only the time is that of the first.
+            for entry in &mut after.held {
+                if let Some(HoldReason { why, change }) = held.remove(&entry.thing) {
+                    why.clone_into(&mut entry.why);
+                    entry.change = Some(change);
+                }
+            }
+            after.held.extend(held.into_iter().map(|(thing, HoldReason { why, change })| HeldEntry {
                 since: self.now,
                 shard: shard.clone(),
                 why: why.to_owned(),
+                change: Some(change),
                 thing,
             }));
             if one.facts.blocked.is_empty() {
@@ -88,7 +103,7 @@ mod tests {
     use super::super::{Approvals, Budgets};
     use super::*;
     use crate::key::{Scope, ShardKey};
-    use crate::plan::{ChangeKind, Thing};
+    use crate::plan::Thing;
 
     const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
 
@@ -117,6 +132,7 @@ mod tests {
             since,
             shard: shard.to_owned(),
             why: "before".to_owned(),
+            change: Some(ChangeKind::Change),
             thing: (&thing(at, name)).into(),
         }
     }
@@ -133,7 +149,7 @@ mod tests {
             }
             steps.push(vec![Change::new(kind, thing, "do")]);
             verdicts.push(match sign {
-                "!" => Some(Refusal::Unapproved("now".to_owned())),
+                "!" => Some(Refusal::unapproved("now")),
                 "?" => Some(Refusal::Blocked("blocked".to_owned())),
                 _ => None,
             });
@@ -175,8 +191,10 @@ mod tests {
         ];
         let before = LedgerState { held: entries, ..LedgerState::default() };
         let after = settle(&before, &facts(5), "!a");
-        assert_eq!(held(&after), [("a", "before"), ("unread", "before"), ("other", "before")]);
+        assert_eq!(held(&after), [("a", "now"), ("unread", "before"), ("other", "before")]);
         assert_eq!(after.held[0].since, before.held[0].since);
+        let changes: Vec<_> = after.held.iter().filter_map(|entry| entry.change).collect();
+        assert_eq!(changes, [ChangeKind::Remove, ChangeKind::Change, ChangeKind::Change]);
         let mut blocked = facts(5);
         blocked.blocked.insert(scope("c"), "not read".to_owned());
         let after = settle(&before, &blocked, "");

@@ -229,7 +229,8 @@ fn a_caller_has_a_budget_over_all_its_shards() {
 #[test]
 fn what_was_held_stays_held_until_it_is_approved() {
     let thing = ThingRef::from(&thing("ConfigMap", "a"));
-    let held_before = HeldEntry { since: NOW, shard: "all".to_owned(), why: "too many".to_owned(), thing };
+    let (shard, why, change) = ("all".to_owned(), "too many".to_owned(), Some(ChangeKind::Remove));
+    let held_before = HeldEntry { since: NOW, shard, why, change, thing };
     let ledger = LedgerState { held: vec![held_before], ..LedgerState::default() };
     assert_eq!(
         held_after(&guard(), &ledger, &facts(50), "-a -b"),
@@ -333,8 +334,8 @@ fn without_the_ledger_nothing_goes_unapproved() {
     let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![1, 1, 1] };
     let approved = RemovalGuard { approvals: approvals("ConfigMap", "c", "2026-03-31"), ..guard() };
     let held: Vec<Option<Refusal>> = approved.judge(&[proposal], Err(&error)).remove(0);
-    let why = "the removal ledger cannot be used: no disk".to_owned();
-    assert_eq!(held, [Some(Refusal::Unapproved(why)), None, None]);
+    let why = "the removal ledger cannot be used: no disk";
+    assert_eq!(held, [Some(Refusal::unapproved(why)), None, None]);
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub struct Stuck {
     pub doing: Vec<Activity>,
 }
 
-/// Waits until nothing goes on. `beat` is told now and then what is being done.
+/// Waits until nothing goes on. `beat` is called now and then with what is being done.
 pub async fn until_stuck(activities: &Activities, limits: &Limits, beat: impl Fn(Vec<Activity>)) -> Stuck {
     let begun = Instant::now();
     let (mut ticks, mut since) = (activities.ticks(), begun);

@@ -197,9 +197,14 @@ fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&
     })
 }
 
-/// Reads a stream to its end, hands each line to the log when it is complete, and returns the end.
+/// Stands for the end of stderr if its last line alone is longer than what is kept.
+const TOO_LONG: &[u8] = b"the last line of stderr is too long to be shown";
+
+/// Reads a stream to its end, hands each line to the log when it is complete, and returns the last lines. They are whole, because a
+/// secret of which the beginning is missing is not recognised.
 fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
     let (mut kept, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
+    let mut is_cut = false;
     loop {
         let length = stream.read(&mut piece)?;
         if let Some(log) = log {
@@ -215,11 +220,19 @@ fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u
             }
         }
         if length == 0 {
+            if is_cut {
+                let first = kept.iter().position(|byte| *byte == b'\n').map_or(kept.len(), |end| end + 1);
+                kept.drain(..first);
+            }
+            if is_cut && kept.is_empty() {
+                kept.extend_from_slice(TOO_LONG);
+            }
             return Ok(kept);
         }
         kept.extend_from_slice(&piece[..length]);
         if kept.len() > 2 * STDERR_TAIL {
             kept.drain(..kept.len() - STDERR_TAIL);
+            is_cut = true;
         }
     }
 }
@@ -239,7 +252,7 @@ fn end(child: &mut Group, is_late: impl Fn() -> bool) -> Option<ExitStatus> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_LINE, MAX_REPORTED, failure, first_line, tail};
+    use super::{MAX_LINE, MAX_REPORTED, STDERR_TAIL, TOO_LONG, failure, first_line, tail};
     use std::sync::Mutex;
 
     #[test]
@@ -285,5 +298,19 @@ mod tests {
         let kept = tail(&b"one\ntwo\nthr"[..], Some(&log)).unwrap();
         assert_eq!(kept, b"one\ntwo\nthr");
         assert_eq!(lines.into_inner().unwrap(), ["one", "two", "thr"]);
+    }
+
+    #[test]
+    fn only_whole_lines_are_kept_of_a_long_stream() {
+        let check = |text: &str, expect: &[u8]| {
+            let kept = tail(text.as_bytes(), None::<&fn(&[u8])>).unwrap();
+            assert_eq!(String::from_utf8_lossy(&kept), String::from_utf8_lossy(expect));
+        };
+        let long = "x".repeat(2 * STDERR_TAIL);
+        check(&long, long.as_bytes());
+        check(&format!("{long}y"), TOO_LONG);
+        check(&format!("{long}y\n"), TOO_LONG);
+        check(&format!("{long}y\nlast"), b"last");
+        check(&format!("{long}{long}y\none\ntwo\n"), b"one\ntwo\n");
     }
 }

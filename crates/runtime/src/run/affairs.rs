@@ -1,4 +1,4 @@
-//! What there is to do: early exit, which shards, by whose leave.
+//! Decides what a run does: early exit, which shards, and which removals are approved.
 
 use std::collections::BTreeSet;
 
@@ -186,7 +186,7 @@ fn differing(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<
     shown.collect()
 }
 
-/// What only base has, in a real run: it is looked at with the address of base. All of head runs all the same.
+/// The shards that only base has, in a real run: they are observed at the address of base. All of head runs anyway.
 fn orphans(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -> Result<Compared, Fault> {
     let head = room.declare(&pair.head, &request.options)?;
     let base = room.declare(&pair.base, &request.options).unwrap_or_else(|fault| {

@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::field_diff::{DiffEntry, FieldDiff};
 use crate::key::Scope;
-use crate::plan::{Change, Held, Thing, Wait};
+use crate::plan::{Change, Held, Plan, Thing, Wait};
+use crate::shorten;
 
 /// Redacts what is reported about one shard.
 #[derive(Debug, Default)]
@@ -52,6 +53,18 @@ impl ShardRedactor {
         }
     }
 
+    /// Redacts the diffs of a plan, and shortens them afterwards, so that guards, ledger and reports get nothing else. Whole values
+    /// are in memory up to here: each is a part of a declared or observed object, which the shard has in memory anyway.
+    pub fn redact_diffs<A>(&self, plan: &mut Plan<A>) {
+        let steps = plan.groups.iter_mut().flat_map(|group| &mut group.steps);
+        let changes = steps.flat_map(|step| &mut step.changes);
+        for change in changes.chain(plan.held.iter_mut().map(|held| &mut held.change)) {
+            for entries in [&mut change.diff, &mut change.diff_by_name, &mut change.body] {
+                *entries = shorten::entries(self.diff(std::mem::take(entries)));
+            }
+        }
+    }
+
     /// A change: what is done, its target and each line of its diff are a field each.
     pub fn change(&self, change: Change) -> Change {
         if self.0.is_empty() {
@@ -72,6 +85,9 @@ impl ShardRedactor {
     }
 
     fn diff(&self, entries: Vec<DiffEntry>) -> Vec<DiffEntry> {
+        if self.0.is_empty() {
+            return entries;
+        }
         entries.into_iter().map(|entry| self.diff_entry(entry)).collect()
     }
 
@@ -140,7 +156,7 @@ mod tests {
     use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
     use crate::key::Scope;
     use crate::place::Place;
-    use crate::plan::{Change, ChangeKind, Held, Thing, Wait};
+    use crate::plan::{Change, ChangeKind, Held, Plan, Thing, Wait};
 
     const SECRET: &str = "hunter22hunter22";
 
@@ -186,6 +202,37 @@ mod tests {
         check(json!("a"), json!(text("b")), [json!("a"), json!(REDACTED)]);
         check(json!([text("a")]), json!({ "b": SECRET }), [json!(REDACTED), json!(REDACTED)]);
         check(json!({ SECRET: 1 }), json!({ "c": [2] }), [json!(REDACTED), json!({ "c": [2] })]);
+    }
+
+    #[test]
+    fn diffs_of_steps_and_held_changes_are_redacted_and_then_shortened() {
+        let field = |value: String| FieldDiff {
+            change: FieldChange::Added,
+            path: "p".to_owned(),
+            before: None,
+            after: Some(value.into()),
+        };
+        let changed = || {
+            let cut = format!("{}{SECRET}", "x".repeat(195));
+            let mut change = change().with_diff([field(cut), field("y".repeat(201))]);
+            change.diff_by_name = change.diff.clone();
+            change.body = change.diff.clone();
+            change
+        };
+        let mut plan = Plan::default();
+        plan.step(changed(), ());
+        plan.held.push(Held { change: changed(), why: String::new(), approvable: false });
+        redactor().redact_diffs(&mut plan);
+        let expect =
+            [field(REDACTED.to_owned()), field(format!("{}…", "y".repeat(200)))].map(DiffEntry::from);
+        for change in [&plan.groups[0].steps[0].changes[0], &plan.held[0].change] {
+            assert_eq!([&change.diff, &change.diff_by_name, &change.body], [&expect; 3]);
+            assert_eq!(change.thing, changed().thing, "guards need to know what changes");
+        }
+        let mut plan = Plan::default();
+        plan.step(changed(), ());
+        ShardRedactor::default().redact_diffs(&mut plan);
+        assert_eq!(plan.groups[0].steps[0].changes[0].diff[1], expect[1], "also without a secret");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl<'r> Reservations<'r> {
             for (step, held) in one.steps.iter().zip(verdict) {
                 let counts = |change| self.guard.counts(&one.facts.deletes, change);
                 if held.is_none() && step.iter().any(counts) {
-                    *held = Some(Refusal::Unapproved(error.to_string()));
+                    *held = Some(Refusal::unapproved(error.to_string()));
                 }
             }
         }

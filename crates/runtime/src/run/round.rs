@@ -215,7 +215,10 @@ impl Crew<'_> {
         let planned = guarded(self.request.limits.phase * 3, "planning", planning).await;
         let redactor = ShardRedactor::new(secrets.redactor(|| self.room.public_texts(declared, &key)));
         match planned {
-            Ok(planned) => Ok(Planned { redactor, ..planned }),
+            Ok(mut planned) => {
+                redactor.redact_diffs(&mut planned.plan);
+                Ok(Planned { redactor, ..planned })
+            }
             Err(fault) => Err(redactor.fault(fault)),
         }
     }
@@ -349,7 +352,7 @@ fn note(
                 continue;
             };
             let approvable = matches!(refusal, Refusal::Unapproved(_));
-            let (change, why) = (planned.reported(change), redactor.text(refusal.why().to_owned()));
+            let (change, why) = (planned.reported(change), redactor.text(refusal.why()));
             shard.held.push(Held { change, why, approvable });
         }
     }

@@ -1,10 +1,10 @@
-//! What cannot be told, told once: something whose kind is not known may be of several.
+//! Things whose declaration is not known, each reported once: a thing of unknown kind may be of several.
 
 use crate::fault::Fault;
 use crate::place::Place;
 use crate::plan::Thing;
 
-/// What cannot be told, in the order in which it was found.
+/// Things whose declaration is not known, in the order in which they were found.
 #[derive(Default)]
 pub struct Unresolved<'a>(Vec<One<'a>>);
 
@@ -29,7 +29,7 @@ impl<'a> Unresolved<'a> {
         }
     }
 
-    /// The faults, with what cannot be told in front.
+    /// The faults, each with the thing in front.
     pub fn told(self) -> impl Iterator<Item = Fault> {
         self.0.into_iter().map(|One { things, place, fault }| {
             let what = match things.as_slice() {
@@ -40,7 +40,7 @@ impl<'a> Unresolved<'a> {
                 }
             };
             let fault = fault.clone().while_doing(&format!("cannot tell what {what} is to be"));
-            // One place is told once.
+            // A place is reported once.
             let place = place.filter(|place| !fault.places.contains(place)).cloned();
             fault.at(place)
         })

@@ -1,4 +1,4 @@
-//! Two declared states told apart: which shards, and in each of them which paths.
+//! Compares two declared states: which shards differ, and in each of them which paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 

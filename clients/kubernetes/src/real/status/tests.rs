@@ -129,7 +129,7 @@ fn an_answer_that_says_nothing_is_told_as_such() {
 
 #[test]
 fn a_long_explanation_is_cut() {
-    let status = json!({"reason": "BadRequest", "message": "x".repeat(1000)});
-    let expect = format!("the cluster `c1` does not take ConfigMap `a` in `ns`: {}…", "x".repeat(400));
+    let status = json!({"reason": "BadRequest", "message": "x ".repeat(1000)});
+    let expect = format!("the cluster `c1` does not take ConfigMap `a` in `ns`: {}x …", "x ".repeat(200));
     check("ConfigMap", 400, &status, &expect);
 }

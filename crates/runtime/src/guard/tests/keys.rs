@@ -68,7 +68,7 @@ fn without_a_ledger_only_what_is_approved_may_lose_much() {
     let error = LedgerError::Unavailable("gone".to_owned());
     let steps = [change("ConfigMap", "a", [5, 9])];
     let held = |guard: &RemovalGuard| judge(guard, &facts(5), &steps, Err(&error)).remove(0);
-    let why = held(&guard()).map(|refusal| refusal.why().to_owned()).unwrap_or_default();
+    let why = held(&guard()).map(|refusal| refusal.why()).unwrap_or_default();
     assert!(why.starts_with("it loses 5 of 9 keys") && why.ends_with("gone"), "{why}");
     let approved = RemovalGuard { approvals: approvals("ConfigMap", "a", "2026-03-31"), ..guard() };
     assert_eq!(held(&approved), None);
@@ -86,7 +86,14 @@ fn what_is_held_because_of_its_keys_stays_held() {
     let after = guard().settle(&proposals, &verdicts, "run", &LedgerState::default());
     assert_eq!((after.held.len(), after.removals.len()), (11, 0));
     let one = judge(&guard(), &facts, &steps[..1], Ok(&after)).remove(0);
-    assert!(one.is_some_and(|refusal| refusal.why().starts_with("held since")));
+    let why = one.map(|refusal| refusal.why()).unwrap_or_default();
+    let begins = "held since 2026-03-31 12:00 until it is approved: it loses 5 of 9 keys, which counts as a removal: 11 ";
+    assert!(why.starts_with(begins), "{why}");
+    let whole = judge(&guard(), &facts, &changes("-a0"), Ok(&after)).remove(0);
+    assert_eq!(
+        whole.map(|refusal| refusal.why()).unwrap_or_default(),
+        "held since 2026-03-31 12:00 until it is approved: its loss of keys was held before and is not approved"
+    );
     let few = many(2, [5, 9]);
     let steps = few.iter().map(Vec::as_slice).collect();
     let proposals = [Proposal { key: &key, facts: &facts, steps, groups: vec![1; 2] }];

@@ -1,18 +1,55 @@
-//! Values as a plan shows them: limited in size.
+//! Shortens what a report shows of a diff: long texts, large maps and lists, and texts of several lines.
+//!
+//! **Invariant:** a diff is shortened once, after it was redacted: a secret of which a part is cut off is not recognised
+//! (`crates/qontract/tests/redaction_order.rs`).
 
+mod lines;
+
+use qontract_redaction::REDACTED;
 use serde_json::{Map, Value};
 
+use crate::field_diff::{DiffEntry, FieldDiff};
+
 /// How many characters of a text are shown.
-pub const MAX_CHARS: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// How many values of a map or list are shown, at any depth.
-pub const MAX_VALUES: usize = 16;
+const MAX_VALUES: usize = 16;
 
 /// How many characters are shown in front of the first difference of two long texts.
 const CONTEXT: usize = 20;
 
+/// The entries of a diff as they are reported. A change of a text of several lines becomes an entry for each line that differs.
+pub fn entries(whole: Vec<DiffEntry>) -> Vec<DiffEntry> {
+    whole
+        .into_iter()
+        .flat_map(|entry| match entry {
+            DiffEntry::Note(_) => vec![entry],
+            DiffEntry::Field(field) => self::field(field),
+        })
+        .collect()
+}
+
+fn field(field: FieldDiff) -> Vec<DiffEntry> {
+    let FieldDiff { change, path, before, after } = field;
+    let (before, after) = match (before, after) {
+        (Some(Value::String(before)), Some(Value::String(after)))
+            if [&before, &after].iter().any(|side| side.contains('\n'))
+                && [&before, &after].iter().all(|side| *side != REDACTED) =>
+        {
+            return lines::diff(&path, &before, &after);
+        }
+        (Some(before), Some(after)) => {
+            let (before, after) = pair(&before, &after);
+            (Some(before), Some(after))
+        }
+        (before, after) => (before.as_ref().map(value), after.as_ref().map(value)),
+    };
+    vec![FieldDiff { change, path, before, after }.into()]
+}
+
 /// The value, or its beginning.
-pub fn value(whole: &Value) -> Value {
+fn value(whole: &Value) -> Value {
     let mut left = MAX_VALUES;
     limited(whole, &mut left)
 }
@@ -53,7 +90,7 @@ fn limited(whole: &Value, left: &mut usize) -> Value {
 }
 
 /// The two values of a changed field. Long texts are shown from shortly before the first difference.
-pub fn pair(before: &Value, after: &Value) -> (Value, Value) {
+fn pair(before: &Value, after: &Value) -> (Value, Value) {
     let (Value::String(one), Value::String(other)) = (before, after) else {
         return (value(before), value(after));
     };
@@ -80,7 +117,8 @@ fn beginning(text: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{pair, value};
+    use super::{entries, pair, value};
+    use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
 
     fn check(whole: &Value, expect: &Value) {
         assert_eq!(value(whole), *expect);
@@ -119,5 +157,45 @@ mod tests {
             format!("2{long}"),
             [format!("1{}…", "y".repeat(199)), format!("2{}…", "y".repeat(199))],
         );
+    }
+
+    #[test]
+    fn each_side_of_an_entry_is_shortened() {
+        let check = |before: Option<Value>, after: Option<Value>, expect: [Option<Value>; 2]| {
+            let entry = |before: Option<Value>, after: Option<Value>| {
+                DiffEntry::from(FieldDiff {
+                    change: FieldChange::Changed,
+                    path: "a".to_owned(),
+                    before,
+                    after,
+                })
+            };
+            let [shown_before, shown_after] = expect;
+            assert_eq!(entries(vec![entry(before, after)]), [entry(shown_before, shown_after)]);
+        };
+        let (long, cut) = (json!("x".repeat(201)), json!(format!("{}…", "x".repeat(200))));
+        check(None, None, [None, None]);
+        check(Some(long.clone()), None, [Some(cut.clone()), None]);
+        check(None, Some(long.clone()), [None, Some(cut.clone())]);
+        check(Some(json!(1)), Some(long), [Some(json!(1)), Some(cut)]);
+        // One side alone is not compared line by line, nor is what is not a text.
+        check(Some(json!("a\nb")), None, [Some(json!("a\nb")), None]);
+        check(Some(json!("a\nb")), Some(json!(1)), [Some(json!("a\nb")), Some(json!(1))]);
+    }
+
+    #[test]
+    fn texts_of_several_lines_are_shown_line_by_line() {
+        let check = |before: &str, after: &str, expect: &[&str]| {
+            let (before, after) = (Some(json!(before)), Some(json!(after)));
+            let field = FieldDiff { change: FieldChange::Changed, path: "a".to_owned(), before, after };
+            let shown = entries(vec!["note".into(), field.into()]);
+            assert_eq!(shown[0], "note".into());
+            assert_eq!(shown[1..].iter().map(ToString::to_string).collect::<Vec<_>>(), expect);
+        };
+        check("a\nb\n", "a\nc\n", &["~ a line 2: \"b\" → \"c\""]);
+        check("a\nb", "[redacted]", &["~ a: \"a\\nb\" → \"[redacted]\""]);
+        check("[redacted]", "a\nb", &["~ a: \"[redacted]\" → \"a\\nb\""]);
+        check("a", "b\nc", &["~ a line 1: \"a\" → \"b\"", "+ a line 2: \"c\""]);
+        check("a", "b", &["~ a: \"a\" → \"b\""]);
     }
 }

@@ -1,0 +1,46 @@
+//! Text in one of the ways in which it can be written: composed characters, no white space.
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+
+/// The text in Unicode's form NFKC, if it is another one.
+pub fn composed(text: &[u8]) -> Option<Vec<u8>> {
+    if text.is_ascii() {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    let composed = ComposingNormalizerBorrowed::new_nfkc().normalize(text);
+    (composed != text).then(|| composed.into_owned().into_bytes())
+}
+
+/// The text without white space, if it has any.
+pub fn without_white_space(text: &[u8]) -> Option<Vec<u8>> {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    text.iter().any(is_blank).then(|| text.iter().copied().filter(|byte| !is_blank(byte)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{composed, without_white_space};
+
+    #[test]
+    fn characters_are_composed() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(composed(text.as_bytes()).as_deref(), expect.map(str::as_bytes), "{text}");
+        };
+        check("plain", None);
+        check("ä", None);
+        check("a\u{308}", Some("ä"));
+        check("ﬁn", Some("fin"));
+        assert_eq!(composed(b"\xff"), None);
+    }
+
+    #[test]
+    fn white_space_is_left_out() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(without_white_space(text.as_bytes()).as_deref(), expect.map(str::as_bytes), "{text}");
+        };
+        check("plain", None);
+        check(" a\tb\r\n c", Some("abc"));
+        check(" ", Some(""));
+    }
+}

@@ -1,0 +1,68 @@
+//! Why a step is held, in words.
+
+use jiff::Timestamp;
+
+/// Why a step is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The scope is not known well enough.
+    Blocked(String),
+    /// An approval is needed.
+    Unapproved(Unapproved),
+}
+
+/// Why a step needs an approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unapproved {
+    /// When it was held first, if that was an earlier run.
+    pub since: Option<Timestamp>,
+    /// What the thing loses, if it stays: `it loses 5 of 9 keys, which counts as a removal`.
+    pub loss: Option<String>,
+    /// The reason, as the removal ledger records it.
+    pub reason: String,
+}
+
+impl Refusal {
+    /// An approval is needed for this reason.
+    pub fn unapproved(reason: impl Into<String>) -> Self {
+        Refusal::Unapproved(Unapproved { since: None, loss: None, reason: reason.into() })
+    }
+
+    /// Why, in words.
+    pub fn why(&self) -> String {
+        match self {
+            Refusal::Blocked(why) => why.clone(),
+            Refusal::Unapproved(Unapproved { since, loss, reason }) => {
+                let since = since.map(|since| {
+                    format!("held since {} until it is approved", since.strftime("%Y-%m-%d %H:%M"))
+                });
+                let parts = [since, loss.clone(), Some(reason.clone())];
+                parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Refusal, Unapproved};
+    use jiff::Timestamp;
+
+    #[test]
+    fn a_refusal_says_since_when_what_is_lost_and_why() {
+        let check = |since: Option<Timestamp>, loss: Option<&str>, expect: &str| {
+            let (loss, reason) = (loss.map(str::to_owned), "too many".to_owned());
+            assert_eq!(Refusal::Unapproved(Unapproved { since, loss, reason }).why(), expect);
+        };
+        let noon = Timestamp::constant(1_774_958_400, 0);
+        check(None, None, "too many");
+        check(None, Some("it loses keys"), "it loses keys: too many");
+        check(Some(noon), None, "held since 2026-03-31 12:00 until it is approved: too many");
+        check(
+            Some(noon),
+            Some("it loses keys"),
+            "held since 2026-03-31 12:00 until it is approved: it loses keys: too many",
+        );
+        assert_eq!(Refusal::Blocked("not read".to_owned()).why(), "not read");
+    }
+}
