@@ -1,7 +1,7 @@
 //! Objects of a real API server: a run that has nothing to do, and one that has everything to do, next to `kubectl`.
 //!
 //! Each measured run is a process of its own, so that its memory is its own; requests are counted by the server.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a benchmark prints, and ends on what it does not expect"

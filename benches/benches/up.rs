@@ -1,6 +1,6 @@
 //! `qontract up` on the example: what it takes to the first line, and what it holds when there is nothing to do. Ends
 //! with an error if that is more than promised.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a benchmark prints, and ends on what it does not expect"

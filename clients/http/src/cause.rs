@@ -68,6 +68,12 @@ fn tls(error: &rustls::Error, host: &str) -> String {
     }
 }
 
+/// `openssl x509 -req` makes such a certificate unless it is given extensions.
+const OLD_VERSION: &str = "certificate of X.509 version 1 or 2, which is not supported: make one of version 3, with extensions such as `extendedKeyUsage`";
+
+/// A certificate with `CA:TRUE`, such as `openssl req -x509` makes, is not accepted from a server, even if it is trusted as a CA.
+const CA_AS_SERVER: &str = "the server uses a CA certificate (`CA:TRUE`) as its own: give it a certificate with `CA:FALSE` that the CA signed";
+
 fn certificate(error: &CertificateError, host: &str) -> String {
     match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
@@ -83,9 +89,12 @@ fn certificate(error: &CertificateError, host: &str) -> String {
             format!("certificate not valid for `{host}`")
         }
         CertificateError::Revoked => "certificate revoked".to_owned(),
-        // A certificate that signs others, or itself, instead of one that another signed.
+        // The library has no variants for these.
+        CertificateError::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => {
+            OLD_VERSION.to_owned()
+        }
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "self-signed certificate".to_owned()
+            CA_AS_SERVER.to_owned()
         }
         CertificateError::Other(other) => format!("invalid certificate: {other}"),
         other => format!("invalid certificate: {other}"),
@@ -158,7 +167,16 @@ mod tests {
             }
         }
         impl Error for CaUsedAsEndEntity {}
+        #[derive(Debug)]
+        struct UnsupportedCertVersion;
+        impl fmt::Display for UnsupportedCertVersion {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a version")
+            }
+        }
+        impl Error for UnsupportedCertVersion {}
         let other = rustls::OtherError(Arc::new(CaUsedAsEndEntity));
+        let version = rustls::OtherError(Arc::new(UnsupportedCertVersion));
         for (error, expect) in [
             (CertificateError::UnknownIssuer, "certificate signed by unknown authority"),
             (CertificateError::BadSignature, "certificate signed by unknown authority"),
@@ -166,7 +184,8 @@ mod tests {
             (CertificateError::NotValidYet, "certificate not valid yet: check the clock"),
             (CertificateError::NotValidForName, "certificate not valid for `api.example.com`"),
             (CertificateError::Revoked, "certificate revoked"),
-            (CertificateError::Other(other), "self-signed certificate"),
+            (CertificateError::Other(other), CA_AS_SERVER),
+            (CertificateError::Other(version), OLD_VERSION),
         ] {
             let tls = rustls::Error::InvalidCertificate(error);
             check(io::Error::new(io::ErrorKind::InvalidData, tls.clone()), expect);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use qontract_redaction::{Redactor, first_words};
 use reqwest::{Method, StatusCode, Url};
 
+use crate::cause::cause;
 use crate::guard::Refusal;
 use crate::secret::Secret;
 
@@ -44,9 +45,9 @@ impl fmt::Display for Call {
 /// Why a call has no answer. Its text is one sentence that ends with the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The stack, or TLS in it, could not be made: the machine has no trusted certificates.
-    #[error("the HTTP client cannot be set up")]
-    SetUp(#[source] Arc<reqwest::Error>),
+    /// The stack, or TLS in it, could not be made: the machine has no trusted certificates, or the client certificate cannot be used.
+    #[error("the HTTP client cannot be set up: {}", cause(.0.as_ref(), ""))]
+    SetUp(Arc<reqwest::Error>),
     /// The guard does not let it through.
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -156,6 +156,12 @@ pub struct Help {
     pub command: Vec<String>,
 }
 
+/// Help of `--config` where the default places are read.
+pub const CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` (not in data repos and Git work trees), else `$XDG_CONFIG_HOME/qontract/config.toml`";
+
+/// Help of `--config` where only a file that is named is read.
+pub const NAMED_CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`. The default places (`./qontract.toml`, `$XDG_CONFIG_HOME/qontract/config.toml`) are not read";
+
 /// Examples below the help of a command: what to type, and what for.
 fn examples(rows: &[(&str, &str)]) -> String {
     let rows = rows.iter().map(|(line, what)| format!("  {line}\n      {what}\n"));
@@ -366,14 +372,35 @@ pub struct Integrations {
     /// What to show; all of them by default.
     #[command(subcommand)]
     pub action: Option<IntegrationsAction>,
-    /// Configuration file, for integrations of the process form; by default `$QONTRACT_CONFIG`, else a default place
-    #[arg(long, value_name = "FILE", global = true)]
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
+    /// Output format of the list
+    #[arg(short, long, value_enum)]
+    pub output: Option<IntegrationsFormat>,
+}
+
+/// Output formats of the list of integrations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum IntegrationsFormat {
+    /// Names and descriptions, for people
+    #[default]
+    Text,
+    /// A JSON list: name, description, whether it is compiled in or a program of the configuration, flags
+    Json,
+    /// Names alone, one in each line
+    Name,
 }
 
 /// What can be shown of integrations.
 #[derive(Debug, Subcommand)]
 pub enum IntegrationsAction {
+    /// List the integrations, as without a subcommand
+    List {
+        /// Output format
+        #[arg(short, long, value_enum)]
+        output: Option<IntegrationsFormat>,
+    },
     /// Print the schemas that an integration can read, as its file in the data has to list them
     Schemas(IntegrationSchemas),
 }
@@ -463,9 +490,16 @@ pub struct Config {
 pub enum ConfigAction {
     /// Check the configuration, the tools, the data, and access to every target system
     ///
-    /// Reads only. For each cluster: is it reachable, is the token accepted, and does it allow what the integrations that the data defines need.
+    /// Reads only. For each cluster: is it reachable, are the credentials accepted, and does it allow what the integrations that the data defines need. For each
+    /// program of `[integrations.*]`: can it be started, and does it answer `describe`.
     /// Exit code: 0 nothing failed, 1 something failed, 2 usage error.
     Check(Box<ConfigCheck>),
+    /// Write a configuration to start from, in which every line is a comment
+    Init {
+        /// The file; it must not exist
+        #[arg(value_name = "FILE", default_value = "qontract.toml")]
+        file: PathBuf,
+    },
     /// Print every configuration key and environment variable, in Markdown
     Reference,
 }
@@ -473,8 +507,8 @@ pub enum ConfigAction {
 /// Arguments of `config check`.
 #[derive(Args, Debug)]
 pub struct ConfigCheck {
-    /// Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` (not in data repos and Git work trees), else `$XDG_CONFIG_HOME/qontract/config.toml`
-    #[arg(long, value_name = "FILE")]
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
     /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
     #[arg(long, value_name = "DATA")]
@@ -532,6 +566,7 @@ pub enum PeerTool {
     /// qontract-bundler: write the bundle of four places to stdout
     Bundler(PeerBundler),
     /// qontract-reconcile: run an integration
+    #[command(mut_arg("config", |arg| arg.help(NAMED_CONFIG_HELP)))]
     Reconcile(Box<Reconcile>),
     /// run-integration: run an integration in a loop, configured by environment variables
     #[command(after_help = help(ReadBy::RunIntegration))]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::LayoutOptions;
+use super::{CONFIG_HELP, LayoutOptions};
 
 /// Arguments of `plan`.
 #[derive(Args, Debug)]
@@ -29,8 +29,8 @@ pub struct Plan {
     /// Exit with 2 if there are changes, and with 64 instead of 2 for usage errors
     #[arg(long)]
     pub detailed_exitcode: bool,
-    /// Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` or `$XDG_CONFIG_HOME/qontract/config.toml`
-    #[arg(long, value_name = "FILE")]
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
     /// Plan against a folder in place of every target system
     #[arg(long, value_name = "DIR")]
@@ -74,8 +74,8 @@ pub struct Affected {
     /// List the integrations that are not affected, too
     #[arg(short, long)]
     pub verbose: bool,
-    /// Configuration file, for integrations of the process form; by default `$QONTRACT_CONFIG`, else a default place
-    #[arg(long, value_name = "FILE")]
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
     /// Folder of the data repo that Git revisions are of
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -11,8 +11,8 @@ use qontract_config::{UsageError, variable};
 use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
 
-use super::CommandLine;
 use super::plan::PlanFormat;
+use super::{CONFIG_HELP, CommandLine, NAMED_CONFIG_HELP};
 use crate::printer::{self, Verbosity};
 
 /// Arguments of `reconcile`.
@@ -30,13 +30,13 @@ pub struct Reconcile {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct RunOptions {
-    /// Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` or `$XDG_CONFIG_HOME/qontract/config.toml`
-    #[arg(long, value_name = "FILE", global = true)]
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
     /// Show what would change, and change nothing
     #[arg(long, global = true, overrides_with = "no_dry_run")]
     pub dry_run: bool,
-    /// Change what is to change; this is the default
+    /// Apply the changes; this is the default
     #[arg(long, global = true)]
     pub no_dry_run: bool,
     /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
@@ -72,16 +72,16 @@ pub struct RunOptions {
     /// Write the schemas that were read into a file, as a JSON list
     #[arg(long, value_name = "FILE", global = true)]
     pub dump_schemas: Option<PathBuf>,
-    /// Ask the server for one bundle from beginning to end; this is the default
+    /// Query one bundle of the server during the whole run; this is the default
     #[arg(long, global = true, overrides_with = "no_gql_sha_url")]
     pub gql_sha_url: bool,
-    /// Ask the server for whatever bundle is the latest at each query
+    /// Query the latest bundle of the server each time
     #[arg(long, global = true)]
     pub no_gql_sha_url: bool,
-    /// Say which address is asked; this is the default in a real run
+    /// Print the URL of the server; this is the default in a real run
     #[arg(long, global = true, overrides_with = "no_gql_url_print")]
     pub gql_url_print: bool,
-    /// Do not say which address is asked
+    /// Do not print the URL of the server
     #[arg(long, global = true)]
     pub no_gql_url_print: bool,
     /// What is said, and how.
@@ -185,8 +185,8 @@ pub enum LogForm {
 pub struct Up {
     /// Directory of the data repo; by default the one that the working directory is in
     pub repo: Option<PathBuf>,
-    /// Configuration file; by default `$QONTRACT_CONFIG`
-    #[arg(long, value_name = "FILE")]
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", help = NAMED_CONFIG_HELP)]
     pub config: Option<PathBuf>,
     /// The folder in place of every target system; by default one below the user's state folder, unless `--config` names real ones
     #[arg(long, value_name = "DIR")]

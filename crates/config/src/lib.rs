@@ -3,6 +3,7 @@
 pub mod environment;
 pub mod keys;
 mod location;
+pub mod ownership;
 mod read;
 mod usage;
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::environment::variable;
+use crate::ownership;
 
 /// The name of the configuration in the working directory.
 const LOCAL: &str = "qontract.toml";
@@ -127,7 +128,7 @@ fn distrust(file: &Path) -> Option<IgnoreReason> {
     let ceilings: Vec<PathBuf> = std::env::split_paths(&ceilings).collect();
     match std::env::current_dir() {
         Ok(folder) if !is_in_data_repo(&folder) && !is_in_work_tree(&folder, &ceilings) => {
-            (!is_owned(file)).then_some(IgnoreReason::OtherOwner)
+            (!ownership::is_trusted(file)).then_some(IgnoreReason::OtherOwner)
         }
         _ => Some(IgnoreReason::InRepo),
     }
@@ -144,28 +145,6 @@ fn is_in_work_tree(folder: &Path, ceilings: &[PathBuf]) -> bool {
     let is_ceiling = |folder: &&Path| ceilings.iter().any(|ceiling| ceiling == folder);
     is_work_tree(folder)
         || folder.ancestors().skip(1).take_while(|folder| !is_ceiling(folder)).any(is_work_tree)
-}
-
-/// Whether a file of the working directory belongs to the user, or to the owner of the directory: one that another user left in a shared directory, such as
-/// `/tmp`, does not. The owner of a symbolic link counts as well, since it decides which file is read.
-#[cfg(unix)]
-fn is_owned(file: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let user = rustix::process::geteuid().as_raw();
-    let directory = Path::new(".").metadata().ok().map(|about| about.uid());
-    [file.symlink_metadata(), file.metadata()]
-        .into_iter()
-        .all(|about| about.is_ok_and(|about| is_trusted_owner(about.uid(), user, directory)))
-}
-
-#[cfg(unix)]
-fn is_trusted_owner(owner: u32, user: u32, of_directory: Option<u32>) -> bool {
-    owner == user || Some(owner) == of_directory
-}
-
-#[cfg(not(unix))]
-fn is_owned(_file: &Path) -> bool {
-    true
 }
 
 #[cfg(test)]
@@ -201,15 +180,6 @@ mod tests {
         for (folder, expect) in [("repo", true), ("repo/data/a", true), ("", false)] {
             assert_eq!(is_in_data_repo(&scratch.path().join(folder)), expect, "{folder}");
         }
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn a_file_of_another_user_is_not_trusted() {
-        assert!(is_trusted_owner(1000, 1000, Some(0)));
-        assert!(is_trusted_owner(1000, 0, Some(1000)));
-        assert!(!is_trusted_owner(1001, 1000, Some(0)));
-        assert!(!is_trusted_owner(1001, 0, None));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod cluster;
+mod programs;
 mod report;
 
 use std::path::PathBuf;
@@ -60,6 +61,7 @@ pub fn check(
         let check = Check { options, config: &config, runtime: &runtime, messages, activities };
         tools(&config, &mut report);
         let data = check.data(&mut report);
+        integrations(&config, data.as_ref(), &mut report);
         vault(&config, &runtime, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
         check.targets(data.as_ref(), &mut report)?;
@@ -117,7 +119,7 @@ fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> 
             report.warning(
                 "configuration",
                 "none found".to_owned(),
-                "pass `--config FILE`; see docs/reference/configuration.md",
+                "write one with `qontract config init FILE`, and pass `--config FILE`",
             );
             return Some(config);
         }
@@ -148,9 +150,18 @@ fn tools(config: &Config, report: &mut Report) {
         Err(why) => {
             let hint =
                 "install promtool or set `promtool.path`; without it `prometheus-rules-tester` does not run";
-            report.warning("promtool", format!("not found: {why}"), hint);
+            report.warning("promtool", format!("not found {why}"), hint);
         }
     }
+}
+
+/// Asks every program of the configuration to describe itself.
+fn integrations(config: &Config, data: Option<&Side>, report: &mut Report) {
+    // Data whose integrations cannot be listed is reported by the command that runs one.
+    let defined = data.and_then(|data| listing::all(&*data.source).ok());
+    let defined: Option<Vec<String>> =
+        defined.map(|defined| defined.into_iter().map(|(name, _)| name).collect());
+    programs::check(config, defined.as_deref(), report);
 }
 
 /// The first digits of a hash.
@@ -268,7 +279,7 @@ impl Check<'_> {
             report.warning(
                 "clusters",
                 "no `[kubernetes]` table".to_owned(),
-                "by the names `qontract-reconcile` and `run-integration` it is not needed; for `qontract reconcile` and `qontract up`, add it or use `--sandbox`: without either, `openshift-*` integrations do not run",
+                "add one, or use `--sandbox DIR`: without either, `openshift-*` integrations run only by the names `qontract-reconcile` and `run-integration`",
             );
             return Ok(());
         };

@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use qontract_bundle::Layout;
 
+use qontract_config::ownership;
+
 use crate::exit::UsageError;
 
 /// The data repo of the first clone: what `up` runs if the working directory is in no data repo.
@@ -44,7 +46,7 @@ pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, 
     let here = std::env::current_dir().map_err(|_| missing())?;
     let Some(depth) = depth(&here, layout) else { return Err(missing()) };
     let root = up(depth);
-    if depth > 0 && !is_trusted(&root.join(&layout.graphql)) {
+    if depth > 0 && !ownership::is_trusted(&root.join(&layout.graphql)) {
         let (file, pass) = (root.join(&layout.graphql), passed.word());
         let text = format!("`{}` belongs to another user: pass {pass} to use its data repo", file.display());
         return Err(UsageError(text));
@@ -105,27 +107,6 @@ fn up(depth: usize) -> PathBuf {
     if depth == 0 { PathBuf::from(".") } else { std::iter::repeat_n("..", depth).collect() }
 }
 
-/// Whether a file above the working directory may decide what is run: one that another user left in a shared directory, such as
-/// `/tmp`, may not.
-#[cfg(unix)]
-fn is_trusted(file: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let owner = |path: &Path| path.metadata().ok().map(|about| about.uid());
-    let user = rustix::process::geteuid().as_raw();
-    owner(file).is_some_and(|of_file| is_own(of_file, user, owner(Path::new("."))))
-}
-
-/// Whether a file belongs to the user, or to the owner of the working directory: a checkout in a container has one owner, which may
-/// not be the user.
-fn is_own(owner: u32, user: u32, of_directory: Option<u32>) -> bool {
-    owner == user || Some(owner) == of_directory
-}
-
-#[cfg(not(unix))]
-fn is_trusted(_file: &Path) -> bool {
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,14 +119,6 @@ mod tests {
         for other in [".", "", "repo", "../repo", "/"] {
             assert!(!is_above(Path::new(other)), "{other}");
         }
-    }
-
-    #[test]
-    fn a_data_repo_above_that_another_user_made_is_not_used() {
-        assert!(is_own(1000, 1000, Some(0)));
-        assert!(is_own(1000, 0, Some(1000)));
-        assert!(!is_own(1001, 1000, Some(1000)));
-        assert!(!is_own(1001, 0, None));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod approvals;
 pub mod subject;
+pub mod templates;
 
 use std::collections::BTreeSet;
 

@@ -153,6 +153,10 @@ table! {
     RESOURCE_NOT_CHECKED = 2050 Warning;
     /// A template that cannot be read.
     TEMPLATE_SYNTAX = 2060 Error;
+    /// A template that cannot be rendered.
+    TEMPLATE_FAILS = 2061 Error;
+    /// A text that is not a Kubernetes object.
+    NOT_AN_OBJECT = 2062 Error;
     /// A value of the wrong type.
     WRONG_TYPE = 3001 Error;
     /// A field that the schema does not know.

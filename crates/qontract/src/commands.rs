@@ -5,6 +5,7 @@ mod approve;
 mod bundle;
 mod completions;
 mod config_check;
+mod config_init;
 mod data_server;
 mod diff;
 mod explain;
@@ -51,6 +52,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Approve(arguments) => approve::run(arguments, printer),
         Command::Config(config) => match config.action {
             ConfigAction::Check(arguments) => config_check::run(*arguments, printer),
+            ConfigAction::Init { file } => config_init::init(&file, printer),
             ConfigAction::Reference => printer.text(&qontract_config::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),

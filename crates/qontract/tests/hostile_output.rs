@@ -169,6 +169,9 @@ const ROWS: &str = "
     + affected base repo --config config.toml -o md
     + affected HOSTILE repo
     + integrations --config config.toml
+    + integrations list --config config.toml
+    + integrations list --config config.toml -o json
+    - integrations list --config config.toml -o name
     - integrations schemas openshift-namespaces --data repo
     + integrations schemas HOSTILE --data repo
     - shards of HOSTILE --shards 3
@@ -192,6 +195,8 @@ const ROWS: &str = "
     - config check --config config.toml --data repo
     + config check --config HOSTILE
     + config check --config HOSTILE -o json
+    - config init new.toml
+    + config init HOSTILE
     - config reference
     + peer bundler repo/schemas repo/graphql-schemas/schema.yml repo/data repo/resources c 1
     + peer bundler broken/schemas broken/graphql-schemas/schema.yml broken/data broken/resources c 1

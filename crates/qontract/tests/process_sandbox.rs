@@ -194,7 +194,8 @@ fn the_example_at_the_start_of_the_page_works_as_written() {
         "/../../docs/specs/process-integration.md"
     ));
     let page = page.unwrap();
-    let (start, _) = page.split_once("## Registration").unwrap();
+    let (_, start) = page.split_once("## A complete example").unwrap();
+    let (start, _) = start.split_once("## Registration").unwrap();
     let [("python", program), ("yaml", datafile), ("toml", config)] = blocks(start)[..] else {
         panic!("{:?}", blocks(start))
     };

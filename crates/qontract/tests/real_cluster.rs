@@ -192,11 +192,11 @@ fn what_the_operator_got_wrong_is_told_as_that() {
     let stage = Stage::new();
     stage.declare(&stage.name("never"), "");
     for (config, expect) in [
-        ("[creds.admin]\ntoken = \"wrong\"\n", "the token is not accepted"),
+        ("[creds.admin]\ntoken = \"wrong\"\n", "the credentials are not accepted"),
         ("[creds.admin]\ntoken = \"a\\nb\"\n", "its token or its address cannot be sent"),
         (
             "[creds.admin]\ntoken = \"x\"\nserver = \"https://elsewhere.example.com\"\n",
-            "its token is for `https://elsewhere.example.com`",
+            "its credentials are for the server `https://elsewhere.example.com`",
         ),
         ("[creds.other]\ntoken = \"x\"\n", "creds/admin"),
     ] {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use qontract_diagnostics::shown;
+use qontract_diagnostics::{Style, Styled, shown};
 
 /// The text of a table.
 pub fn print(header: &[String], rows: &[Vec<String>]) -> String {
@@ -22,9 +22,19 @@ pub fn print(header: &[String], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// The table with its header in bold on a terminal.
+pub fn styled(header: &[String], rows: &[Vec<String>]) -> Styled {
+    let text = print(header, rows);
+    let (header, rows) = text.split_once('\n').unwrap_or((&text, ""));
+    let mut styled = Styled::default();
+    styled.push(Style::Bold, header);
+    styled.push(Style::Plain, &format!("\n{rows}"));
+    styled
+}
+
 #[cfg(test)]
 mod tests {
-    use super::print;
+    use super::{print, styled};
 
     #[test]
     fn columns_are_aligned_and_lines_end_without_spaces() {
@@ -33,5 +43,8 @@ mod tests {
         assert_eq!(text, "NAME    FILE\nä       x\nlonger\n");
         let text = print(&cells(["NAME", "FILE"]), &[cells(["\u{1b}", "a\nb"])]);
         assert_eq!(text, "NAME    FILE\n\\u{1b}  a\\nb\n");
+        let bold = styled(&cells(["NAME", "FILE"]), &[cells(["\u{1b}", "a\nb"])]);
+        assert_eq!(bold.plain(), text);
+        assert!(bold.as_str().starts_with("\u{1b}[1mNAME    FILE\u{1b}[0m\n\\u{1b}  a"), "{bold:?}");
     }
 }

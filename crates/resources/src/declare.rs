@@ -8,7 +8,7 @@ use qontract_runtime::{Data as Source, Fault, ResourceBatch};
 use qontract_template::{Data, Dialect, entry_dialect as dialect};
 
 use crate::family::Family;
-use crate::item::{Item, Named, SecretAddress, TemplateSource, Wrong};
+use crate::item::{Item, Named, Refusal, SecretAddress, TemplateSource, Wrong, WrongCause};
 use crate::preview::entries;
 use crate::query::{
     self, Namespace, NamespaceOpenshiftResource as Entry, NamespaceOpenshiftResourcePrometheusRule,
@@ -130,6 +130,17 @@ struct File {
     content: String,
 }
 
+impl File {
+    /// The object that the file holds.
+    fn object(&self) -> Result<serde_json::Value, Refusal> {
+        let Self { path, content } = self;
+        parse::object(path, content, false).map_err(|fault| {
+            let cause = WrongCause::File { line: parse::error_line(content) };
+            Refusal { fault, cause }
+        })
+    }
+}
+
 /// What makes an entry of one namespace an item.
 struct Work<'d> {
     family: Family,
@@ -147,17 +158,19 @@ impl Work<'_> {
             (Family::Files, Entry::ResourceTemplate(entry)) => {
                 (path(entry.path.as_ref()), self.template(entry))
             }
-            (Family::Secrets, Entry::VaultSecret(entry)) => (entry.secret.clone(), secret(entry)),
+            (Family::Secrets, Entry::VaultSecret(entry)) => {
+                (entry.secret.clone(), secret(entry).map_err(Refusal::from))
+            }
             (Family::Routes, Entry::Route(entry)) => (path(entry.path.as_ref()), self.route(entry)),
             (Family::Rules, Entry::PrometheusRule(entry)) => (path(entry.path.as_ref()), self.rule(entry)),
             // Told once, by the room that files are of.
             (Family::Files, Entry::Other) => {
                 let text = "its `provider` is not supported: certificates of RHCS take a service that is not spoken to here";
-                ("openshiftResources".to_owned(), Err(Fault::author(text)))
+                ("openshiftResources".to_owned(), Err(Fault::author(text).into()))
             }
             (_, _) => return None,
         };
-        Some(made.unwrap_or_else(|fault| Item::Wrong(Wrong { what, fault })))
+        Some(made.unwrap_or_else(|Refusal { fault, cause }| Item::Wrong(Wrong { what, fault, cause })))
     }
 
     /// Reads a resource: only what a room uses is read by it.
@@ -168,9 +181,8 @@ impl Work<'_> {
         Ok(File { path, content })
     }
 
-    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<Item, Fault> {
-        let File { path, content } = self.text(entry.path)?;
-        let body = parse::object(&path, &content, false)?;
+    fn route(&self, entry: NamespaceOpenshiftResourceRoute) -> Result<Item, Refusal> {
+        let body = self.text(entry.path)?.object()?;
         Ok(match entry.vault_tls_secret_path {
             None => Item::Object(body),
             Some(path) => {
@@ -184,17 +196,18 @@ impl Work<'_> {
         })
     }
 
-    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<Item, Fault> {
+    fn file(&self, entry: NamespaceOpenshiftResourceResource) -> Result<Item, Refusal> {
         no_alertmanager(entry.validate_alertmanager_config)?;
-        let File { path, content } = self.text(entry.path)?;
-        let body = parse::object(&path, &content, false)?;
+        let file = self.text(entry.path)?;
+        let body = file.object()?;
         if entry.validate_json == Some(true) {
-            parse::values_are_json(&path, &body)?;
+            parse::values_are_json(&file.path, &body)
+                .map_err(|fault| Refusal { fault, cause: WrongCause::File { line: None } })?;
         }
         Ok(Item::Object(body))
     }
 
-    fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<Item, Fault> {
+    fn template(&self, entry: NamespaceOpenshiftResourceResourceTemplate) -> Result<Item, Refusal> {
         no_alertmanager(entry.validate_alertmanager_config)?;
         let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
         let resource = self.text(entry.path)?;
@@ -202,28 +215,29 @@ impl Work<'_> {
         self.rendered(resource, dialect, entry.variables.as_deref(), &about)
     }
 
-    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<Item, Fault> {
+    fn rule(&self, entry: NamespaceOpenshiftResourcePrometheusRule) -> Result<Item, Refusal> {
         let resource = self.text(entry.path)?;
         let path = resource.path.clone();
         let dialect = dialect(&entry.provider, entry.r#type.as_deref()).map_err(Fault::author)?;
         let about = [("provider", Data::text(entry.provider)), ("path", Data::text(&path))];
         match self.rendered(resource, dialect, entry.variables.as_deref(), &about)? {
             Item::Object(body) => Ok(Item::Object(rule::with_sources(body, self.repository, &path))),
-            _ => Err(Fault::author(format!("`{path}` looks outside, which a rule may not"))),
+            _ => Err(Fault::author(format!("`{path}` looks outside, which a rule may not")).into()),
         }
     }
 
     /// The object of a text, which is a template if it has a dialect.
     fn rendered(
         &self,
-        File { path, content }: File,
+        file: File,
         dialect: Option<Dialect>,
         own: Option<&str>,
         about: &[(&str, Data)],
-    ) -> Result<Item, Fault> {
+    ) -> Result<Item, Refusal> {
         let Some(dialect) = dialect else {
-            return Ok(Item::Object(parse::object(&path, &content, false)?));
+            return Ok(Item::Object(file.object()?));
         };
+        let File { path, content } = file;
         let variables = variables::of_entry(own, about, self.namespace).map_err(Fault::author)?;
         let source = TemplateSource {
             text: content,
@@ -235,7 +249,10 @@ impl Work<'_> {
             declared: None,
         };
         Ok(match render::declared(&path, source, self.data)? {
-            Told::Text(text) => Item::Object(parse::object(&path, &text, false)?),
+            Told::Text(text) => Item::Object(
+                parse::object(&path, &text, false)
+                    .map_err(|fault| Refusal { fault, cause: WrongCause::Output })?,
+            ),
             Told::Unsettled(template) => Item::Template(*template),
         })
     }

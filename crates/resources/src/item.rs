@@ -138,6 +138,43 @@ pub struct Wrong {
     pub what: String,
     /// Why.
     pub fault: Fault,
+    /// What exactly, for who checks the data before a run.
+    pub cause: WrongCause,
+}
+
+/// What is wrong with the text that an entry names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrongCause {
+    /// The template cannot be rendered from the data.
+    Template {
+        /// The line in the template, counted from 1.
+        line: Option<usize>,
+        /// What is wrong there.
+        message: String,
+    },
+    /// What the template renders to is not an object.
+    Output,
+    /// The file is not an object.
+    File {
+        /// The line that is not YAML, counted from 1.
+        line: Option<usize>,
+    },
+    /// Something else: the entry itself, or something that is not supported.
+    Other,
+}
+
+/// Why an entry comes to no object.
+pub struct Refusal {
+    /// Why.
+    pub fault: Fault,
+    /// What exactly.
+    pub cause: WrongCause,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self { fault, cause: WrongCause::Other }
+    }
 }
 
 impl Serialize for Wrong {

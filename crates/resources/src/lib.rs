@@ -6,6 +6,7 @@
 //! **Invariant:** an object whose text cannot be told is never taken for unwanted: nothing is removed where it might be.
 
 mod asking;
+pub mod check;
 mod declare;
 mod family;
 mod item;

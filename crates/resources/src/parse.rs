@@ -8,14 +8,28 @@ use serde_json::Value;
 pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault> {
     let read = qontract_yaml::json::read(text.as_bytes());
     let mut body = read.map_err(|error| {
-        let why = if is_sensitive { "it is not YAML".to_owned() } else { error };
-        Fault::author(format!("`{path}` is no object: {why}"))
+        let why = match error_line(text) {
+            _ if is_sensitive => "it is not YAML".to_owned(),
+            Some(line) => format!("line {line}: {error}"),
+            None => error,
+        };
+        Fault::author(format!("`{path}` is not an object: {why}"))
     })?;
     let Some(map) = body.as_object_mut() else {
-        return Err(Fault::author(format!("`{path}` is no object, but a list or a value")));
+        return Err(Fault::author(format!("`{path}` is not an object, but a list or a value")));
     };
     map.remove("$schema");
     checked(path, body, is_sensitive)
+}
+
+/// The line of a text, counted from 1, at which it is not YAML.
+pub fn error_line(text: &str) -> Option<usize> {
+    let parsed = qontract_yaml::parse(text.as_bytes(), &qontract_yaml::Limits::default());
+    if parsed.document.is_some() {
+        return None;
+    }
+    let at = parsed.findings.first()?.place.span?.start as usize;
+    Some(text.get(..at)?.matches('\n').count() + 1)
 }
 
 /// An object that can be one: it has a kind and a name that are fit. One that holds a secret is not quoted.
@@ -23,9 +37,9 @@ pub fn checked(path: &str, body: Value, is_sensitive: bool) -> Result<Value, Fau
     match Desired::new(body.clone()) {
         Ok(_) => Ok(body),
         Err(_) if is_sensitive => Err(Fault::author(format!(
-            "`{path}` is no object: its kind, its name or its containers are not fit"
+            "`{path}` is not an object: its kind, its name or its containers are not fit"
         ))),
-        Err(why) => Err(Fault::author(format!("`{path}` is no object: {why}"))),
+        Err(why) => Err(Fault::author(format!("`{path}` is not an object: {why}"))),
     }
 }
 
@@ -61,9 +75,10 @@ mod tests {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         check("$schema: /x.yml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", Ok(body));
         check("- 1\n", Err("but a list or a value"));
-        check("kind: ConfigMap\nmetadata: {name: a}\n", Err("`/a.yaml` is no object"));
-        check("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A b}\n", Err("`/a.yaml` is no object"));
-        check("a: {\n", Err("`/a.yaml` is no object"));
+        check("kind: ConfigMap\nmetadata: {name: a}\n", Err("`/a.yaml` is not an object"));
+        check("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A b}\n", Err("`/a.yaml` is not an object"));
+        check("a: {\n", Err("`/a.yaml` is not an object: line "));
+        check("a: 1\nb: [\nc: 2\n", Err("`/a.yaml` is not an object: line 2: "));
     }
 
     #[test]

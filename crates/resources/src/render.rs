@@ -9,7 +9,7 @@ use qontract_template::{
 };
 use serde_json::Value;
 
-use crate::item::{self, Template, TemplateSource};
+use crate::item::{self, Refusal, Template, TemplateSource, WrongCause};
 use crate::outside::{self, Outside};
 use crate::{parse, variables};
 
@@ -130,11 +130,11 @@ pub enum Told {
 }
 
 /// Renders a template from the data alone.
-pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Told, Fault> {
+pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Told, Refusal> {
     let queries = Queries::new(data);
     match once(path, &source, &queries) {
         Ok(Outcome::Rendered(rendered)) => Ok(Told::Text(rendered.expose().to_owned())),
-        Err(fault) => Err(author(&fault)),
+        Err(fault) => Err(refusal(&fault)),
         Ok(Outcome::Needs(needs)) => {
             // What it comes to depends on what lies outside, in ways that cannot be told: all that it is made of is declared. With addresses in place
             // of values, it asks the queries that it asks whatever those are.
@@ -144,7 +144,7 @@ pub fn declared(path: &str, source: TemplateSource, data: &Source) -> Result<Tol
                 Ok(Outcome::Needs(_)) => None,
                 // An address is not always what a value is: a map, a number.
                 Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => None,
-                Err(fault) => return Err(author(&fault)),
+                Err(fault) => return Err(refusal(&fault)),
             };
             let mut asked = lookups.asked.into_inner();
             asked.extend(needs);
@@ -364,6 +364,17 @@ impl Round<'_> {
             answer => Ok(answer),
         }
     }
+}
+
+/// Why a template cannot be rendered from the data. What Jinja2 might render is not its author's mistake, and syntax is checked without the data.
+fn refusal(fault: &qontract_template::Fault) -> Refusal {
+    let cause = match fault.kind {
+        Kind::Undefined | Kind::Failed | Kind::Raised | Kind::LookUp => {
+            WrongCause::Template { line: fault.line, message: fault.message.clone() }
+        }
+        Kind::Syntax | Kind::Refused | Kind::Limit => WrongCause::Other,
+    };
+    Refusal { fault: author(fault), cause }
 }
 
 /// A template that is not rendered is its author's to mend; the place is its file.

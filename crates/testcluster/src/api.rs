@@ -24,6 +24,8 @@ pub struct Api {
     pub kubeconfig: PathBuf,
     /// A kubeconfig with [`Self::plain_token`].
     pub plain_kubeconfig: PathBuf,
+    /// A kubeconfig with a client certificate of somebody who may do everything.
+    pub certificate_kubeconfig: PathBuf,
     /// The client.
     pub kubectl: PathBuf,
 }
@@ -54,6 +56,7 @@ const TOKEN: &str = "QONTRACT_KUBE_TOKEN";
 const PLAIN_TOKEN: &str = "QONTRACT_KUBE_PLAIN_TOKEN";
 const CONFIG: &str = "QONTRACT_KUBE_CONFIG";
 const PLAIN_CONFIG: &str = "QONTRACT_KUBE_PLAIN_CONFIG";
+const CERTIFICATE_CONFIG: &str = "QONTRACT_KUBE_CERTIFICATE_CONFIG";
 const KUBECTL: &str = crate::Binaries::KUBECTL;
 
 /// The server that all tests of this run share, as `cargo xtask test` started it.
@@ -87,12 +90,13 @@ impl Api {
             plain_token: text(PLAIN_TOKEN)?,
             kubeconfig: value(CONFIG)?.into(),
             plain_kubeconfig: value(PLAIN_CONFIG)?.into(),
+            certificate_kubeconfig: value(CERTIFICATE_CONFIG)?.into(),
             kubectl: value(KUBECTL)?.into(),
         })
     }
 
     /// The variables that tell other processes of this server, so that it is [`shared`] for them.
-    pub fn variables(&self) -> [(&'static str, OsString); 7] {
+    pub fn variables(&self) -> [(&'static str, OsString); 8] {
         [
             (URL, self.url.clone().into()),
             (CA, self.ca.clone().into()),
@@ -100,6 +104,7 @@ impl Api {
             (PLAIN_TOKEN, self.plain_token.clone().into()),
             (CONFIG, self.kubeconfig.clone().into()),
             (PLAIN_CONFIG, self.plain_kubeconfig.clone().into()),
+            (CERTIFICATE_CONFIG, self.certificate_kubeconfig.clone().into()),
             (KUBECTL, self.kubectl.clone().into()),
         ]
     }
@@ -184,6 +189,7 @@ mod tests {
             plain_token: "p".to_owned(),
             kubeconfig: PathBuf::from("/c/admin"),
             plain_kubeconfig: PathBuf::from("/c/plain"),
+            certificate_kubeconfig: PathBuf::from("/c/certificate"),
             kubectl: PathBuf::from(kubectl),
         }
     }

@@ -19,7 +19,7 @@ pub const NAME: &str = "openshift-clusterrolebindings";
 pub fn about() -> About {
     let about = Plain::of_clusters::<query::ClusterRoleBindings>(
         NAME,
-        "Binds people and bots to roles of whole clusters",
+        "Manages ClusterRoleBindings of users and bots",
     );
     // Two of one name are one, and so are two of one server.
     about.one_by_one("clusters_v1", &["name", "serverUrl"]).joined(&["roles_v1"])

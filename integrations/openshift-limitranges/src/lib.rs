@@ -18,7 +18,7 @@ pub const NAME: &str = "openshift-limitranges";
 pub fn about() -> About {
     with_take_over_flags(Plain::of_namespaces::<query::LimitRanges>(
         NAME,
-        "Keeps the limit ranges of namespaces",
+        "Manages LimitRanges of namespaces",
     ))
 }
 

@@ -33,7 +33,7 @@ pub struct OpenshiftNamespaceLabels {
 
 /// What it says about itself.
 pub fn about() -> About {
-    Plain::of_namespaces::<query::NamespaceLabels>(NAME, "Puts the labels of the data on the namespaces")
+    Plain::of_namespaces::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
 }
 
 /// The integration on these clusters.

@@ -27,7 +27,7 @@ pub struct OpenshiftNamespaces {
 
 /// What it says about itself.
 pub fn about() -> About {
-    let description = "Makes the namespaces that the data names, and removes those that say so";
+    let description = "Creates namespaces, and deletes those with `delete: true`";
     with_cluster_flags(About::new(NAME, description).query::<query::Namespaces>())
         .selects("namespace-name", "namespace")
         .one_by_one("namespaces_v1", &["name"])

@@ -16,7 +16,7 @@ pub const NAME: &str = "openshift-network-policies";
 
 /// What it says about itself.
 pub fn about() -> About {
-    Plain::of_namespaces::<query::NetworkPolicies>(NAME, "Opens the way from one namespace to another")
+    Plain::of_namespaces::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
 }
 
 /// The integration on these clusters.

@@ -11,7 +11,7 @@ use qontract_runtime::About;
 
 /// What it says about itself.
 pub fn about() -> About {
-    Family::Rules.about("Keeps the rules of Prometheus that namespaces name")
+    Family::Rules.about("Manages PrometheusRules from files and templates")
 }
 
 /// The integration, which looks up here what lies outside, and writes there.

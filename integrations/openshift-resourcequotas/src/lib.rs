@@ -16,7 +16,7 @@ pub const NAME: &str = "openshift-resourcequotas";
 
 /// What it says about itself.
 pub fn about() -> About {
-    with_take_over_flags(Plain::of_namespaces::<query::Quotas>(NAME, "Keeps the quotas of namespaces"))
+    with_take_over_flags(Plain::of_namespaces::<query::Quotas>(NAME, "Manages ResourceQuotas of namespaces"))
 }
 
 /// The integration on these clusters.

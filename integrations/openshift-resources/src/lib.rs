@@ -11,7 +11,7 @@ use qontract_runtime::About;
 
 /// What it says about itself.
 pub fn about() -> About {
-    Family::Files.about("Keeps the objects that namespaces name in files and templates")
+    Family::Files.about("Manages objects in namespaces, from files and templates")
 }
 
 /// The integration, which looks up here what lies outside, and writes there.

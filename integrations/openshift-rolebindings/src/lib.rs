@@ -20,7 +20,7 @@ const SUPPORT_ROLE_REF: &str = "support-role-ref";
 
 /// What it says about itself.
 pub fn about() -> About {
-    Plain::of_namespaces::<query::RoleBindings>(NAME, "Binds people and bots to roles in namespaces")
+    Plain::of_namespaces::<query::RoleBindings>(NAME, "Manages RoleBindings of users and bots in namespaces")
         .joined(&["roles_v1"])
         .switches(
             Switch {

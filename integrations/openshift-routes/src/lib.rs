@@ -11,7 +11,7 @@ use qontract_runtime::About;
 
 /// What it says about itself.
 pub fn about() -> About {
-    Family::Routes.about("Keeps the Routes that namespaces name, with their certificates")
+    Family::Routes.about("Manages Routes and their TLS certificates")
 }
 
 /// The integration, which looks up here what lies outside, and writes there.

@@ -11,7 +11,7 @@ use qontract_runtime::About;
 
 /// What it says about itself.
 pub fn about() -> About {
-    Family::Secrets.about("Keeps the Secrets that namespaces name at their version of Vault")
+    Family::Secrets.about("Manages Secrets from Vault")
 }
 
 /// The integration, which looks up here what lies outside, and writes there.

@@ -24,7 +24,7 @@ pub struct PrometheusRulesTester {
 
 /// What it says about itself.
 pub fn about() -> About {
-    About::new(NAME, "Checks rules of Prometheus, and runs their tests")
+    About::new(NAME, "Checks Prometheus rules and runs their tests")
         .query::<query::Rules>()
         .selects("cluster-name", "cluster")
         .excludes("exclude-cluster", "cluster")

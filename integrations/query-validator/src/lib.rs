@@ -13,9 +13,7 @@ pub struct QueryValidator {
 
 /// What it says about itself.
 pub fn about() -> About {
-    About::new("query-validator", "Asks the queries that others rely on")
-        .query::<query::Validations>()
-        .looks_up()
+    About::new("query-validator", "Checks saved GraphQL queries").query::<query::Validations>().looks_up()
 }
 
 impl Default for QueryValidator {

@@ -129,7 +129,7 @@ fn told(
 fn object(text: &str) -> Result<Value, String> {
     let mut body = qontract_yaml::json::read(text.as_bytes())?;
     body.as_object_mut()
-        .ok_or_else(|| "it is no object, but a list or a value".to_owned())?
+        .ok_or_else(|| "it is not an object, but a list or a value".to_owned())?
         .remove("$schema");
     Ok(body)
 }

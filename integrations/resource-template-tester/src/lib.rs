@@ -18,7 +18,7 @@ pub struct ResourceTemplateTester {
 
 /// What it says about itself.
 pub fn about() -> About {
-    About::new(NAME, "Compares what templates render to with what their tests expect")
+    About::new(NAME, "Compares rendered templates with their expected results")
         .query::<query::TemplateTests>()
         .looks_up()
 }

@@ -51,6 +51,13 @@ pub(super) enum Half<'a> {
     Write(&'a WritePermit),
 }
 
+impl Half<'_> {
+    /// Whether a request is sent as a dry run: without a permit the server must not store anything.
+    pub fn is_dry_run(self) -> bool {
+        matches!(self, Self::Read)
+    }
+}
+
 /// What a cluster answered.
 pub(super) struct Answer {
     pub status: u16,
@@ -182,7 +189,7 @@ impl Clusters {
         }
         let token = self.shared.tokens.token(&self.permit, cluster).await.map_err(failed)?;
         if let Some(other) = token.server.as_deref().filter(|server| !is_same(server, &connection.base)) {
-            let why = format!("its token is for `{other}`, not for `{}`", cluster.server);
+            let why = format!("its credentials are for the server `{other}`, not for `{}`", cluster.server);
             return Err(failed(why.into()));
         }
         let header = Arc::new(Secret::new(format!("Bearer {}", token.secret.expose())));

@@ -58,7 +58,7 @@ impl Subject {
         let namespace = self.namespace.as_deref().unwrap_or_default();
         match code {
             401 => {
-                let why = "the token is not accepted".to_owned();
+                let why = "the credentials are not accepted".to_owned();
                 KubernetesError::Credentials { cluster, why, transient: false }
             }
             403 if causes.iter().any(|cause| cause.reason == "NamespaceTerminating") => {
@@ -91,7 +91,8 @@ impl Subject {
             }
             HttpError::Refused(refusal) => KubernetesError::Denied { cluster, why: refusal.to_string() },
             HttpError::Status { status, excerpt, .. } => {
-                let why = if self.is_secret { "it does not say why".to_owned() } else { excerpt };
+                let excerpt = if self.is_secret { "" } else { excerpt.as_str() };
+                let why = unavailable(status.as_u16(), excerpt);
                 KubernetesError::Failed { cluster, status: status.as_u16(), why }
             }
             HttpError::Body { .. } => {
@@ -146,6 +147,24 @@ impl Subject {
             (_, true) => detail.to_owned(),
             (_, false) => format!("{field}: {detail}"),
         }
+    }
+}
+
+/// Why a server, or a load balancer in front of it, gives no answer of Kubernetes, and what to do. `excerpt` is the beginning of the body.
+fn unavailable(status: u16, excerpt: &str) -> String {
+    let cause = match status {
+        429 => "it gets too many requests: lower `requests_per_second` of the cluster",
+        502 | 504 => "its load balancer gets no answer from the API server: check the API server",
+        503 => {
+            "the API server is starting or overloaded, or its load balancer has no healthy server: try again, and check the API server if it stays so"
+        }
+        _ if excerpt.is_empty() => "the answer has no reason",
+        _ => return excerpt.to_owned(),
+    };
+    if excerpt.is_empty() {
+        cause.to_owned()
+    } else {
+        format!("{cause} (the answer begins with `{excerpt}`)")
     }
 }
 

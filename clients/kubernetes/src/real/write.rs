@@ -5,6 +5,7 @@ use std::time::Duration;
 use kube::core::Request;
 use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use qontract_access::WritePermit;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -131,8 +132,7 @@ impl Clusters {
             "spec": {"template": {"metadata": {"annotations": {RECYCLED: cause}}}},
         }));
         let params = PatchParams { field_manager: Some(RESTARTER.to_owned()), ..PatchParams::default() };
-        let request = Request::new(&target.path).patch(&address.name, &params, &patch);
-        self.sent(Half::Write(permit), &target, request).await.map(drop)
+        self.write(Half::Write(permit), &target, target.patch(&params, &patch)).await
     }
 
     async fn target<'a>(
@@ -161,6 +161,16 @@ impl Clusters {
         } else {
             Err(self.refused(target.cluster, &target.subject, &answer).await)
         }
+    }
+
+    /// Sends a write whose answer is not needed.
+    async fn write(
+        &self,
+        half: Half<'_>,
+        target: &Target<'_>,
+        request: Built,
+    ) -> Result<(), KubernetesError> {
+        self.sent(half, target, request).await.map(drop)
     }
 
     /// Creates the object by server-side apply, so that what the server fills in by default has no owner; by `POST` where the server
@@ -195,10 +205,8 @@ impl Clusters {
         let mut body = body.clone();
         body["metadata"]["resourceVersion"] = NO_REVISION.into();
         // With force, what others own is no conflict, and the revision decides.
-        let dry_run = matches!(half, Half::Read);
-        let params = PatchParams { dry_run, force: true, ..PatchParams::apply(manager) };
-        let request = Request::new(&target.path).patch(&target.address.name, &params, &Patch::Apply(&body));
-        self.sent(half, target, request).await.map(drop)
+        let params = PatchParams { dry_run: half.is_dry_run(), force: true, ..PatchParams::apply(manager) };
+        self.write(half, target, target.patch(&params, &Patch::Apply(&body))).await
     }
 
     async fn post(
@@ -208,11 +216,9 @@ impl Clusters {
         manager: &str,
         body: &Value,
     ) -> Result<(), KubernetesError> {
-        let params =
-            PostParams { dry_run: matches!(half, Half::Read), field_manager: Some(manager.to_owned()) };
+        let params = PostParams { dry_run: half.is_dry_run(), field_manager: Some(manager.to_owned()) };
         let body = serde_json::to_vec(body).map_err(|error| target.subject.malformed(error.to_string()))?;
-        let request = Request::new(&target.path).create(&params, body);
-        self.sent(half, target, request).await.map(drop)
+        self.write(half, target, Request::new(&target.path).create(&params, body)).await
     }
 
     /// Applies, and once more with force if only those stand against it who are overruled.
@@ -227,18 +233,16 @@ impl Clusters {
         let (uid, revision) = target.parts(version)?;
         body["metadata"]["uid"] = uid.into();
         body["metadata"]["resourceVersion"] = revision.into();
-        let mut params = PatchParams { dry_run: matches!(half, Half::Read), ..PatchParams::apply(manager) };
+        let mut params = PatchParams { dry_run: half.is_dry_run(), ..PatchParams::apply(manager) };
         let patch = Patch::Apply(&body);
-        let request =
-            |params: &PatchParams| Request::new(&target.path).patch(&target.address.name, params, &patch);
-        match self.sent(half, target, request(&params)).await {
+        match self.write(half, target, target.patch(&params, &patch)).await {
             Err(KubernetesError::Conflict { contenders, .. })
                 if contenders.iter().all(|one| is_overruled(&one.manager) || one.manager == manager) =>
             {
                 params.force = true;
-                self.sent(half, target, request(&params)).await.map(drop)
+                self.write(half, target, target.patch(&params, &patch)).await
             }
-            other => other.map(drop),
+            other => other,
         }
     }
 
@@ -261,8 +265,7 @@ impl Clusters {
         let patch =
             Patch::Merge(json!({"metadata": {"resourceVersion": revision, "managedFields": managed}}));
         let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-        let request = Request::new(&target.path).patch(&target.address.name, &params, &patch);
-        let answer = self.sent(Half::Write(permit), target, request).await?;
+        let answer = self.sent(Half::Write(permit), target, target.patch(&params, &patch)).await?;
         let moved: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         read::version(&moved).ok_or_else(|| target.subject.malformed("it has no version"))
     }
@@ -320,6 +323,11 @@ impl<'a> Target<'a> {
         let api_version = api_version.unwrap_or_else(|| known.served.api_version.clone());
         let path = path(&known, &api_version, namespace(address, &known.served)?);
         Ok(Self { cluster, address, known, subject: Subject::object(cluster, address), path, api_version })
+    }
+
+    /// The request that patches the object.
+    fn patch<P: Serialize>(&self, params: &PatchParams, patch: &Patch<P>) -> Built {
+        Request::new(&self.path).patch(&self.address.name, params, patch)
     }
 
     /// Uid and revision of a version. One that is none was not read here.

@@ -59,7 +59,8 @@ async fn the_token_of_a_real_cluster_is_sent_to_no_other() {
     let settings = BTreeMap::from([("real".to_owned(), api.settings())]);
     let clusters = Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(Fixed(token)), settings);
     let error = namespaces(&clusters, &api.cluster()).await.unwrap_err();
-    let expect = format!("its token is for `https://other.example.com`, not for `{}`", api.url);
+    let expect =
+        format!("its credentials are for the server `https://other.example.com`, not for `{}`", api.url);
     assert!(error.to_string().ends_with(&expect), "{error}");
 }
 

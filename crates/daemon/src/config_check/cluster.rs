@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use qontract_access::{Mode, ReadPermit};
+use qontract_client_http::HttpError;
 use qontract_client_kubernetes::{
     AccessRequest, Cluster, Clusters, Kind, KubernetesError, Reader as _, Served,
 };
@@ -171,13 +172,20 @@ impl<'a> ClusterCheck<'a> {
 /// What to do about an error of a cluster.
 fn hint(error: &KubernetesError) -> &'static str {
     match error {
+        KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
+            "correct `ca`, and the client certificate of the kubeconfig"
+        }
+        KubernetesError::Unreachable { error, .. } if error.to_string().contains("CA:TRUE") => {
+            "have the CA sign a certificate for the address of the API server, and set `ca` of the cluster to the CA's PEM file"
+        }
         KubernetesError::Unreachable { error, .. } if error.to_string().contains("certificate") => {
             "set `ca` of the cluster to the PEM file of the CA that signed the certificate of its API server"
         }
         KubernetesError::Unreachable { .. } => "check the address of the cluster, the network and proxies",
         KubernetesError::Credentials { .. } => {
-            "check the token of the cluster: `automationToken` in the data, or its kubeconfig"
+            "check its kubeconfig and `server` in the configuration, and `automationToken` and `serverUrl` in the data"
         }
+        KubernetesError::Failed { .. } => "check the API server, and the load balancer in front of it",
         _ => "check the cluster",
     }
 }

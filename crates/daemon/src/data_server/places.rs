@@ -24,7 +24,12 @@ pub async fn bundle(place: &str) -> anyhow::Result<Arc<dyn Origin>> {
         let (bucket, key) = bucket_of(place, path)?;
         return stored(bucket, key).await;
     }
-    Ok(Arc::new(File(PathBuf::from(place.strip_prefix("fs://").unwrap_or(place)))))
+    let file = PathBuf::from(place.strip_prefix("fs://").unwrap_or(place));
+    // A pipe is a file, too.
+    if !file.exists() || file.is_dir() {
+        return Err(UsageError(format!("`{place}` is not a file")).into());
+    }
+    Ok(Arc::new(File(file)))
 }
 
 /// Where bundles are found by their shas: a folder, `fs://PATH`, or `s3://BUCKET/PREFIX`.

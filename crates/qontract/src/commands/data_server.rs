@@ -7,7 +7,7 @@ use qontract_bundle::Layout;
 use qontract_cli::Serve;
 use qontract_daemon::data_server::{ServePlan, places, serve, start, token};
 use qontract_daemon::discovery::{self, PassedAs};
-use qontract_daemon::exit::Exit;
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::source::Folder;
 use qontract_server::Settings;
 use qontract_telemetry::log::Log;
@@ -44,6 +44,9 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
             let layout = Layout::from(arguments.layout);
             let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
             let folder = discovery::root(&given, &layout, PassedAs::Argument)?;
+            if !folder.is_dir() {
+                return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
+            }
             let folder = Arc::new(Folder::new(folder, layout));
             followed = arguments.watch.then(|| Arc::clone(&folder));
             first.push(places::repo(folder, &log));

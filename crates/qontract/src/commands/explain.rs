@@ -4,7 +4,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::{Explain, RecordFormat};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_diagnostics::{Code, code};
+use qontract_diagnostics::{Code, Severity, Style, Styled, code};
 
 use crate::commands::runs;
 
@@ -22,11 +22,13 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
         (_, None) => {}
     }
     let Some(written) = &code else {
-        let rows = code::TABLE.iter().map(|entry| {
-            let (code, severity) = (entry.code, entry.severity.word());
-            format!("{code}  {severity:<7}  {}\n", entry.title())
-        });
-        printer.text(&rows.collect::<String>())?;
+        let mut list = Styled::default();
+        for entry in code::TABLE {
+            list.push(Style::Plain, &format!("{}  ", entry.code));
+            list.push(style(entry.severity), &format!("{:<7}", entry.severity.word()));
+            list.push(Style::Plain, &format!("  {}\n", entry.title()));
+        }
+        printer.styled(&list)?;
         return Ok(Exit::Ok);
     };
     let Some(code) = Code::parse(written) else {
@@ -37,6 +39,27 @@ pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
         return Err(UsageError(message).into());
     };
     let entry = code.entry();
-    printer.text(&format!("{}[{code}]: {}\n", entry.severity.word(), entry.text.trim_start_matches("# ")))?;
+    let mut text = Styled::default();
+    text.push(style(entry.severity), &format!("{}[{code}]", entry.severity.word()));
+    let (title, rest) = entry.text.split_once('\n').unwrap_or((entry.text, ""));
+    text.push(Style::Bold, &format!(": {}", title.trim_start_matches("# ")));
+    text.push(Style::Plain, "\n");
+    let mut is_code = false;
+    for line in rest.lines() {
+        is_code ^= line.starts_with("```");
+        let is_heading = line.starts_with('#') && !is_code;
+        text.push(if is_heading { Style::Bold } else { Style::Plain }, line);
+        text.push(Style::Plain, "\n");
+    }
+    text.push(Style::Plain, "\n");
+    printer.styled(&text)?;
     Ok(Exit::Ok)
+}
+
+/// The style of a severity, as in findings.
+fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => Style::Error,
+        Severity::Warning => Style::Warning,
+    }
 }

@@ -20,7 +20,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         Limits { aliases: usize::MAX, query_bytes: usize::MAX, selections: usize::MAX, ..Limits::default() };
     let asked = Asked::open(data, limits, printer)?;
     let Some(kind) = kind else {
-        printer.text(&listing::list(&asked.engine))?;
+        printer.styled(&listing::list(&asked.engine))?;
         return Ok(Exit::Ok);
     };
     let kind = Kind::find(asked.engine.schema(), &kind).map_err(usage)?;
@@ -66,7 +66,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     }
     match output {
         GetFormat::Table | GetFormat::Wide => {
-            printer.text(&table::print(&Rows::header(&selection), &rows.cells(&selection)))?;
+            printer.styled(&table::styled(&Rows::header(&selection), &rows.cells(&selection)))?;
         }
         GetFormat::Json => printer.json(format!("{:#}\n", rows.values(name.is_some())).as_bytes())?,
         GetFormat::Yaml => printer.text(&qontract_yaml::json::print(&rows.values(name.is_some())))?,

@@ -1,37 +1,78 @@
-//! `qontract integrations`: what there is, and what each of them reads.
+//! `qontract integrations`: lists them, and shows what each of them reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use qontract_cli::printer::Printer;
+use qontract_cli::{IntegrationSchemas, Integrations, IntegrationsAction, IntegrationsFormat};
 use qontract_config::Config;
-use qontract_daemon::exit::Exit;
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::targets::Targets;
 use qontract_diagnostics::shown;
 use qontract_graphql::Limits;
-use qontract_runtime::{Data, LooksUp, Options, Room, Terms, allowed, listing};
-
-use qontract_cli::printer::Printer;
-use qontract_cli::{IntegrationSchemas, Integrations, IntegrationsAction};
+use qontract_runtime::{About, Data, FlagKind, LooksUp, Options, Room, Terms, allowed, listing};
+use serde_json::{Value, json};
 
 use crate::commands::query::Asked;
 use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::find_and_note(arguments.config.as_deref(), printer)?;
-    match arguments.action {
-        None => list(&config, printer),
-        Some(IntegrationsAction::Schemas(arguments)) => schemas(arguments, &config, printer),
+    match (arguments.action, arguments.output) {
+        (None, output) => list(output, &config, printer),
+        (Some(IntegrationsAction::List { output: own }), output) => list(own.or(output), &config, printer),
+        (Some(IntegrationsAction::Schemas(arguments)), None) => schemas(arguments, &config, printer),
+        (Some(IntegrationsAction::Schemas(_)), Some(_)) => {
+            Err(UsageError("`--output` is an option of the list of integrations".to_owned()).into())
+        }
     }
 }
 
-fn list(config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
+fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let rooms = REGISTRY.all(config, &Targets::none(), printer)?;
-    let width = rooms.iter().map(|room| room.about().name.len()).max().unwrap_or_default();
-    for room in &rooms {
-        let about = room.about();
-        printer.text(&format!("{:width$}  {}\n", about.name, shown(&about.description)))?;
+    let abouts: Vec<&About> = rooms.iter().map(Room::about).collect();
+    match output.unwrap_or_default() {
+        IntegrationsFormat::Text => {
+            let width = abouts.iter().map(|about| about.name.len()).max().unwrap_or_default();
+            for about in abouts {
+                printer.text(&format!("{:width$}  {}\n", about.name, shown(&about.description)))?;
+            }
+        }
+        IntegrationsFormat::Name => {
+            for about in abouts {
+                printer.text(&format!("{}\n", shown(&about.name)))?;
+            }
+        }
+        IntegrationsFormat::Json => {
+            let list: Vec<Value> = abouts
+                .iter()
+                .map(|about| object(about, config.integrations.contains_key(&about.name)))
+                .collect();
+            printer.json(format!("{:#}\n", Value::Array(list)).as_bytes())?;
+        }
     }
     Ok(Exit::Ok)
+}
+
+/// An integration as a JSON object.
+fn object(about: &About, is_program: bool) -> Value {
+    let flags: Vec<Value> = about
+        .flags
+        .iter()
+        .map(|flag| {
+            let selects = match flag.kind {
+                FlagKind::Selects(dimension) => Some(dimension),
+                _ => None,
+            };
+            json!({"name": flag.name, "help": flag.help, "selects": selects})
+        })
+        .collect();
+    json!({
+        "name": about.name,
+        "description": about.description,
+        "form": if is_program { "process" } else { "built-in" },
+        "flags": flags,
+    })
 }
 
 /// The list for the integration's file: what its queries can read by the types, what they do read of this data, and what every integration lists.

@@ -10,11 +10,12 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::Remembered;
 use qontract_daemon::validation::subject::Subject;
+use qontract_daemon::validation::templates;
 use qontract_daemon::validation::{self, Depth};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
-use qontract_validate::{Options, validate};
+use qontract_validate::{Options, locate, validate};
 use serde_json::json;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
@@ -77,6 +78,7 @@ fn find(
             let mut findings = validate(&bundle, &options);
             findings.extend(validation::types(&bundle, &options, &findings));
             findings.extend(validation::approvals(&bundle, &options.layout));
+            findings.extend(templates::check(&bundle, &options.layout, &findings));
             return Ok((findings, Box::new(NoSources)));
         }
         Subject::Folder(path) => {
@@ -91,10 +93,13 @@ fn find(
     let mut remembered = Remembered::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
     let found = validation::validate_outcome(&repo, &outcome, Depth::All(formats), remembered.right.known())?;
-    if outcome.built.is_some() {
-        remembered.keep(None);
-    }
     outcome.findings.extend(found);
+    if let Some(bundle) = &outcome.built {
+        remembered.keep(None);
+        let mut found = templates::check(bundle, repo.layout(), &outcome.findings);
+        locate(&mut found, &repo);
+        outcome.findings.extend(found);
+    }
     Ok((outcome.findings, Box::new(repo)))
 }
 

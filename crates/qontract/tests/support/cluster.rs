@@ -46,6 +46,18 @@ impl Stage {
         self.scratch.write("config.toml", format!("{usual}ca = \"{}\"\n\n{secrets}", self.api.ca.display()));
     }
 
+    /// Writes the configuration as a whole.
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub fn write_config(&self, text: &str) {
+        self.scratch.write("config.toml", text);
+    }
+
+    /// The folder of the data repo (`repo`) and the configuration.
+    #[allow(dead_code, reason = "each test file uses its part of this module")]
+    pub fn path(&self) -> &std::path::Path {
+        self.scratch.path()
+    }
+
     /// A name that nobody else has.
     pub fn name(&self, what: &str) -> String {
         format!("{what}-{}", self.suffix)

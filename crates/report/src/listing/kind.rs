@@ -1,6 +1,7 @@
 //! What can be listed: the fields of the type `Query`.
 
 use qontract_bundle::types::{Field, Type};
+use qontract_diagnostics::Styled;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, TypeDef};
 use qontract_graphql::{Engine, Schema};
@@ -97,7 +98,7 @@ pub fn title<'s>(schema: &'s Schema, type_: &'s TypeDef) -> Option<&'s str> {
 }
 
 /// A table of all kinds with the number of their objects.
-pub fn list(engine: &Engine) -> String {
+pub fn list(engine: &Engine) -> Styled {
     let header = ["KIND", "TYPE", "COUNT"].map(str::to_owned).to_vec();
     let rows = all(engine.schema()).map(|kind| {
         let count = match &kind.field.resolver {
@@ -106,5 +107,5 @@ pub fn list(engine: &Engine) -> String {
         };
         vec![kind.name().to_owned(), kind.type_.name.to_string(), count.to_string()]
     });
-    table::print(&header, &rows.collect::<Vec<_>>())
+    table::styled(&header, &rows.collect::<Vec<_>>())
 }

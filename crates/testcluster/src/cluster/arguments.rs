@@ -42,6 +42,7 @@ pub fn api_server(folder: &Path, ports: &Ports) -> Vec<String> {
         format!("--secure-port={}", ports.api),
         format!("--cert-dir={}", folder.join("certificates").display()),
         format!("--token-auth-file={}", folder.join("tokens.csv").display()),
+        format!("--client-ca-file={}", folder.join("client-ca.crt").display()),
         "--authorization-mode=RBAC".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", key.display()),

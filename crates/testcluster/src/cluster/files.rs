@@ -24,15 +24,24 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
         plain_token: format!("plain-{}", ports.api),
         kubeconfig: folder.join("admin.kubeconfig"),
         plain_kubeconfig: folder.join("plain.kubeconfig"),
+        certificate_kubeconfig: folder.join("certificate.kubeconfig"),
         kubectl: binaries.kubectl.clone(),
     };
     let write = |path: &Path, text: &str| {
         fs::write(path, text).map_err(|source| Error::Make { path: path.to_owned(), source })
     };
     write(&folder.join("tokens.csv"), &tokens(&api))?;
-    write(&api.kubeconfig, &kubeconfig(&api, &api.token))?;
-    write(&api.plain_kubeconfig, &kubeconfig(&api, &api.plain_token))?;
-    make_key(&folder.join("service-account.key"))?;
+    let token = |token: &str| format!(r#"{{"token": "{token}"}}"#);
+    write(&api.kubeconfig, &kubeconfig(&api, &token(&api.token)))?;
+    write(&api.plain_kubeconfig, &kubeconfig(&api, &token(&api.plain_token)))?;
+    // relative to the kubeconfig
+    let certificate = r#"{"client-certificate": "client.crt", "client-key": "client.key"}"#;
+    write(&api.certificate_kubeconfig, &kubeconfig(&api, certificate))?;
+    // without extensions it would be of version 1, which few servers and clients take
+    write(&folder.join("client.ext"), "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n")?;
+    for line in KEYS {
+        openssl(folder, line)?;
+    }
     Ok(api)
 }
 
@@ -42,27 +51,34 @@ fn tokens(api: &Api) -> String {
 }
 
 /// JSON is YAML, and needs no care for what is in the paths but for quotes.
-fn kubeconfig(api: &Api, token: &str) -> String {
+fn kubeconfig(api: &Api, user: &str) -> String {
     let ca = api.ca.display().to_string();
     let url = &api.url;
     format!(
         r#"{{
   "apiVersion": "v1", "kind": "Config", "current-context": "test",
   "clusters": [{{"name": "test", "cluster": {{"server": "{url}", "certificate-authority": {ca:?}}}}}],
-  "users": [{{"name": "test", "user": {{"token": "{token}"}}}}],
+  "users": [{{"name": "test", "user": {user}}}],
   "contexts": [{{"name": "test", "context": {{"cluster": "test", "user": "test"}}}}]
 }}
 "#
     )
 }
 
-/// The key that service accounts' tokens are signed with.
-fn make_key(path: &Path) -> Result<(), Error> {
+/// What makes the key that tokens of service accounts are signed with; the CA of client certificates; and a certificate of a member of `system:masters`.
+const KEYS: [&str; 4] = [
+    "genrsa -out service-account.key 2048",
+    "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=client-ca -keyout client-ca.key -out client-ca.crt",
+    "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /O=system:masters/CN=certified -keyout client.key -out client.csr",
+    "x509 -req -in client.csr -CA client-ca.crt -CAkey client-ca.key -CAcreateserial -days 2 -extfile client.ext -out client.crt",
+];
+
+/// Runs `openssl` in the folder.
+fn openssl(folder: &Path, line: &str) -> Result<(), Error> {
     let program = "openssl";
     let output = Command::new(program)
-        .args(["genrsa", "-out"])
-        .arg(path)
-        .arg("2048")
+        .args(line.split(' '))
+        .current_dir(folder)
         .output()
         .map_err(|source| Error::Start { program: program.into(), source })?;
     if output.status.success() {

@@ -18,7 +18,7 @@ fn who_is_not_known_or_not_allowed() {
         "ConfigMap",
         401,
         &json!({"message": "Unauthorized"}),
-        "cannot log in to the cluster `c1`: the token is not accepted",
+        "cannot log in to the cluster `c1`: the credentials are not accepted",
     );
     let denied = json!({"reason": "Forbidden", "message": "configmaps is forbidden: User \"plain\" cannot list", "details": {}});
     let expect = "the cluster `c1` does not allow it: configmaps is forbidden: User \"plain\" cannot list";

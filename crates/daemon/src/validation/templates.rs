@@ -1,0 +1,108 @@
+//! Templates and files of namespaces that come to no Kubernetes object, as far as the data alone tells.
+//!
+//! `plan` finds them as well, one object at a time; here an author sees them without a target system. Runs do not depend on them: an object that cannot be
+//! rendered is reported, and everything else goes on.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use qontract_bundle::{Bundle, Layout};
+use qontract_diagnostics::{Diagnostic, Place, Span, code};
+use qontract_graphql::Engine;
+use qontract_resources::Family;
+use qontract_resources::check::{Problem, TextError, text_errors};
+use qontract_runtime::{Data, Loaded, Place as DataPlace, Terms};
+
+/// Errors of templates and files. `found` is what is known already: what follows from an error in the same files is not repeated.
+pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diagnostic> {
+    let wrong: BTreeSet<&str> = found
+        .iter()
+        .filter(|finding| finding.is_error())
+        .map(|finding| finding.place.file.as_str())
+        .collect();
+    // Types that make no schema are reported by the check of the types.
+    let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
+    let terms = Terms::of(&Family::Files.about(""));
+    let data = Data::new(Arc::new(Loaded::new(Arc::new(engine))), terms);
+    // A data repo may be without namespaces, or have others than ours.
+    let errors = text_errors(&data).unwrap_or_default();
+    let mut findings = Vec::new();
+    for (error, entries) in errors {
+        let entries: Vec<Place> = entries.iter().map(|place| located(place, layout)).collect();
+        let file = layout.resource(&error.resource);
+        let is_known = |file: &str| wrong.contains(file);
+        if is_known(&file) || entries.iter().any(|entry| is_known(&entry.file)) {
+            continue;
+        }
+        let text = bundle.resource(&error.resource).map(|resource| &*resource.content);
+        findings.push(finding(&error, file, entries, text.unwrap_or_default()));
+    }
+    findings
+}
+
+/// The place of a finding for a place in the data.
+fn located(place: &DataPlace, layout: &Layout) -> Place {
+    let file = if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) };
+    Place { file, span: None, pointer: Some(place.pointer.to_string()) }
+}
+
+fn finding(error: &TextError, file: String, entries: Vec<Place>, text: &str) -> Diagnostic {
+    let TextError { resource, line, problem, message } = error;
+    let rest = message.strip_prefix(&format!("`{resource}` is not an object")).unwrap_or(message);
+    let (diagnostic, hint) = match problem {
+        Problem::NotRendered => (
+            Diagnostic::new(code::TEMPLATE_FAILS, format!("the template cannot be rendered: {message}")),
+            "define it in `variables` of the entry, or correct the template",
+        ),
+        Problem::OutputNotAnObject => (
+            Diagnostic::new(
+                code::NOT_AN_OBJECT,
+                format!("what the template renders to is not a Kubernetes object{rest}"),
+            ),
+            "lines are those of the rendered text",
+        ),
+        Problem::FileNotAnObject => (
+            Diagnostic::new(code::NOT_AN_OBJECT, format!("the file is not a Kubernetes object{rest}")),
+            "if it is a template, use `provider: resource-template`",
+        ),
+    };
+    let diagnostic = diagnostic.in_file(file).hint(hint);
+    let diagnostic = match line {
+        Some(line) => diagnostic.at(line_span(text, *line)),
+        None => diagnostic,
+    };
+    let more = entries.len().saturating_sub(1);
+    let Some(first) = entries.into_iter().next() else { return diagnostic };
+    let used = match more {
+        0 => "used by this entry".to_owned(),
+        1 => "used by this entry and 1 other".to_owned(),
+        more => format!("used by this entry and {more} others"),
+    };
+    diagnostic.note_in(used, first)
+}
+
+/// A line of a text, counted from 1, without the blanks around it.
+fn line_span(text: &str, line: usize) -> Span {
+    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let whole = text[start..].lines().next().unwrap_or_default();
+    let start = start + (whole.len() - whole.trim_start().len());
+    Span::new(start, start + whole.trim().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_marked_without_its_blanks() {
+        let check = |text: &str, line: usize, expect: &str| {
+            assert_eq!(&text[line_span(text, line).range()], expect, "{text} {line}");
+        };
+        check("a: 1\n  b: 2 \nc", 1, "a: 1");
+        check("a: 1\n  b: 2 \nc", 2, "b: 2");
+        check("a: 1\n  b: 2 \nc", 3, "c");
+        check("a: 1\n", 2, "");
+        check("a: 1\n", 9, "");
+        check("", 1, "");
+    }
+}
