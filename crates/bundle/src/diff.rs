@@ -2,6 +2,7 @@
 
 mod align;
 mod fields;
+mod rename;
 mod wire;
 
 use std::cmp::Ordering;
@@ -11,6 +12,7 @@ use crate::model::{Bundle, Datafile, Document, Resource};
 
 pub use align::{Step, align};
 pub use fields::{FieldChange, fields};
+pub use rename::{OldFile, RenamedFiles, Renames, renames};
 
 /// A thing before and after, at least one of the two.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
-//! One line on the terminal that says what is being waited for, once that takes long.
+//! One line on the terminal that shows what a command waits for, once that takes long.
 //!
-//! It is drawn on stderr, only if that is a terminal, and never in CI. Whatever else is printed erases it first ([`erase`]); it is drawn again below that.
+//! It is drawn on stderr, only if that is a terminal, and never in CI. All other output erases it first ([`erase`]); it is drawn again below that.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use qontract_telemetry::activity::{Activities, Activity};
 
 use qontract_config::variable;
 
-/// How long nothing is said.
+/// How long nothing is shown.
 const DELAY: Duration = Duration::from_secs(2);
 
 /// How often the line is drawn.
@@ -21,10 +21,10 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How many characters of what is waited for are shown: the line must not wrap, or it could not be erased.
 const MAX_WIDTH: usize = 60;
 
-/// Whether the line is on the terminal; who holds the lock may print.
+/// Whether the line is on the terminal; output happens under this lock.
 static IS_DRAWN: Mutex<bool> = Mutex::new(false);
 
-/// Erases the line, if it is there. Whoever prints calls it first.
+/// Erases the line, if it is there. All output calls it first.
 pub fn erase() {
     let mut is_drawn = lock(&IS_DRAWN);
     if std::mem::take(&mut *is_drawn) {
@@ -39,7 +39,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows `what` is being done, or what its activities wait for. Nothing happens where nobody watches.
+    /// Shows `what` is being done, or what its activities wait for. Does nothing if stderr is not a terminal, or in CI.
     pub fn start(what: impl Into<String>, activities: Activities) -> Self {
         let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         if !is_watched() {
@@ -68,7 +68,7 @@ impl Drop for Progress {
     }
 }
 
-/// Whether somebody watches the line.
+/// Whether the line is drawn at all.
 fn is_watched() -> bool {
     std::io::stderr().is_terminal()
         && variable("CI").is_none_or(|ci| ci == "false")

@@ -52,6 +52,9 @@ pub struct RunsList {
     /// Only runs that started since then: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
+    /// Also dry runs that the change did not affect, so that they had nothing to do
+    #[arg(long)]
+    pub all: bool,
     /// Keep listing new runs until interrupted
     #[arg(long)]
     pub follow: bool,
@@ -60,7 +63,8 @@ pub struct RunsList {
 impl Default for RunsList {
     fn default() -> Self {
         let (integration, since) = (None, None);
-        Self { integration, last: DEFAULT_LAST, failed: false, held: false, since, follow: false }
+        let (failed, held, all, follow) = (false, false, false, false);
+        Self { integration, last: DEFAULT_LAST, failed, held, since, all, follow }
     }
 }
 
@@ -77,7 +81,7 @@ pub enum RecordFormat {
 /// Arguments of `approve`.
 #[derive(Args, Debug)]
 pub struct Approve {
-    /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run is meant
+    /// The run that held the removals: its id, the start of its id, `last`, or an integration, whose last run that held something is meant
     #[arg(value_name = "RUN")]
     pub run: String,
     /// Write the datafile here instead of to stdout; in a directory, the name of the file follows from the run. An existing file is not replaced

@@ -102,7 +102,7 @@ pub struct RunOptions {
     /// Run again and again: at once, then after this time, and whenever there is new data: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
     pub every: Option<Duration>,
-    /// With `--every`: serve `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
     #[arg(long, value_name = "ADDRESS", global = true, requires = "every", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// Output format
@@ -212,7 +212,7 @@ pub struct Up {
     /// The time between two runs of an integration: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub every: Duration,
-    /// Serve `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    /// Serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
     #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// What is said, and how.

@@ -161,7 +161,7 @@ pub const VARIABLES: &[Variable] = &[
         "PROMETHEUS_PORT",
         "port",
         "9090",
-        "port of `/metrics`, `/healthz` and `/readyz`, on all interfaces",
+        "port of `/metrics`, `/healthz`, `/readyz` and `/status`, on all interfaces",
     ),
     looped("SHARD_KEY", "text", "`$SHARD_ID-$SHARDS`", "label `shard_id` of metrics"),
     looped("PUSHGATEWAY_ENABLED", "boolean", "`false`", "push metrics after each run; needs the next three"),

@@ -19,6 +19,7 @@ use qontract_telemetry::served::ServerMetrics;
 use tokio::net::TcpListener;
 
 use crate::exit::{Exit, UsageError};
+use crate::invalid::{DataReporter, DataUse};
 use crate::signals;
 use crate::source::{Folder, Look};
 
@@ -189,12 +190,12 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
             let log = Arc::clone(&log);
             move |text: &str| log.write(&Line::of_lines(Level::Error, text))
         };
-        folder.watch(&show, |look| match look {
-            Look::New => {
-                // What fails is said by whoever hears what happens to bundles.
+        folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
+        folder.watch(&show, |look| {
+            if look == Look::New {
+                // The listener of the bundles logs what fails.
                 let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
             }
-            look => look.line().iter().for_each(|line| log.write(line)),
         });
     });
 }

@@ -85,6 +85,16 @@ pub fn is_above(root: &Path) -> bool {
     parts.peek().is_some() && parts.all(|part| is_up(&part))
 }
 
+/// Whether text for people names the files of a data repo relative to the working directory: always, unless the root is an absolute path elsewhere. Its files are
+/// named relative to the data repo then.
+pub fn is_reached(root: &Path) -> bool {
+    let is_below = || {
+        let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
+        here.zip(root.canonicalize().ok()).is_some_and(|(here, root)| root.starts_with(here))
+    };
+    root.is_relative() || is_below()
+}
+
 /// How a data repo is called in a title: as it was named, or by its directory's name if it was found.
 pub fn title(root: &Path) -> String {
     let found = is_here(root) || is_above(root);

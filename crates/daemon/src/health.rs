@@ -1,15 +1,20 @@
-//! What others can ask a process over HTTP: is it alive, is it ready, and its metrics.
+//! The health listener of loops: liveness, readiness, status and metrics over HTTP.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use qontract_diagnostics::shown_lines;
+use jiff::Timestamp;
+use qontract_diagnostics::{shown_json, shown_lines};
 use qontract_server::{HostPolicy, Page, Pages, serve_pages};
 use qontract_telemetry::metrics::Metrics;
+use serde::Serialize;
+use tokio::time::Instant;
 
-use crate::reporter::Voice;
+use crate::invalid::{DataStatus, DataUse, InvalidData};
+use crate::reporter::{Status, Voice};
+use crate::source::Feed;
 
 /// How long nothing may be heard of a loop that runs.
 const QUIET: Duration = Duration::from_mins(1);
@@ -23,6 +28,66 @@ pub struct Health {
     pub voices: Arc<dyn Fn() -> Vec<Arc<Voice>> + Send + Sync>,
     /// The integrations that have no loop, as they cannot be started.
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// The integrations that cannot run on this machine.
+    pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Where the data comes from, once it is known.
+    pub feed: Arc<OnceLock<Arc<dyn Feed>>>,
+}
+
+/// The address of a listener, with what it serves.
+pub fn addresses(bound: SocketAddr) -> String {
+    format!(
+        "http://{bound}/status (data and loops, as JSON), /healthz (liveness), /readyz (readiness), /metrics (OpenMetrics)"
+    )
+}
+
+/// The status of the process, as JSON.
+#[derive(Serialize)]
+struct ProcessStatus {
+    version: &'static str,
+    data: DataStatus,
+    loops: Vec<LoopStatus>,
+    unstarted: Vec<String>,
+    /// Integrations that cannot run on this machine.
+    not_checked: Vec<String>,
+}
+
+/// What a loop does now, in a word.
+fn activity(status: &Status) -> &'static str {
+    match (status.next, status.last) {
+        (Some(_), _) => "waiting",
+        (None, None) if status.word == Status::default().word => "starting",
+        (None, _) => "running",
+    }
+}
+
+/// The status of a loop.
+#[derive(Serialize)]
+struct LoopStatus {
+    integration: String,
+    /// What it does now.
+    activity: &'static str,
+    /// The state of its last run; none if it has not run yet.
+    state: Option<&'static str>,
+    run: Option<String>,
+    changes: usize,
+    held: usize,
+    next_in_seconds: Option<u64>,
+}
+
+impl LoopStatus {
+    fn new(voice: &Voice) -> Self {
+        let status = voice.status();
+        Self {
+            integration: voice.integration().to_owned(),
+            activity: activity(&status),
+            state: status.last_state(),
+            run: status.run.as_ref().and_then(|run| run.id.clone()),
+            changes: status.changes.0,
+            held: status.changes.1,
+            next_in_seconds: status.next.map(|next| next.saturating_duration_since(Instant::now()).as_secs()),
+        }
+    }
 }
 
 impl Health {
@@ -44,10 +109,13 @@ impl Health {
         Ok(())
     }
 
-    /// Whether there are loops, every one has run once, and none is missing; or who keeps it from being so.
+    /// Whether there are loops, every one has run once, and none is missing; or what is missing.
     fn is_ready(&self) -> Result<(), String> {
         let voices = (self.voices)();
         let mut why = self.missing();
+        if self.invalid().is_some_and(|invalid| invalid.bundle.is_none()) {
+            why.push_str("the data is invalid, and there is no valid bundle yet\n");
+        }
         for voice in voices.iter().filter(|voice| voice.status().last.is_none()) {
             why.extend([voice.integration(), ": has not run yet\n"]);
         }
@@ -55,6 +123,28 @@ impl Health {
             true if voices.is_empty() => Err("there are no loops yet\n".to_owned()),
             true => Ok(()),
             false => Err(why),
+        }
+    }
+
+    /// The data, if it is invalid.
+    fn invalid(&self) -> Option<InvalidData> {
+        self.feed.get().and_then(|feed| feed.invalid())
+    }
+
+    /// A line that says so if the data is invalid. Another process would not make it valid, so that it does not decide whether this one is alive or ready.
+    fn degraded(&self) -> String {
+        let summary = |invalid: InvalidData| invalid.summary(Timestamp::now(), DataUse::Reconcile);
+        self.invalid().map(|invalid| format!("degraded: {}\n", summary(invalid))).unwrap_or_default()
+    }
+
+    fn status(&self) -> ProcessStatus {
+        let bundle = self.feed.get().and_then(|feed| feed.bundle_in_use());
+        ProcessStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            data: DataStatus::new(self.invalid().as_ref(), bundle),
+            loops: (self.voices)().iter().map(|voice| LoopStatus::new(voice)).collect(),
+            unstarted: (self.unstarted)(),
+            not_checked: (self.unchecked)(),
         }
     }
 
@@ -80,7 +170,7 @@ impl Health {
 const INDEX: &str = concat!(
     "qontract ",
     env!("CARGO_PKG_VERSION"),
-    "\n\n/healthz  200 while every loop makes progress\n/readyz   200 once every integration has run\n/metrics  OpenMetrics\n"
+    "\n\n/healthz  200 while every loop makes progress\n/readyz   200 once every integration has run; names invalid data\n/status   data and loops, as JSON\n/metrics  OpenMetrics\n"
 );
 
 /// The media type of metrics.
@@ -88,17 +178,23 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 impl Pages for Health {
     fn page(&self, path: &str) -> Option<Page> {
+        let text = |status, text: &str| Page::text(status, shown_lines(text));
         Some(match path {
             "/" => Page::text(200, INDEX),
             "/healthz" => match self.is_alive() {
-                // What cannot be started would not be started by another process either; but it is told.
-                Ok(()) => Page::text(200, format!("ok\n{}", self.missing())),
-                Err(why) => Page::text(503, shown_lines(&why)),
+                // Another process could not start what is missing either; it is named only.
+                Ok(()) => text(200, &format!("ok\n{}{}", self.missing(), self.degraded())),
+                Err(why) => text(503, &why),
             },
             "/readyz" => match self.is_ready() {
-                Ok(()) => Page::text(200, "ok\n"),
-                Err(why) => Page::text(503, why),
+                Ok(()) => text(200, &format!("ok\n{}", self.degraded())),
+                Err(why) => text(503, &format!("{why}{}", self.degraded())),
             },
+            "/status" => {
+                let status = serde_json::to_string_pretty(&self.status()).unwrap_or_default();
+                let body = format!("{}\n", shown_json(&status));
+                Page { status: 200, media_type: "application/json", body }
+            }
             "/metrics" => Page { status: 200, media_type: OPEN_METRICS, body: self.metrics.print() },
             _ => return None,
         })
@@ -107,18 +203,17 @@ impl Pages for Health {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
     use qontract_runtime::Ended;
     use qontract_runtime::looping::{Event, Told as _};
     use qontract_telemetry::activity::Activity;
     use qontract_telemetry::log::{Level, Log};
-    use qontract_telemetry::metrics::{Metrics, Process};
+    use qontract_telemetry::metrics::Process;
+    use tokio::sync::watch;
     use tokio::time::advance;
 
-    use super::Health;
-    use crate::reporter::Voice;
+    use super::*;
+    use crate::invalid::DataErrors;
+    use crate::pinned::Side;
 
     fn health() -> (Health, Arc<Voice>) {
         let metrics = Arc::new(Metrics::default());
@@ -127,7 +222,75 @@ mod tests {
         let voice = Arc::new(Voice::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
         let known = Arc::clone(&voice);
         let voices = Arc::new(move || vec![Arc::clone(&known)]);
-        (Health { metrics, voices, unstarted: Arc::new(Vec::new) }, voice)
+        (
+            Health {
+                metrics,
+                voices,
+                unstarted: Arc::new(Vec::new),
+                unchecked: Arc::new(Vec::new),
+                feed: Arc::default(),
+            },
+            voice,
+        )
+    }
+
+    /// Data that is invalid.
+    struct InvalidFeed(Option<String>);
+
+    impl Feed for InvalidFeed {
+        fn side(&self) -> anyhow::Result<Arc<Side>> {
+            anyhow::bail!("not needed")
+        }
+
+        fn news(&self) -> watch::Receiver<u64> {
+            watch::channel(0).1
+        }
+
+        fn invalid(&self) -> Option<InvalidData> {
+            let errors = DataErrors::unreadable("x");
+            Some(InvalidData { since: Timestamp::UNIX_EPOCH, errors, bundle: self.0.clone() })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_status_of_a_loop_is_what_it_does_and_how_its_last_run_ended() {
+        let (health, voice) = health();
+        let check = |activity: &str, state: Option<&str>, next: Option<u64>| {
+            let status = health.status();
+            let one = &status.loops[0];
+            assert_eq!((one.activity, one.state, one.next_in_seconds), (activity, state, next));
+            assert!(status.data.is_valid());
+        };
+        check("starting", None, None);
+        voice.tell(Event::Began);
+        check("running", None, None);
+        voice.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
+        voice.tell(Event::Sleeps(Duration::from_mins(10)));
+        check("waiting", Some("failed"), Some(600));
+        voice.tell(Event::Began);
+        check("running", Some("failed"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn invalid_data_degrades_and_without_any_valid_bundle_it_is_not_ready() {
+        let (health, voice) = health();
+        voice.tell(Event::Began);
+        voice.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        assert_eq!(health.degraded(), "");
+        let with = |bundle: Option<&str>| {
+            let feed: Arc<dyn Feed> = Arc::new(InvalidFeed(bundle.map(str::to_owned)));
+            Health { feed: Arc::new(OnceLock::from(feed)), ..health.clone() }
+        };
+        assert_eq!(with(Some("abcdef01")).is_ready(), Ok(()));
+        assert_eq!(
+            with(Some("abcdef01")).degraded(),
+            "degraded: data invalid since 1970-01-01 00:00 UTC (1 error); reconciling bundle abcdef0\n"
+        );
+        assert_eq!(
+            with(None).is_ready().unwrap_err(),
+            "the data is invalid, and there is no valid bundle yet\n"
+        );
+        assert_eq!(with(None).is_alive(), Ok(()));
     }
 
     fn waits(what: &str, seconds: u64) -> Event {

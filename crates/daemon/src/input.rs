@@ -57,15 +57,15 @@ const DEFAULT_BASE: &str = "origin/HEAD";
 
 /// A data repo has errors, which were reported.
 #[derive(Debug)]
-pub struct InvalidData(String);
+pub struct ValidationFailed(String);
 
-impl std::fmt::Display for InvalidData {
+impl std::fmt::Display for ValidationFailed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "`{}` does not validate: nothing is run on it", self.0)
     }
 }
 
-impl std::error::Error for InvalidData {}
+impl std::error::Error for ValidationFailed {}
 
 /// Whether what is opened has to be valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl<'a> Opener<'a> {
         if check == Check::Required {
             if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.right.known())? {
                 messages.report(&Report::new(findings), &repo);
-                return Err(InvalidData(word.to_owned()).into());
+                return Err(ValidationFailed(word.to_owned()).into());
             }
             remembered.right.keep();
         }
@@ -205,7 +205,7 @@ pub fn folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
         return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
     }
     let repo = Repo::directory(folder, layout);
-    Ok(if discovery::is_above(folder) { repo.seen_from(Path::new(".")) } else { repo })
+    Ok(if discovery::is_reached(folder) { repo.seen_from(Path::new(".")) } else { repo })
 }
 
 /// The data repo in a folder, at the commit that Git knows.

@@ -4,6 +4,7 @@
 //! The binary brings the list of integrations ([`registry::Registry`]), the parsed configuration, and a place for messages
 //! ([`qontract_diagnostics::MessageSink`]). Nothing here prints to stdout.
 
+pub mod announcement;
 pub mod audit;
 pub mod clusters;
 pub mod config_check;
@@ -14,6 +15,7 @@ pub mod exit;
 pub mod health;
 pub mod held;
 pub mod input;
+pub mod invalid;
 pub mod journal;
 pub mod lines;
 pub mod pinned;

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use qontract_bundle::diff::fields;
 use qontract_bundle::repo::Revision;
 use qontract_bundle::{Bundle, Document, Layout, Repo};
+use qontract_diagnostics::Sources as _;
 use qontract_graphql::Engine;
 use qontract_runtime::{Loaded, Place, Source};
 
@@ -179,6 +180,12 @@ impl Side {
         if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) }
     }
 
+    /// How a file of the data repo is called in text for people: relative to the working directory, if it is there.
+    pub fn display(&self, file: &str) -> String {
+        let repo = self.input.as_ref().and_then(|input| input.repo.as_ref());
+        repo.map_or_else(|| file.to_owned(), |repo| repo.display(file).into_owned())
+    }
+
     /// The path that the bundle has for a file as it is called in the data repo; other words stay as they are.
     pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
         self.layout.path_of(word).unwrap_or(word)
@@ -197,6 +204,11 @@ impl<'a> ComparedSides<'a> {
     /// Compares `head` with `base`.
     pub fn new(base: &'a Side, head: &'a Side) -> Self {
         Self { base, head, base_lines: Lines::default(), head_lines: Lines::default() }
+    }
+
+    /// The file of a place, as it is called in the data repo.
+    pub fn file(&self, place: &Place) -> String {
+        self.head.file(place)
     }
 
     /// `file:line` of a place, whether or not it changed; what only base has is a line of base.

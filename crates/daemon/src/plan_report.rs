@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use qontract_diagnostics::Styled;
+use qontract_report::FileName;
 use qontract_report::text::{self, Detail};
 use qontract_report::{
-    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
-    ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration,
+    ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
+    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration,
 };
 use qontract_runtime::record::{Bundle, Planned, Told};
 use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record, StepResult};
 
 /// The plan of one run as text, without the integration's name.
-pub fn text_of(record: &Record, detail: Detail) -> Styled {
-    text::render_one(&integration(record), detail)
+pub fn text_of(record: &Record, detail: Detail, file_name: FileName<'_>) -> Styled {
+    let mut integration = integration(record);
+    integration.rename_files(file_name);
+    text::render_one(&integration, detail)
 }
 
 /// A report of these runs. All of them are of the same data.
@@ -45,6 +48,7 @@ pub fn integration(record: &Record) -> IntegrationReport {
     let (mut waits, mut notes) = (Vec::new(), Vec::new());
     // One cluster that cannot be reached is one error, whatever the number of its shards.
     let mut errors: Vec<ReportedFault> = Vec::new();
+    let mut disabled = Vec::new();
     for (key, shard) in &record.shards {
         changes.extend(shard.changes.iter().map(|one| change(key, one)));
         changes.extend(shard.held.iter().map(|one| change(key, one)));
@@ -57,8 +61,10 @@ pub fn integration(record: &Record) -> IntegrationReport {
         for fault in &shard.faults {
             add_fault(&mut errors, Some(key), fault);
         }
-        if let Some(why) = &shard.why {
-            notes.push(format!("`{key}` is skipped: {why}"));
+        match (&shard.why, shard.reason.as_deref()) {
+            (Some(why), Some("disabled")) => add_disabled(&mut disabled, key, why),
+            (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
+            (None, _) => {}
         }
         notes.extend(shard.notes.iter().cloned());
     }
@@ -75,11 +81,12 @@ pub fn integration(record: &Record) -> IntegrationReport {
         run: Some(record.run.clone()),
         status: status(record, &totals),
         totals,
-        causes: locations(&record.causes),
+        causes: record.causes.iter().map(|cause| cause_location(record, cause)).collect(),
         changes,
         waits,
         errors,
         notes,
+        disabled,
         approval: record.approval.clone(),
     }
 }
@@ -104,6 +111,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
         waits: Vec::new(),
         errors,
         notes: Vec::new(),
+        disabled: Vec::new(),
         approval: None,
     }
 }
@@ -127,6 +135,20 @@ fn revision(bundle: &Bundle) -> RevisionInfo {
 
 fn locations(places: &[String]) -> Vec<Location> {
     places.iter().map(|place| Location::parse(place)).collect()
+}
+
+fn cause_location(record: &Record, cause: &str) -> Location {
+    Location { renamed_from: record.renamed.get(cause).cloned(), ..Location::parse(cause) }
+}
+
+/// Adds a shard that the data switches the integration off for. The name of a namespace is that of its shard, and no reason of its own.
+fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
+    let rest = why.strip_prefix("disabled for namespace `").and_then(|rest| rest.split_once('`'));
+    let reason = rest.map_or_else(|| why.to_owned(), |(_, rest)| format!("disabled for the namespace{rest}"));
+    match all.iter_mut().find(|known| known.reason == reason) {
+        Some(known) => known.shards.push(key.to_owned()),
+        None => all.push(DisabledShards { reason, shards: vec![key.to_owned()] }),
+    }
 }
 
 fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &Told) {
@@ -199,4 +221,35 @@ fn change(shard: &str, planned: &Planned) -> ReportedChange {
 
 fn namespace(scope: &BTreeMap<String, String>) -> Option<String> {
     scope.get("namespace").cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_that_are_disabled_for_one_reason_are_folded() {
+        let mut all = Vec::new();
+        for (key, why) in [
+            ("n=a", "disabled for namespace `a` (managedByExternal)"),
+            ("n=b", "disabled for namespace `b` (managedByExternal)"),
+            ("n=c", "disabled for namespace `c` (to be deleted)"),
+            ("n=d", "disabled for cluster `x`"),
+            ("n=e", "disabled for cluster `x`"),
+            ("n=f", "disabled for namespace `"),
+        ] {
+            add_disabled(&mut all, key, why);
+        }
+        let folded: Vec<String> =
+            all.iter().map(|one| format!("{}: {}", one.reason, one.shards.join(" "))).collect();
+        assert_eq!(
+            folded,
+            [
+                "disabled for the namespace (managedByExternal): n=a n=b",
+                "disabled for the namespace (to be deleted): n=c",
+                "disabled for cluster `x`: n=d n=e",
+                "disabled for namespace `: n=f",
+            ]
+        );
+    }
 }

@@ -7,7 +7,7 @@ use qontract_config::{Config, UsageError};
 use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_runtime::process::Process;
-use qontract_runtime::{About, Room};
+use qontract_runtime::{About, Fault, Room};
 
 use crate::targets::Targets;
 
@@ -42,6 +42,12 @@ impl fmt::Display for SandboxUnsupported {
 }
 
 impl std::error::Error for SandboxUnsupported {}
+
+/// What an integration lacks on this machine, with what to do.
+pub fn missing(fault: &Fault) -> String {
+    let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{}{hint}", fault.text)
+}
 
 impl Registry {
     /// A registry of these integrations.

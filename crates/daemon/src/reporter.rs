@@ -17,7 +17,7 @@ use crate::held::{self, HeldChange, HeldReporter};
 use crate::run_store::is_idle;
 use crate::runner::Kept;
 
-/// Who waits for longer than this says so, and says it again each time it has doubled.
+/// A wait that is longer than this is logged, and again each time it has doubled.
 const LONG: Duration = Duration::from_secs(30);
 
 /// What a loop is doing.
@@ -41,7 +41,7 @@ pub struct Status {
     pub doing: Vec<Activity>,
     /// When something was heard of it.
     pub heard: Instant,
-    /// From which age on a wait is told.
+    /// From which age on a wait is logged.
     pub tell_from: Duration,
 }
 
@@ -63,6 +63,15 @@ pub struct ShardRow {
     pub changes: (usize, usize),
     /// Whether something went wrong.
     pub failed: bool,
+}
+
+impl Status {
+    /// The state of the last run; none if there was none.
+    pub fn last_state(&self) -> Option<&'static str> {
+        let (ended, _) = self.last?;
+        // A run without a record panicked, was stuck or could not start.
+        Some(self.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str()))
+    }
 }
 
 impl Default for Status {
@@ -180,9 +189,7 @@ impl Voice {
     /// Logs how a run ended, and when the next one starts if there is one.
     pub fn log_run(&self, next: Option<Duration>) {
         let status = self.status();
-        let Some((ended, took)) = status.last else { return };
-        // A run without a record panicked, was stuck or could not start.
-        let state = status.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str());
+        let (Some((_, took)), Some(state)) = (status.last, status.last_state()) else { return };
         let mut line = self
             .line(self.run_level, format!("run ended: {state}"))
             .with("took", human::duration(took))
@@ -323,7 +330,7 @@ impl Kept for Voice {
             status.run = Some(LastRun { id, state: record.state() });
         });
         self.measure(record);
-        // What is written was told when it was; what only would be is told here.
+        // Writes were logged when they were made; what a dry run would do is logged here.
         let would =
             record.shards.values().filter(|_| record.mode != "real run").flat_map(|shard| &shard.changes);
         for change in would {

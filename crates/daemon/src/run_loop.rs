@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -17,10 +17,12 @@ use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::{Notify, watch};
 
+use crate::announcement::Announcement;
 use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::health::Health;
 use crate::input::Opener;
+use crate::invalid::{DataReporter, DataUse};
 use crate::journal;
 use crate::pinned::{Connection, Side};
 use crate::push::{Ends, Push, Pushing};
@@ -143,15 +145,26 @@ pub fn keep(input: &LoopInput<'_>, keeping: &Keeping) -> anyhow::Result<Exit> {
     };
     let slot = Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?;
     let runs = Arc::new(Runs::new(input.runs.clone())?);
+    let health_feed = Arc::new(OnceLock::new());
     if let Some(address) = keeping.listen {
         let known = Arc::clone(&voice);
         let voices = Arc::new(move || vec![Arc::clone(&known)]);
-        let health = Health { metrics, voices, unstarted: Arc::new(Vec::new) };
+        let (metrics, feed) = (Arc::clone(&metrics), Arc::clone(&health_feed));
+        let health =
+            Health { metrics, voices, unstarted: Arc::new(Vec::new), unchecked: Arc::new(Vec::new), feed };
         let bound = runtime.block_on(health.serve(address))?;
         keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
     }
-    // After all that may fail and be tried again: who follows the data stays for as long as the process.
-    let (feed, looked) = feed(input, runtime.handle(), &keeping.log)?;
+    // After all that may fail and be tried again: the thread that follows the data lives as long as the process.
+    let (feed, looked) = feed(input, runtime.handle(), &keeping.log, &metrics)?;
+    let _ = health_feed.set(Arc::clone(&feed));
+    // Only data that is at hand: a server that does not answer must not hold up the loop.
+    let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
+    if let Some(head) = is_local.then(|| feed.side().ok()).flatten() {
+        let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
+        let announcement = Announcement { data, sandbox, part: input.part, config, room: &room, mode };
+        keeping.log.write(&Line::new(Level::Info, announcement.line(input.options, &head)));
+    }
     if keeping.once && matches!(looked, Look::Bad | Look::StillBad) {
         return Ok(Exit::Failure);
     }
@@ -197,7 +210,7 @@ pub fn keep(input: &LoopInput<'_>, keeping: &Keeping) -> anyhow::Result<Exit> {
         }
         anyhow::Ok(finish)
     })?;
-    // The process ends now. Whoever still asks a server is not to have the ground taken away from under it.
+    // The process ends now: threads that still query a server would panic without the runtime.
     std::mem::forget(runtime);
     Ok(match finish {
         Finish::Once(Ended::Interrupted) => {
@@ -214,6 +227,7 @@ fn feed(
     input: &LoopInput<'_>,
     runtime: &tokio::runtime::Handle,
     log: &Arc<Log>,
+    metrics: &Arc<Metrics>,
 ) -> anyhow::Result<(Arc<dyn Feed>, Look)> {
     let failed = |log: &Log, error: &anyhow::Error| {
         log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
@@ -240,14 +254,12 @@ fn feed(
     let folder = Arc::new(Folder::new(root, Layout::default()));
     let shown = Arc::clone(log);
     let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
+    let (log, metrics) = (Arc::clone(log), Some(Arc::clone(metrics)));
+    folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
     let looked = folder.look(&show)?;
-    let (looking, log) = (Arc::clone(&folder), Arc::clone(log));
-    std::thread::spawn(move || {
-        // What is new is told by the run that it is for.
-        looking.watch(&show, |look| {
-            look.line().iter().filter(|_| look != Look::New).for_each(|line| log.write(line));
-        });
-    });
+    let looking = Arc::clone(&folder);
+    // A new bundle starts a run, which is logged.
+    std::thread::spawn(move || looking.watch(&show, |_| {}));
     Ok((folder, looked))
 }
 

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use qontract_bundle::store;
 use qontract_diagnostics::suggest;
 use qontract_runtime::record::Shard;
-use qontract_runtime::{Record, RunState};
+use qontract_runtime::{Ended, Record, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
@@ -43,6 +43,8 @@ pub struct RunFilter {
     pub states: Vec<RunState>,
     /// Only those that started at this time or later, in seconds since 1970.
     pub since: Option<i64>,
+    /// Whether runs are listed that had nothing to do because the change did not affect them.
+    pub unaffected: bool,
 }
 
 impl RunFilter {
@@ -51,6 +53,7 @@ impl RunFilter {
         self.integration.as_ref().is_none_or(|name| *name == record.integration)
             && (self.states.is_empty() || self.states.contains(&record.state()))
             && self.since.is_none_or(|since| record.began >= since)
+            && (self.unaffected || record.ended != Ended::EarlyExit)
     }
 }
 
@@ -61,6 +64,15 @@ pub struct Listed {
     pub records: Vec<Record>,
     /// Whether older ones pass, too.
     pub has_more: bool,
+}
+
+/// The run that an approval is made from.
+#[derive(Debug)]
+pub struct HeldRun {
+    /// Its record.
+    pub record: Record,
+    /// How many newer runs held nothing, if the run was searched for and not named.
+    pub newer: Option<usize>,
 }
 
 /// The folder of records.
@@ -182,6 +194,25 @@ impl Runs {
         let near = suggest::nearest(word, integrations).or_else(|| suggest::nearest(word, ["last"]));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
+    }
+
+    /// The record that an approval is made from: of an integration the newest run that held something, else what the word means.
+    pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
+        // `last` is no integration, and neither is an id.
+        let names = self.names(Some(word))?;
+        let (mut newer, mut without_approval) = (0, None);
+        for file in names.iter().rev() {
+            // One that cannot be read does not hide the others.
+            let Ok(record) = read::<Record>(file) else { continue };
+            if record.approval.is_some() {
+                return Ok(HeldRun { record, newer: Some(newer) });
+            }
+            if without_approval.is_none() && record.shards.values().any(|shard| !shard.held.is_empty()) {
+                without_approval = Some(HeldRun { record, newer: Some(newer) });
+            }
+            newer += 1;
+        }
+        without_approval.map_or_else(|| Ok(HeldRun { record: self.resolve(word)?, newer: None }), Ok)
     }
 
     /// How often loops had nothing to do.

@@ -4,6 +4,7 @@ use crate::debug_log;
 use crate::held::held_changes;
 use qontract_diagnostics::{counted, shown};
 use qontract_report::text::Detail;
+use qontract_report::{FileName, Location};
 use qontract_runtime::record::{Bundle, Shard, Told};
 use qontract_runtime::{Ended, Record};
 use qontract_telemetry::activity::FinishedLog;
@@ -11,13 +12,15 @@ use qontract_telemetry::log::Level;
 
 use crate::plan_report;
 
-fn told(word: &str, told: &Told) -> String {
+fn told(word: &str, told: &Told, file_name: FileName<'_>) -> String {
     let mut text = format!("{word}: {}\n", shown(&told.text));
     for line in &told.details {
         text.push_str(&format!("    {}\n", shown(line)));
     }
     for place in &told.places {
-        text.push_str(&format!("    --> {}\n", shown(place)));
+        let Location { file, line, .. } = Location::parse(place);
+        let at = Location { file: file_name(&file), line, renamed_from: None };
+        text.push_str(&format!("    --> {}\n", shown(&at.to_string())));
     }
     if let Some(hint) = &told.hint {
         let lines: Vec<_> = hint.lines().map(shown).collect();
@@ -27,11 +30,11 @@ fn told(word: &str, told: &Told) -> String {
 }
 
 /// What is said while running: what was decided, which shards were passed over, what may be wrong.
-pub fn talk(record: &Record, level: Level) -> String {
+pub fn talk(record: &Record, level: Level, file_name: FileName<'_>) -> String {
     let mut text = String::new();
     if level <= Level::Info {
         for decision in &record.decisions {
-            text.push_str(&told("note", decision));
+            text.push_str(&told("note", decision, file_name));
         }
         for (key, shard) in &record.shards {
             // That the data disables an integration somewhere is no news.
@@ -119,7 +122,7 @@ pub fn explain(record: &Record) -> String {
         });
     }
     for decision in &record.decisions {
-        text.push_str(&told("decided", decision));
+        text.push_str(&told("decided", decision, &str::to_owned));
     }
     for (key, shard) in &record.shards {
         text.push_str(&story(key, shard));
@@ -127,7 +130,11 @@ pub fn explain(record: &Record) -> String {
             text.push_str(&format!("note: {}\n", shown(note)));
         }
     }
-    text.push_str(&plan_report::text_of(record, Detail::FULL).plain());
+    for (cause, old) in &record.renamed {
+        text.push_str(&format!("renamed: {} was {}\n", shown(cause), shown(old)));
+    }
+    // The data may be elsewhere by now: files are named as in the data repo.
+    text.push_str(&plan_report::text_of(record, Detail::FULL, &str::to_owned).plain());
     for warning in &record.warnings {
         text.push_str(&format!("warning: {}\n", shown(warning)));
     }

@@ -51,7 +51,7 @@ pub struct Runner {
     pub manner: Manner,
     /// Where records are kept.
     pub runs: Arc<Runs>,
-    /// Who is told.
+    /// Where runs are reported.
     pub kept: Arc<dyn Kept>,
 }
 

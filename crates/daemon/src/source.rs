@@ -1,18 +1,19 @@
-//! Where the data of loops comes from. The last good bundle stays in force until there is a better one.
+//! Where the data of loops comes from. The last valid bundle is used until there is a newer one.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Sight};
 use qontract_diagnostics::{Report, render};
-use qontract_telemetry::log::{Level, Line};
 use tokio::sync::watch;
 
 use crate::input;
+use crate::invalid::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
 use crate::pinned::{Connection, Side};
 use crate::repo_cache::Remembered;
 use crate::validation::{self, Known};
@@ -27,6 +28,14 @@ pub trait Feed: Send + Sync {
     fn side(&self) -> anyhow::Result<Arc<Side>>;
     /// Grows with each new bundle.
     fn news(&self) -> watch::Receiver<u64>;
+    /// The data, if it is invalid and an older bundle is used. Data that comes as a bundle, or from a server, was validated there.
+    fn invalid(&self) -> Option<InvalidData> {
+        None
+    }
+    /// The bundle in use, if it is known without opening it.
+    fn bundle_in_use(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A folder that is watched. What cannot be bundled, or has errors, does not come into force.
@@ -38,16 +47,19 @@ pub struct Folder {
     /// From look to look, so that only what changed is looked at.
     remembered: Mutex<Option<Remembered>>,
     news: watch::Sender<u64>,
+    /// Where it is reported whether the data is valid.
+    reporter: OnceLock<DataReporter>,
 }
 
 #[derive(Default)]
 struct State {
-    /// How the files looked the last time that nobody told of a change.
+    /// How the files looked at the last look that no event had triggered.
     seen: Option<Sha256>,
     /// How many files there were then.
     files: usize,
-    /// What was wrong the last time.
+    /// The findings of the last look, if the data was invalid.
     wrong: Option<String>,
+    validity: DataValidity,
     side: Option<Arc<Side>>,
 }
 
@@ -58,29 +70,19 @@ pub enum Look {
     Same,
     /// There is a new bundle.
     New,
-    /// Something changed, and it is not good: the last good bundle stays in force.
+    /// Something changed, and the data is invalid: the last valid bundle is still used.
     Bad,
-    /// It is not good, in the way that was told before.
+    /// The data is invalid, with the findings that were shown before.
     StillBad,
-    /// What was not good is as it was before, in the bundle that stayed in force.
+    /// The data is valid again, and equal to the bundle that is in use.
     GoodAgain,
 }
 
-impl Look {
-    /// What is said of it.
-    pub fn line(self) -> Option<Line> {
-        Some(match self {
-            Self::Same | Self::StillBad => return None,
-            Self::New => Line::new(Level::Info, "the data changed"),
-            Self::Bad => {
-                let text = "the data changed and has errors: the last good bundle stays in force";
-                Line::new(Level::Error, text)
-            }
-            Self::GoodAgain => {
-                Line::new(Level::Info, "the data has no errors any more: it is that of the bundle in force")
-            }
-        })
-    }
+/// What is wrong with data.
+struct Invalid {
+    /// All findings, as people read them.
+    text: String,
+    errors: DataErrors,
 }
 
 impl Folder {
@@ -88,7 +90,27 @@ impl Folder {
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (news, _) = watch::channel(0);
         let (pool, state, remembered) = (Pool::default(), Mutex::default(), Mutex::default());
-        Self { repo, layout, pool, state, remembered, news }
+        Self { repo, layout, pool, state, remembered, news, reporter: OnceLock::new() }
+    }
+
+    /// Reports from now on whether the data is valid; only the first reporter is used.
+    pub fn report_to(&self, reporter: DataReporter) {
+        let _ = self.reporter.set(reporter);
+    }
+
+    /// Updates whether the data is valid, and reports what changed.
+    fn update_validity(&self, update: impl FnOnce(&mut DataValidity, Timestamp) -> Option<ValidityChange>) {
+        let now = Timestamp::now();
+        let (change, invalid, bundle) = {
+            let mut state = self.lock();
+            let change = update(&mut state.validity, now);
+            let bundle = state.side.as_ref().map(|side| side.source.sha().to_owned());
+            (change, state.validity.invalid().cloned(), bundle)
+        };
+        // Without the lock: runs need it, and a log may be slow.
+        if let (Some(change), Some(reporter)) = (change, self.reporter.get()) {
+            reporter.report(&change, invalid.as_ref(), bundle.as_deref(), now);
+        }
     }
 
     /// Where it is.
@@ -120,7 +142,7 @@ impl Folder {
         })?;
         let (bundle, repo) = match built {
             Ok(made) => made,
-            Err(wrong) => return Ok(self.show_wrong(woken, &wrong, show)),
+            Err(invalid) => return Ok(self.show_invalid(woken, invalid, show)),
         };
         let sha = bundle.sha().to_string();
         let was_wrong = {
@@ -130,22 +152,27 @@ impl Folder {
         };
         let last = self.lock().side.clone();
         if last.as_ref().is_some_and(|last| last.source.sha() == sha) {
+            self.update_validity(DataValidity::recover);
             return Ok(if was_wrong { Look::GoodAgain } else { Look::Same });
         }
         let side = Side::of(bundle, repo, &self.layout, last.as_deref())?;
         self.lock().side = Some(Arc::new(side));
+        self.update_validity(DataValidity::recover);
         self.pool.sweep();
         self.news.send_modify(|generation| *generation += 1);
         Ok(Look::New)
     }
 
-    /// Shows what is wrong and remembers it: what was told when it changed is not told again a while later.
-    fn show_wrong(&self, woken: &Woken, wrong: &str, show: &(dyn Fn(&str) + Sync)) -> Look {
-        let before = self.lock().wrong.replace(wrong.to_owned());
-        if *woken == Woken::ByItself && before.as_deref() == Some(wrong) {
+    /// Shows the findings, and reports that the data is invalid. Findings that a change of files brought are not repeated by later looks.
+    fn show_invalid(&self, woken: &Woken, invalid: Invalid, show: &(dyn Fn(&str) + Sync)) -> Look {
+        let Invalid { text, errors } = invalid;
+        let before = self.lock().wrong.replace(text.clone());
+        if *woken == Woken::ByItself && before.as_deref() == Some(&text) {
             return Look::StillBad;
         }
-        show(wrong);
+        show(&text);
+        let bundle = self.bundle_in_use();
+        self.update_validity(|validity, now| Some(validity.fail(errors, bundle, now)));
         Look::Bad
     }
 
@@ -153,7 +180,7 @@ impl Folder {
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
         let mut alarm = Alarm::new(&self.folders());
         let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
-        // What changed before the alarm was set is told by nobody.
+        // Changes before the watches were set up are not reported.
         let mut woken = Woken::ByItself;
         loop {
             let begun = Instant::now();
@@ -173,14 +200,23 @@ impl Folder {
                 Ok(Err(error)) => {
                     // It may look as it did when it can be read again, and is to be read then.
                     self.lock().seen = None;
-                    told(self.show_wrong(&woken, &format!("error: {error:#}\n"), show));
+                    let message = format!("{error:#}");
+                    let text = format!("error: {message}\n");
+                    let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
+                    told(self.show_invalid(&woken, invalid, show));
                 }
-                Err(_) => told(Look::Bad),
+                Err(_) => {
+                    let message = "the check of the data panicked: this is a defect of qontract";
+                    let text = format!("error: {message}\n");
+                    let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
+                    told(self.show_invalid(&woken, invalid, show));
+                }
             }
+            self.update_validity(DataValidity::due);
             if woken == Woken::ByItself {
                 all_seen = Instant::now();
             }
-            // Who is told of changes again and again looks at everything now and then all the same.
+            // Frequent events must not put off the full look that finds missed changes.
             let is_due = all_seen.elapsed() > Alarm::patience(took);
             woken = if is_due { Woken::ByItself } else { alarm.wait(took) };
         }
@@ -202,10 +238,10 @@ impl Folder {
     }
 
     /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
-    fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+    fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lock().files < FEW {
-            // Little is read again as fast as it is looked up, and who idles should have little to remember.
+            // Little is read again as fast as it is looked up, and an idle process should hold little memory.
             *remembered = None;
             return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
         }
@@ -220,7 +256,7 @@ impl Folder {
         Ok(built)
     }
 
-    fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), String>> {
+    fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
         let (repo, stamp) = input::directory(&self.repo, self.layout.clone())?;
         let outcome = input::make(&repo, stamp, &self.pool, aids)?;
         let report = match validation::validated_bundle(&repo, outcome, right)? {
@@ -228,7 +264,9 @@ impl Folder {
             Err(findings) => Report::new(findings),
         };
         let text = render::text(&report, &repo, render::Colour::Plain);
-        Ok(Err(format!("{text}{}\n", report.summary())))
+        let errors =
+            DataErrors::of(&report, &repo).unwrap_or_else(|| DataErrors::unreadable(report.summary()));
+        Ok(Err(Invalid { text: format!("{text}{}\n", report.summary()), errors }))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -238,11 +276,19 @@ impl Folder {
 
 impl Feed for Folder {
     fn side(&self) -> anyhow::Result<Arc<Side>> {
-        self.lock().side.clone().context("there is no good bundle yet")
+        self.lock().side.clone().context("there is no valid bundle yet")
     }
 
     fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
+    }
+
+    fn invalid(&self) -> Option<InvalidData> {
+        self.lock().validity.invalid().cloned()
+    }
+
+    fn bundle_in_use(&self) -> Option<String> {
+        self.lock().side.as_ref().map(|side| side.source.sha().to_owned())
     }
 }
 
@@ -274,6 +320,10 @@ impl Remote {
 }
 
 impl Feed for Remote {
+    fn bundle_in_use(&self) -> Option<String> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn side(&self) -> anyhow::Result<Arc<Side>> {
         Ok(Arc::new(Side::elsewhere(Arc::new(self.connection.head(self.pinned)?))))
     }

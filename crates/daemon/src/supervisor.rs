@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Heard;
 use crate::exit::Exit;
-use crate::registry::{Registry, SandboxUnsupported};
+use crate::registry::{Registry, SandboxUnsupported, missing};
 use crate::reporter::Voice;
 use crate::run_store::Runs;
 use crate::runner::{Kept, Manner, Runner};
@@ -40,6 +40,9 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// How long loops may take to end at a shutdown.
 const SHUTDOWN: Duration = Duration::from_secs(40);
+
+/// Integrations that cannot run on this machine, and why.
+pub type Unchecked = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// What the loops have in common.
 pub struct Crew {
@@ -69,11 +72,11 @@ pub struct Crew {
     pub every: Duration,
     /// How many of them run at a time.
     pub crowd: Crowd,
-    /// What is missing something on this machine, and was told about.
-    pub left_out: Mutex<BTreeSet<String>>,
+    /// Integrations that cannot run on this machine, and why; each was logged.
+    pub unchecked: Unchecked,
 }
 
-/// Who tells about the loops, by integration.
+/// The observers of the loops, by integration.
 #[derive(Default)]
 pub struct Voices {
     loops: Mutex<BTreeMap<String, Arc<Voice>>>,
@@ -135,25 +138,30 @@ impl Crew {
         Ok(names)
     }
 
-    /// Whether something is missing on this machine that an integration needs, which is told once.
+    /// Whether something is missing on this machine that an integration needs, which is logged once.
     fn leaves_out(&self, name: &str) -> bool {
-        // Programs of the process form are the operator's to see to; what cannot be made is told when it is started.
+        // Programs of the process form are the operator's; what cannot be made is reported when it is started.
         if self.config.integrations.contains_key(name) {
             return false;
         }
         let Ok(room) = self.integrations.integration(name, &self.config, &self.targets) else { return false };
         let Err(fault) = room.ready() else { return false };
-        let hint = fault.hint.map_or(String::new(), |hint| format!("; {hint}"));
-        self.leave_out(name, &format!("{}{hint}", fault.text));
+        self.leave_out(name, &missing(&fault));
         true
     }
 
-    /// Logs once that an integration is left out.
+    /// Logs once that an integration cannot run here. What it would do is not known.
     fn leave_out(&self, name: &str, why: &str) {
-        if self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
-            let line = Line::new(Level::Info, format!("skipped: {why}"));
+        let mut unchecked = self.unchecked.lock().unwrap_or_else(PoisonError::into_inner);
+        if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
+            let line = Line::new(Level::Warning, format!("skipped: {why}; not checked"));
             self.log.write(&line.with("integration", name));
         }
+    }
+
+    /// The integrations that cannot run on this machine, and why.
+    pub fn unchecked(&self) -> BTreeMap<String, String> {
+        self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn voice(&self, name: &str) -> Arc<Voice> {

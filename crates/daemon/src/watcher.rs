@@ -13,7 +13,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 /// Folders of other machines, and links, may change without a word: so often it is looked all the same.
 const AT_LEAST: Duration = Duration::from_secs(10);
-/// The shortest time between two looks where nobody tells of changes.
+/// The shortest time between two looks where the operating system does not report changes.
 const SHORTEST: Duration = Duration::from_millis(200);
 /// So long nothing changes any more when all of a change is there.
 const SETTLED: Duration = Duration::from_millis(20);
@@ -84,7 +84,7 @@ impl Alarm {
         alarm
     }
 
-    /// How long it may take until everything is looked at, whatever is told. `took` is how long it takes to look.
+    /// How long it may take until everything is looked at, whatever is reported. `took` is how long a look takes.
     pub fn patience(took: Duration) -> Duration {
         AT_LEAST.max(took * 100)
     }
@@ -165,7 +165,7 @@ fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Tol
     let (sender, told) = mpsc::channel();
     let (roots, gaps) = (folders.to_vec(), Arc::clone(gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // That something is read, which we do ourselves, changes nothing. Whatever cannot be told apart may be a change.
+        // Reads, which we do ourselves, change nothing. Events of unknown kind may be changes.
         let told = match event {
             Ok(event) if event.need_rescan() || event.paths.is_empty() => None,
             Ok(event) => match event.kind {

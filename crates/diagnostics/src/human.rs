@@ -20,6 +20,11 @@ pub fn time(seconds: i64) -> String {
     jiff::Timestamp::from_second(seconds).map(|at| at.to_string()).unwrap_or_default()
 }
 
+/// The abbreviation of a sha or commit.
+pub fn short_sha(sha: &str) -> String {
+    sha.chars().take(7).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -78,7 +78,7 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
 
     scratch
         .write(file, good.replace("{$ref: /services/catalog/app.yml}", "{$ref: /services/catalog/app.yml"));
-    terminal.until(page.tells("the last good bundle stays in force"));
+    terminal.until(page.tells("still reconciling bundle"));
     scratch.write(file, good);
     terminal.until("~ label Namespace `catalog-stage`");
     assert_eq!(terminal.interrupt(), Some(0));

@@ -284,7 +284,7 @@ fn approvals_that_expired_or_are_misspelt_are_named_by_the_run_and_by_validate()
         "2099-01-31",
         "2026-01-31",
         "; approval `data/approvals/x.yml` expired on 2026-01-31",
-        Some("warning[Q4010]: the approval expired on 2026-01-31\n --> data/approvals/x.yml:8:13"),
+        Some("warning[Q4010]: the approval expired on 2026-01-31\n --> repo/data/approvals/x.yml:8:13"),
     );
     check(
         "integration: openshift-limitranges",

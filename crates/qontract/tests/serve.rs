@@ -78,7 +78,7 @@ fn a_data_repo_is_served_as_it_changes_and_not_as_it_breaks() {
     let second = get(&address, "/sha256").1;
     assert_ne!(first, second);
     repo.write(file, "nonsense: [");
-    server.until("the last good bundle stays in force");
+    server.until("; still serving bundle ");
     assert_eq!(get(&address, "/sha256").1, second);
     repo.write(file, &text);
     server.until("bundle loaded: ");

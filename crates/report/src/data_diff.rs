@@ -2,7 +2,6 @@
 
 mod markdown;
 mod model;
-mod rename;
 mod text;
 
 use qontract_bundle::Layout;

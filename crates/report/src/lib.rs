@@ -15,8 +15,11 @@ pub mod status_table;
 pub mod table;
 pub mod text;
 
+/// How files are called in text for people.
+pub type FileName<'a> = &'a dyn Fn(&str) -> String;
+
 pub use model::{
-    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
-    ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult, Totals,
-    UnaffectedIntegration,
+    ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
+    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult,
+    Totals, UnaffectedIntegration, UncheckedIntegration,
 };

@@ -7,6 +7,7 @@ use qontract_diagnostics::{counted, shown, shown_lines};
 
 use crate::model::{
     FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField, Totals,
+    UncheckedIntegration,
 };
 use crate::text::{Detail, shortened};
 
@@ -34,11 +35,21 @@ pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
     if omitted > 0 {
         end.push_str(&format!("\n**and {omitted} more**, left out to keep this comment short\n"));
     }
-    for note in report.notes.iter().take(MAX_NOTES) {
+    let disabled = report.disabled();
+    let notes: Vec<&String> = report.notes.iter().chain(&disabled).collect();
+    for note in notes.iter().take(MAX_NOTES) {
         end.push_str(&format!("\n_{}_\n", code(&shortened(note, 200))));
     }
-    if report.notes.len() > MAX_NOTES {
-        end.push_str(&format!("\n_and {}_\n", counted(report.notes.len() - MAX_NOTES, "more note")));
+    if notes.len() > MAX_NOTES {
+        end.push_str(&format!("\n_and {}_\n", counted(notes.len() - MAX_NOTES, "more note")));
+    }
+    for UncheckedIntegration { integration, reason } in report.unchecked.iter().take(MAX_NOTES) {
+        let (name, reason) = (code(integration), code(&shortened(reason, 200)));
+        end.push_str(&format!("\n**not checked**: {name}: {reason}\n"));
+    }
+    if report.unchecked.len() > MAX_NOTES {
+        let more = counted(report.unchecked.len() - MAX_NOTES, "more integration");
+        end.push_str(&format!("\n**not checked**: {more}\n"));
     }
     if !report.unaffected.is_empty() {
         end.push_str(&format!("\n{} not affected\n", counted(report.unaffected.len(), "integration")));

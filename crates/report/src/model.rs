@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use qontract_diagnostics::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,6 +27,9 @@ pub struct PlanReport {
     pub integrations: Vec<IntegrationReport>,
     /// The integrations that the change does not affect, by name.
     pub unaffected: Vec<UnaffectedIntegration>,
+    /// The integrations that could not run on this machine, by name: what they would do is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchecked: Vec<UncheckedIntegration>,
     /// Remarks about the plan as a whole.
     pub notes: Vec<String>,
 }
@@ -72,6 +76,24 @@ pub struct UnaffectedIntegration {
     pub reason: String,
 }
 
+/// An integration that could not run on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UncheckedIntegration {
+    /// Its name.
+    pub integration: String,
+    /// What is missing, in words.
+    pub reason: String,
+}
+
+/// Shards that the data switches an integration off for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DisabledShards {
+    /// Why.
+    pub reason: String,
+    /// Their keys.
+    pub shards: Vec<String>,
+}
+
 /// What came of an integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntegrationReport {
@@ -94,6 +116,9 @@ pub struct IntegrationReport {
     pub errors: Vec<ReportedFault>,
     /// Remarks.
     pub notes: Vec<String>,
+    /// Shards that the data switches it off for, by reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disabled: Vec<DisabledShards>,
     /// The datafile that would approve what is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
@@ -212,6 +237,9 @@ pub struct Location {
     /// The line, counted from 1; absent where the text of the file is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The name of the file before it was renamed, in causes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<String>,
 }
 
 /// Something that is in progress in the target.
@@ -282,14 +310,15 @@ impl Location {
     ///
     /// ```
     /// use qontract_report::Location;
-    /// assert_eq!(Location::parse("data/a.yml:7"), Location { file: "data/a.yml".to_owned(), line: Some(7) });
+    /// let at = Location::parse("data/a.yml:7");
+    /// assert_eq!((at.file.as_str(), at.line), ("data/a.yml", Some(7)));
     /// assert_eq!(Location::parse("data/a.yml").line, None);
     /// ```
     pub fn parse(text: &str) -> Self {
         let split = text.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
         match split {
-            Some((file, line)) => Self { file: file.to_owned(), line: Some(line) },
-            None => Self { file: text.to_owned(), line: None },
+            Some((file, line)) => Self { file: file.to_owned(), line: Some(line), renamed_from: None },
+            None => Self { file: text.to_owned(), line: None, renamed_from: None },
         }
     }
 }
@@ -297,8 +326,12 @@ impl Location {
 impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.line {
-            Some(line) => write!(f, "{}:{line}", self.file),
-            None => f.write_str(&self.file),
+            Some(line) => write!(f, "{}:{line}", self.file)?,
+            None => f.write_str(&self.file)?,
+        }
+        match &self.renamed_from {
+            Some(old) => write!(f, " (renamed from {old})"),
+            None => Ok(()),
         }
     }
 }
@@ -345,6 +378,20 @@ impl Totals {
     }
 }
 
+impl IntegrationReport {
+    /// Renames all files, for readers who are not in the data repo.
+    pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
+        let Self { causes, changes, waits, errors, .. } = self;
+        let locations = changes.iter_mut().filter_map(|change| change.location.as_mut());
+        let locations = locations.chain(waits.iter_mut().flat_map(|wait| &mut wait.locations));
+        let locations = locations.chain(errors.iter_mut().flat_map(|error| &mut error.locations));
+        for location in locations.chain(causes) {
+            location.file = name(&location.file);
+            location.renamed_from = location.renamed_from.as_deref().map(name);
+        }
+    }
+}
+
 impl PlanReport {
     /// A report without integrations.
     pub fn new(mode: &str, base: Option<RevisionInfo>, head: RevisionInfo) -> Self {
@@ -356,6 +403,7 @@ impl PlanReport {
             totals: Totals::default(),
             integrations: Vec::new(),
             unaffected: Vec::new(),
+            unchecked: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -371,6 +419,37 @@ impl PlanReport {
     pub fn add_unaffected(&mut self, integration: UnaffectedIntegration) {
         let at = self.unaffected.partition_point(|other| other.integration <= integration.integration);
         self.unaffected.insert(at, integration);
+    }
+
+    /// Adds an integration that could not run on this machine.
+    pub fn add_unchecked(&mut self, integration: UncheckedIntegration) {
+        let at = self.unchecked.partition_point(|other| other.integration <= integration.integration);
+        self.unchecked.insert(at, integration);
+    }
+
+    /// One sentence for each reason for which the data switches integrations off: how many shards, and of how many integrations.
+    pub fn disabled(&self) -> Vec<String> {
+        let mut reasons: BTreeMap<&str, (usize, Vec<&str>)> = BTreeMap::new();
+        for integration in &self.integrations {
+            for DisabledShards { reason, shards } in &integration.disabled {
+                let (count, names) = reasons.entry(reason).or_default();
+                *count += shards.len();
+                names.push(&integration.integration);
+            }
+        }
+        let sentence = |(reason, (count, names)): (&str, (usize, Vec<&str>))| {
+            let of = match names.as_slice() {
+                [one] => format!("`{one}`"),
+                names => counted(names.len(), "integration"),
+            };
+            format!("{} of {of} skipped: {reason}", counted(count, "shard"))
+        };
+        reasons.into_iter().map(sentence).collect()
+    }
+
+    /// Renames all files, for readers who are not in the data repo.
+    pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
+        self.integrations.iter_mut().for_each(|integration| integration.rename_files(name));
     }
 
     /// The worst status of all integrations.

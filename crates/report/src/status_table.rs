@@ -12,6 +12,9 @@ use qontract_diagnostics::{counted, shown};
 pub use line::Line;
 use line::{Part, Style, cut, width_of};
 
+use crate::human::{self, duration};
+use crate::keep::invalid::DataUse;
+
 /// Rows of the terminal that the table leaves to the log, and to the cursor.
 const MARGIN: usize = 2;
 
@@ -44,6 +47,10 @@ pub struct Title {
     pub bundle: String,
     /// The targets: `sandbox DIR` or `real targets`.
     pub targets: String,
+    /// Since when the data is invalid, if it is, and with how many errors.
+    pub invalid: Option<String>,
+    /// How many integrations cannot run on this machine.
+    pub unchecked: usize,
 }
 
 /// How the last run of an integration ended. The order is that of the table.
@@ -133,14 +140,20 @@ pub fn lines(view: &View, width: usize, height: usize) -> Vec<Line> {
     let mut loops: Vec<&LoopView> = view.loops.iter().collect();
     loops.sort_by(|a, b| (a.state, &a.name).cmp(&(b.state, &b.name)));
     let totals = totals(view, width);
+    let invalid = invalid(&view.title, width);
+    let frame = 3 + invalid.iter().count();
     let body = match room {
         0 => return Vec::new(),
-        // A title and a header without a row below them say nothing.
-        1..4 => return vec![totals],
-        _ => room - 3,
+        // What the table shows is not what the data says: that is the one line to show.
+        1 => return vec![invalid.unwrap_or(totals)],
+        // A title and a header need a row below them.
+        room if room <= frame => return invalid.into_iter().chain([totals]).collect(),
+        _ => room - frame,
     };
     let columns = Columns::fit(&loops, width);
-    let mut lines = vec![title(&view.title, width), columns.header(width)];
+    let mut lines = vec![title(&view.title, width)];
+    lines.extend(invalid);
+    lines.push(columns.header(width));
     lines.extend(rows(&loops, &columns, body, width));
     lines.push(totals);
     lines
@@ -236,6 +249,13 @@ fn title(title: &Title, width: usize) -> Line {
     )
 }
 
+/// A line about data that is invalid.
+fn invalid(Title { invalid, bundle, .. }: &Title, width: usize) -> Option<Line> {
+    let text = shown(invalid.as_ref()?).into_owned();
+    let bundle = DataUse::Reconcile.describe(Some(&*shown(bundle)).filter(|sha| !sha.is_empty()));
+    Some(fitted(vec![(0, Part::new(text, Style::Red)), (1, Part::new(bundle, Style::Red))], width))
+}
+
 fn totals(view: &View, width: usize) -> Line {
     let count = |state: LoopState| view.loops.iter().filter(|one| one.state == state).count();
     let mut parts = vec![(2, Part::plain(counted(view.loops.len(), "integration")))];
@@ -247,6 +267,9 @@ fn totals(view: &View, width: usize) -> Line {
         if count(state) > 0 {
             parts.push((rank, Part::new(format!("{} {}", count(state), state.word()), state.style())));
         }
+    }
+    if view.title.unchecked > 0 {
+        parts.push((1, Part::new(format!("{} not checked", view.title.unchecked), Style::Yellow)));
     }
     let changes = view.loops.iter().map(|one| one.changes).sum::<usize>();
     parts.push((3, Part::plain(counted(changes, "change"))));
@@ -260,7 +283,7 @@ fn totals(view: &View, width: usize) -> Line {
 
 /// The abbreviation of a sha or commit.
 fn short(id: &str) -> String {
-    shown(id).chars().take(7).collect()
+    human::short_sha(&shown(id))
 }
 
 /// Which columns there are, and how wide.
@@ -359,19 +382,6 @@ fn changes(one: &LoopView) -> String {
         (None, ..) => String::new(),
         (_, changes, 0) => changes.to_string(),
         (_, changes, held) => format!("{changes}, {held} held"),
-    }
-}
-
-/// A duration as people read it: `38ms`, `1.2s`, `42s`, `10m48s`, `2h05m`, `3d04h`.
-pub fn duration(time: Duration) -> String {
-    let (seconds, millis) = (time.as_secs(), time.subsec_millis());
-    match seconds {
-        0 => format!("{millis}ms"),
-        1..10 => format!("{seconds}.{}s", millis / 100),
-        10..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds / 60 % 60),
-        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3_600 % 24),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::model::{
     ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportedChange, ReportedFault,
-    ReportedField, StepResult, Totals,
+    ReportedField, StepResult, Totals, UncheckedIntegration,
 };
 
 /// How much of a plan is shown.
@@ -65,8 +65,12 @@ pub fn render(report: &PlanReport, detail: Detail) -> Styled {
         }
         out.push(Style::Plain, "\n");
     }
-    for note in &report.notes {
+    for note in report.notes.iter().chain(&report.disabled()) {
         out.push(Style::Dim, &format!("note: {}\n", shown(note)));
+    }
+    for UncheckedIntegration { integration, reason } in &report.unchecked {
+        out.push(Style::Warning, "warning");
+        out.push(Style::Plain, &format!(": {} not checked: {}\n", shown(integration), shown(reason)));
     }
     if report.totals.changes() + report.totals.held + report.totals.errors == 0 {
         out.push(Style::Plain, "no changes");
@@ -80,6 +84,11 @@ pub fn render(report: &PlanReport, detail: Detail) -> Styled {
             Style::Plain,
             &format!("; {} not affected", counted(report.unaffected.len(), "integration")),
         );
+    }
+    if !report.unchecked.is_empty() {
+        out.push(Style::Plain, "; ");
+        let text = format!("{} not checked", counted(report.unchecked.len(), "integration"));
+        out.push(Style::Warning, &text);
     }
     out.push(Style::Plain, "\n");
     for integration in &report.integrations {

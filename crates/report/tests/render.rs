@@ -27,7 +27,7 @@ fn change(action: ChangeAction, kind: &str, name: &str, fields: Vec<ReportedFiel
         summary: format!("{} {kind} `{name}` (cluster=c1, namespace=n1)", action.as_str()),
         fields,
         notes: Vec::new(),
-        location: Some(Location { file: "data/n1.yml".to_owned(), line: Some(7) }),
+        location: Some(Location::parse("data/n1.yml:7")),
         held: None,
         approvable: false,
         result: None,
@@ -45,11 +45,12 @@ fn integration(
         run: Some("20260101T000000Z-x-1".to_owned()),
         status,
         totals: Totals::of(&changes, &errors),
-        causes: vec![Location { file: "data/n1.yml".to_owned(), line: Some(9) }],
+        causes: vec![Location::parse("data/n1.yml:9")],
         changes,
         waits: Vec::new(),
         errors,
         notes: Vec::new(),
+        disabled: Vec::new(),
         approval: None,
     }
 }
@@ -94,7 +95,7 @@ fn report() -> PlanReport {
         message: "cluster `c2` cannot be reached".to_owned(),
         details: vec!["no connection".to_owned()],
         hint: Some("check `server`".to_owned()),
-        locations: vec![Location { file: "data/c2.yml".to_owned(), line: None }],
+        locations: vec![Location::parse("data/c2.yml")],
     };
     report.add(integration("openshift-namespaces", ReportStatus::Failed, Vec::new(), vec![error]));
     report.add_unaffected(UnaffectedIntegration {

@@ -10,6 +10,7 @@ mod parts;
 
 use std::sync::Arc;
 
+use qontract_bundle::diff::renames;
 use serde::Serialize;
 
 use crate::about::LooksUp;
@@ -126,7 +127,7 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
             if comparison.is_empty() {
                 return Ok(Verdict::Unaffected(Rule::Declared));
             }
-            let causes = causes::relevant(causes(found, sides.as_ref()), &comparison);
+            let causes = explain(causes(found, sides.as_ref()), sides.as_ref(), Some(&comparison));
             let (all, comparison) = (comparison.common, Some(comparison));
             let part = Affected { rule: Rule::Declared, causes, comparison, all, states: None };
             return Ok(Verdict::Affected(Box::new(part)));
@@ -138,6 +139,7 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
     };
     let (base, head) = (room.declare(&pair.base, options)?, room.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
+        let causes = explain(causes, sides.as_ref(), None);
         let whole = Affected { rule: Rule::NoState, causes, comparison: None, all: true, states: None };
         return Ok(Verdict::Affected(Box::new(whole)));
     };
@@ -153,7 +155,7 @@ fn decide(room: &Room, pair: &Pair, options: &Options) -> Result<Verdict, Fault>
         (true, false) if own.is_empty() => return Ok(Verdict::Unaffected(Rule::Declared)),
         (true, false) => Rule::OwnFile,
     };
-    let causes = if all { causes } else { causes::relevant(causes, &comparison) };
+    let causes = explain(causes, sides.as_ref(), (!all).then_some(&comparison));
     let (comparison, states) = (Some(comparison), Some((base, head)));
     Ok(Verdict::Affected(Box::new(Affected { rule, causes, comparison, all, states })))
 }
@@ -165,6 +167,22 @@ fn causes(found: Option<Vec<Cause>>, sides: Option<&Sides<'_>>) -> Vec<Cause> {
         Some(sides) if found.is_empty() => causes::all(&sides.diff),
         _ => found,
     }
+}
+
+/// Causes as they are reported: renamed files are followed, and what does not explain the differences is left out.
+fn explain(causes: Vec<Cause>, sides: Option<&Sides<'_>>, comparison: Option<&Comparison>) -> Vec<Cause> {
+    let relevant = |causes: Vec<Cause>| match comparison {
+        Some(comparison) => causes::relevant(causes, comparison),
+        None => causes,
+    };
+    let Some(sides) = sides else { return relevant(causes) };
+    // Resources are the same one only if they are equal: to compare texts is for those who show them.
+    let renames = renames(&sides.diff, |_, _| 0.0);
+    if renames.datafiles.is_empty() && renames.resources.is_empty() {
+        return relevant(causes);
+    }
+    let causes = relevant(causes::follow_renames(causes, &renames));
+    causes::without_moved_references(causes, &sides.diff, &renames)
 }
 
 fn same_answers(room: &Room, pair: &Pair) -> Result<bool, Fault> {

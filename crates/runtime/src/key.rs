@@ -100,6 +100,13 @@ impl Scope {
     }
 }
 
+impl Scope {
+    /// Writes ` (cluster=a)`; nothing if the scope has no dimensions.
+    pub(crate) fn write_in_parentheses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.parts().next().is_none() { Ok(()) } else { write!(f, " ({self})") }
+    }
+}
+
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

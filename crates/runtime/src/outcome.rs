@@ -217,6 +217,8 @@ pub struct Outcome {
     pub decisions: Vec<Decision>,
     /// Where base and head differ such that the integration is affected.
     pub causes: Vec<Place>,
+    /// The causes that are in renamed files, with the paths of the files in base.
+    pub renamed: BTreeMap<Place, Box<str>>,
     /// What came of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
     /// What went wrong with the run as a whole.
@@ -318,6 +320,7 @@ mod tests {
             slot: Slot::default(),
             decisions: Vec::new(),
             causes: Vec::new(),
+            renamed: BTreeMap::new(),
             shards: BTreeMap::new(),
             faults: Vec::new(),
             warnings: Vec::new(),

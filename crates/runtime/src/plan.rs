@@ -23,7 +23,8 @@ pub struct Thing {
 
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}` ({})", self.kind, self.name, self.scope)
+        write!(f, "{} `{}`", self.kind, self.name)?;
+        self.scope.write_in_parentheses(f)
     }
 }
 
@@ -174,7 +175,8 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} `{}` ({})", self.kind.sign(), self.what, self.thing.name, self.thing.scope)
+        write!(f, "{} {} `{}`", self.kind.sign(), self.what, self.thing.name)?;
+        self.thing.scope.write_in_parentheses(f)
     }
 }
 

@@ -48,6 +48,9 @@ pub struct Record {
     /// The changed lines of the data because of which the integration ran, as `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
+    /// Of causes in renamed files: the names of the files before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub renamed: BTreeMap<String, String>,
     /// What came of each shard.
     pub shards: BTreeMap<String, Shard>,
     /// What went wrong with the run as a whole.
@@ -207,6 +210,11 @@ impl Record {
             slot: outcome.slot.to_string(),
             decisions: decisions.collect(),
             causes: once_each(outcome.causes.iter().map(line)),
+            renamed: outcome
+                .renamed
+                .iter()
+                .map(|(place, old)| (line(place), old_file(place, old, line)))
+                .collect(),
             shards: shards.collect(),
             faults: outcome.faults.iter().map(|fault| told(fault, lines.faults)).collect(),
             warnings: outcome.warnings.clone(),
@@ -267,6 +275,16 @@ impl Shard {
 fn once_each(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     lines.filter(|line| seen.insert(line.clone())).collect()
+}
+
+/// The name that a renamed file had before.
+fn old_file(place: &Place, old: &str, line: &dyn Fn(&Place) -> String) -> String {
+    let before = Place { path: old.into(), pointer: "".into(), ..place.clone() };
+    let at = line(&before);
+    match at.rsplit_once(':') {
+        Some((file, number)) if number.parse::<u32>().is_ok() => file.to_owned(),
+        _ => at,
+    }
 }
 
 fn bundle(pinned: &Pinned) -> Bundle {

@@ -201,6 +201,7 @@ fn begin(room: &Room, request: &Request) -> Outcome {
         slot: request.slot,
         decisions: Vec::new(),
         causes: Vec::new(),
+        renamed: BTreeMap::new(),
         shards: BTreeMap::new(),
         faults: Vec::new(),
         warnings: Vec::new(),

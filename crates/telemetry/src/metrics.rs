@@ -112,6 +112,8 @@ pub struct Metrics {
     told: Mutex<BTreeMap<String, Vec<Objects>>>,
     delays: Family<Done, Histogram, fn() -> Histogram>,
     redactions: Family<Integration, Counter>,
+    data_invalid: Gauge,
+    data_invalid_since: Gauge,
 }
 
 impl Default for Metrics {
@@ -132,6 +134,8 @@ impl Default for Metrics {
             told: Mutex::default(),
             delays: Family::new_with_constructor(delays as fn() -> Histogram),
             redactions: Family::default(),
+            data_invalid: Gauge::default(),
+            data_invalid_since: Gauge::default(),
             registry: Registry::default(),
         };
         all.register("build_info", "Version and commit of this binary", metrics.build.clone());
@@ -164,6 +168,16 @@ impl Default for Metrics {
             "Fields of reports that contained a secret and were replaced",
             metrics.redactions.clone(),
         );
+        registry.register(
+            "data_invalid",
+            "1 while the data does not validate and the last valid bundle is used, else 0",
+            metrics.data_invalid.clone(),
+        );
+        registry.register(
+            "data_invalid_since_timestamp_seconds",
+            "When the data became invalid, in seconds since 1970; 0 while it is valid",
+            metrics.data_invalid_since.clone(),
+        );
         Self { registry: all, ..metrics }
     }
 }
@@ -184,6 +198,12 @@ impl Metrics {
     /// The last run held so many changes.
     pub fn held(&self, process: &Process, count: usize) {
         self.held.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Whether the data is invalid: since when, in seconds since 1970.
+    pub fn set_data_invalid(&self, since: Option<i64>) {
+        self.data_invalid.set(i64::from(since.is_some()));
+        self.data_invalid_since.set(since.unwrap_or_default());
     }
 
     /// A run begins.
@@ -315,6 +335,29 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\nis not in\n{text}");
         }
+    }
+
+    #[test]
+    fn invalid_data_is_measured_with_its_time_until_it_is_valid() {
+        let metrics = Metrics::default();
+        let check = |expect: [&str; 2]| {
+            let text = metrics.print();
+            let lines: Vec<&str> =
+                text.lines().filter(|line| line.starts_with("qontract_reconcile_data_invalid")).collect();
+            assert_eq!(lines, expect);
+        };
+        let valid = [
+            "qontract_reconcile_data_invalid 0",
+            "qontract_reconcile_data_invalid_since_timestamp_seconds 0",
+        ];
+        check(valid);
+        metrics.set_data_invalid(Some(1_800_000_000));
+        check([
+            "qontract_reconcile_data_invalid 1",
+            "qontract_reconcile_data_invalid_since_timestamp_seconds 1800000000",
+        ]);
+        metrics.set_data_invalid(None);
+        check(valid);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use qontract_daemon::input::Opener;
 use qontract_daemon::pinned::{ComparedSides, Side};
 use qontract_daemon::targets::Targets;
 use qontract_report::affected::{self as affected_report, Row, ShardRow};
+use qontract_report::{FileName, Location};
 use qontract_runtime::affected::{self, Pair, Verdict, What};
 use qontract_runtime::{Options, Place, Room};
 
@@ -45,7 +46,13 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     };
     let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
     let sides = ComparedSides::new(&base, &head);
-    let mut rows: Vec<Row> = defined.iter().map(|room| row(room, &pair(room), &sides)).collect();
+    // In text, files have names that lead there from the working directory.
+    let file_name = |file: &str| match output {
+        ReportFormat::Text => head.display(file),
+        ReportFormat::Md | ReportFormat::Json => file.to_owned(),
+    };
+    let names = Names { sides: &sides, file_name: &file_name };
+    let mut rows: Vec<Row> = defined.iter().map(|room| row(room, &pair(room), &names)).collect();
     if !undeclared.is_empty() {
         let names: Vec<String> = undeclared.iter().map(|room| format!("`{}`", room.about().name)).collect();
         let names = if integration.is_empty() { "any integration".to_owned() } else { names.join(", ") };
@@ -69,7 +76,26 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
 /// The exit code of an integration that the data does not declare, as of a run.
 const UNDECLARED: u8 = 4;
 
-fn row(room: &Room, pair: &Pair, sides: &ComparedSides<'_>) -> Row {
+/// How places are called.
+struct Names<'a> {
+    sides: &'a ComparedSides<'a>,
+    file_name: FileName<'a>,
+}
+
+impl Names<'_> {
+    /// `file:line` of what differs at a place; `causes` are all changes that affect the integration.
+    fn line(&self, place: &Place, causes: &[Place]) -> String {
+        let at = Location::parse(&self.sides.line(place, causes));
+        Location { file: (self.file_name)(&at.file), ..at }.to_string()
+    }
+
+    /// The name that a renamed file had before.
+    fn old_file(&self, place: &Place, old: &str) -> String {
+        (self.file_name)(&self.sides.file(&Place { path: old.into(), ..place.clone() }))
+    }
+}
+
+fn row(room: &Room, pair: &Pair, names: &Names<'_>) -> Row {
     let integration = room.about().name.clone();
     match affected::affected(room, pair, &Options::default()) {
         Verdict::Unaffected(rule) => Row {
@@ -86,13 +112,13 @@ fn row(room: &Room, pair: &Pair, sides: &ComparedSides<'_>) -> Row {
         }
         Verdict::Affected(found) => {
             let places: Vec<Place> = found.causes.iter().filter_map(|cause| cause.place.clone()).collect();
-            let line = |place: &Place| sides.line(place, &places);
+            let line = |place: &Place| names.line(place, &places);
             Row {
                 integration,
                 affected: true,
                 declared: true,
                 rule: found.rule.as_str().to_owned(),
-                causes: causes(&found, &line),
+                causes: causes(&found, &line, names),
                 shards: shards(&found, &line),
             }
         }
@@ -100,7 +126,7 @@ fn row(room: &Room, pair: &Pair, sides: &ComparedSides<'_>) -> Row {
 }
 
 /// Because of what, each line once.
-fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String) -> Vec<String> {
+fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String, names: &Names<'_>) -> Vec<String> {
     let causes = found.causes.iter().map(|cause| {
         let what = match cause.what {
             What::Datafile | What::Resource | What::Integration => "",
@@ -109,7 +135,9 @@ fn causes(found: &affected::Affected, line: &dyn Fn(&Place) -> String) -> Vec<St
         };
         let place = cause.place.as_ref().map(line).unwrap_or_default();
         let removed = if cause.gone { " (removed)" } else { "" };
-        format!("{what}{place}{removed}")
+        let renamed = cause.place.as_ref().zip(cause.renamed_from.as_deref());
+        let renamed = renamed.map(|(place, old)| format!(" (renamed from {})", names.old_file(place, old)));
+        format!("{what}{place}{removed}{}", renamed.unwrap_or_default())
     });
     once_each(causes)
 }

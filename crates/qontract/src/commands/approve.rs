@@ -8,7 +8,8 @@ use anyhow::{Context as _, bail};
 use qontract_cli::Approve;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_diagnostics::counted;
+use qontract_daemon::run_store::HeldRun;
+use qontract_diagnostics::{counted, human};
 use qontract_runtime::Record;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date};
 
@@ -16,10 +17,13 @@ use crate::commands::runs;
 
 pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
     let Approve { run, out, expires, reason, runs } = arguments;
-    let record = runs::open(runs)?.resolve(&run)?;
+    let HeldRun { record, newer } = runs::open(runs)?.resolve_held(&run)?;
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let expiration = last_day(&expires, today)?;
     let approval = held(&record)?;
+    if let Some(newer) = newer {
+        printer.note(&format!("note: {}", taken(&record, newer)));
+    }
     let name = name(&record);
     let file = ApprovalFile {
         name: &name,
@@ -42,9 +46,19 @@ pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
         }
     }
     if reason.is_none() {
-        printer.note("note: the description is a placeholder; pass `--reason` or edit it");
+        printer.note("note: the description is only a template: pass `--reason TEXT`, or edit it, to say why the removals are allowed");
     }
     Ok(Exit::Ok)
+}
+
+/// Which run was taken, if it was searched for.
+fn taken(record: &Record, newer: usize) -> String {
+    let Record { run, began, mode, .. } = record;
+    let text = format!("run {run} ({mode} of {}) is the last that held something", human::time(*began));
+    match newer {
+        0 => text,
+        _ => format!("{text}; {} held nothing", counted(newer, "newer run")),
+    }
 }
 
 /// What an approval would release of what a run held.

@@ -1,5 +1,6 @@
 //! `qontract plan`: a dry run of every integration that a change affects, in one report.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,19 +15,19 @@ use qontract_cli::{Plan, Talk, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::{InvalidData, Opener};
+use qontract_daemon::input::{Opener, ValidationFailed};
 use qontract_daemon::journal;
 use qontract_daemon::pinned::Side;
 use qontract_daemon::plan_report;
-use qontract_daemon::registry::SandboxUnsupported;
+use qontract_daemon::registry::{SandboxUnsupported, missing};
 use qontract_daemon::run_setup::Start;
 use qontract_daemon::run_store::Runs;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
-use qontract_report::{PlanReport, ReportStatus, RevisionInfo};
+use qontract_report::{PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Stop;
-use qontract_runtime::{Bodies, Record, Room, listing};
+use qontract_runtime::{Bodies, Ended, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::Log;
 
@@ -46,7 +47,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let head = if arguments.no_validate {
         open(&opener, &head_word, None)?
     } else {
-        Side::open_valid(&opener, &head_word).map_err(|error| match error.is::<InvalidData>() {
+        Side::open_valid(&opener, &head_word).map_err(|error| match error.is::<ValidationFailed>() {
             true => error,
             false => cannot_open(error, &head_word),
         })?
@@ -69,14 +70,23 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let planner = Arc::new(planner);
     let mut report = planner.empty_report();
     planner.note_removed(&mut report)?;
-    let mut rooms = Vec::new();
+    let (mut rooms, mut unready) = (Vec::new(), BTreeMap::new());
     for name in names {
         match REGISTRY.integration(&name, &planner.config, &targets) {
-            Ok(room) => rooms.push(room),
+            Ok(room) => {
+                // An integration that is named on the command line has to be checked: that it cannot run is an error.
+                if let Err(fault) = room.ready()
+                    && planner.arguments.integration.is_empty()
+                {
+                    unready.insert(name, fault);
+                }
+                rooms.push(room);
+            }
             // Without targets nothing can be planned: that is said once.
             Err(error) if error.is::<UsageError>() => return Err(error),
             Err(error) if error.is::<SandboxUnsupported>() => {
-                report.notes.push(format!("`{name}` is not planned: {error}"));
+                let reason = error.to_string();
+                report.add_unchecked(UncheckedIntegration { integration: name, reason });
             }
             Err(error) => report.add(plan_report::unstarted(&name, &error)),
         }
@@ -92,6 +102,12 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     std::mem::forget(runtime);
     for (name, planned) in all {
         match planned {
+            // Nothing to do, so that there is nothing to look up later: plans would push other records out.
+            Ok(record) if record.ended == Ended::EarlyExit => plan_report::add(&mut report, &record),
+            Ok(_) if unready.contains_key(&name) => {
+                let reason = unready.get(&name).map(missing).unwrap_or_default();
+                report.add_unchecked(UncheckedIntegration { integration: name, reason });
+            }
             Ok(record) => {
                 if let Err(error) = planner.runs.keep(&record) {
                     printer.note(&format!("warning: the record of the run is not kept: {error:#}"));
@@ -103,7 +119,8 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     }
     drop(progress);
     let Plan { output, full, .. } = planner.arguments;
-    plan_output::print(&report, output, plan_output::detail(full), printer)?;
+    let file_name = |file: &str| planner.head.display(file);
+    plan_output::print(&report, output, plan_output::detail(full), &file_name, printer)?;
     Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
 }
 

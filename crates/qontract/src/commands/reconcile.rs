@@ -1,7 +1,5 @@
 //! `qontract reconcile`: one run of one integration, or run after run.
 
-mod announce;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +13,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
 use qontract_config::{Config, Location};
+use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::Heard;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::Opener;
@@ -28,6 +27,7 @@ use qontract_daemon::run_text;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_diagnostics::shown;
+use qontract_report::FileName;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
@@ -71,7 +71,15 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     drop(progress);
     let (head, base) = sides?;
     if line == CommandLine::Own {
-        announce::announce(&options, &config, (&integration.name, mode), &head, printer);
+        let announcement = Announcement {
+            data: options.data.as_deref(),
+            sandbox: options.sandbox.as_deref(),
+            part: part(&options),
+            config: &config,
+            room: &room,
+            mode,
+        };
+        announcement.print(&integration.options, &head, options.talk.level().into(), printer);
     }
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
@@ -97,7 +105,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     }
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
-    job.tell(&outcome, &record)?;
+    job.tell(&outcome, &record, &|file| head.display(file))?;
     // The process ends now. Threads that are blocked are not waited for, signals are still handled, and what ends a lease on a server can do so.
     std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
@@ -129,6 +137,11 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
     run_in_loop(options, integration, &keeping)
 }
 
+/// Which part of the work is done here.
+fn part(options: &RunOptions) -> Part {
+    Part { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) }
+}
+
 /// The folder in place of every target system, if there is one.
 fn sandbox_at(options: &RunOptions) -> SandboxAt<'_> {
     let repo = options.data.as_deref().map(Path::new).filter(|folder| folder.is_dir());
@@ -151,7 +164,7 @@ pub fn run_in_loop(options: &RunOptions, integration: &Chosen, keeping: &Keeping
         sandbox: sandbox_at(options),
         runs: options.runs.clone(),
         mode: if options.dry_run { Mode::DryRun } else { Mode::Real },
-        part: Part { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) },
+        part: part(options),
         validate_schemas: options.validate_schemas || !options.no_validate_schemas,
         bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
         messages: Arc::new(Printer::default()),
@@ -220,24 +233,29 @@ impl Job<'_> {
     }
 
     /// Shows what came of it, and keeps the record.
-    fn tell(&self, outcome: &Outcome, record: &Record) -> anyhow::Result<()> {
+    fn tell(&self, outcome: &Outcome, record: &Record, file_name: FileName<'_>) -> anyhow::Result<()> {
         let Self { options, runs, printer, .. } = self;
         // The record first: what was done is kept, whoever listens.
         let kept = runs.keep(record);
         if let Some(file) = &options.dump_schemas {
             dump(outcome, file)?;
         }
-        let talk = run_text::talk(record, options.talk.level().into());
+        let talk = run_text::talk(record, options.talk.level().into(), file_name);
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
         match options.output {
             RunFormat::Text => {
-                printer.styled(&plan_report::text_of(record, plan_output::detail(options.full)))?;
+                printer.styled(&plan_report::text_of(
+                    record,
+                    plan_output::detail(options.full),
+                    file_name,
+                ))?;
             }
             RunFormat::Md => {
                 let report = plan_report::of(std::slice::from_ref(record));
-                plan_output::print(&report, PlanFormat::Md, plan_output::detail(options.full), printer)?;
+                let detail = plan_output::detail(options.full);
+                plan_output::print(&report, PlanFormat::Md, detail, file_name, printer)?;
             }
             RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
         }

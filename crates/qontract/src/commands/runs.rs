@@ -82,7 +82,7 @@ fn filter(list: &RunsList) -> anyhow::Result<RunFilter> {
         states.push(RunState::Held);
     }
     let since = list.since.as_deref().map(|text| since::parse(text, jiff::Timestamp::now())).transpose()?;
-    Ok(RunFilter { integration: list.integration.clone(), states, since })
+    Ok(RunFilter { integration: list.integration.clone(), states, since, unaffected: list.all })
 }
 
 /// Prints new records until the reader closes the pipe, or the process is ended. `known` are the ids of those that are not new.

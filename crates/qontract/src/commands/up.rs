@@ -4,10 +4,11 @@ use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
 use qontract_cli::plan_output;
@@ -16,18 +17,21 @@ use qontract_cli::screen::Screen;
 use qontract_cli::terminal::{self, SilentKeys, Size};
 use qontract_cli::{Up, variable};
 use qontract_config::Config;
+use qontract_daemon::clusters;
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::health::Health;
+use qontract_daemon::health::{self, Health};
+use qontract_daemon::invalid::{DataReporter, DataUse};
 use qontract_daemon::journal;
 use qontract_daemon::plan_report;
 use qontract_daemon::private_files;
 use qontract_daemon::run_store::{Runs, state_folder};
 use qontract_daemon::signals;
-use qontract_daemon::source::{Feed as _, Folder, Look};
+use qontract_daemon::source::{Feed, Folder, Look};
 use qontract_daemon::status_view::loop_view;
-use qontract_daemon::supervisor::{Crew, Voices};
+use qontract_daemon::supervisor::{Crew, Unchecked, Voices};
 use qontract_daemon::targets::{SandboxAt, Targets};
+use qontract_report::UncheckedIntegration;
 use qontract_report::status_table::{self, Title, View};
 use qontract_runtime::Bodies;
 use qontract_runtime::looping::{Crowd, Stop};
@@ -68,7 +72,12 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     }
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
     let sha = feed.side()?.source.sha().chars().take(12).collect::<String>();
-    log.write(&Line::new(Level::Info, format!("bundle {sha}")));
+    let clusters = match sandbox {
+        Some(_) => String::new(),
+        None => clusters::listed(&clusters::names(&*feed.side()?.source)),
+    };
+    let clusters = if clusters.is_empty() { clusters } else { format!(" · {clusters}") };
+    log.write(&Line::new(Level::Info, format!("bundle {sha}{clusters}")));
     let runs =
         Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
     let mut threads = tokio::runtime::Builder::new_multi_thread();
@@ -92,7 +101,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
         every: arguments.every,
         crowd: crowd(sandbox.as_deref()),
-        left_out: std::sync::Mutex::default(),
+        unchecked: Unchecked::default(),
     };
     if arguments.once {
         let ended = runtime.block_on(async {
@@ -103,12 +112,16 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         runtime.shutdown_background();
         let (exit, records) = ended?;
         if let (true, Some(records)) = (prints_plan, records) {
-            let report = plan_report::of(&records);
-            plan_output::print(&report, arguments.output, plan_output::detail(arguments.full), &printer)?;
+            let mut report = plan_report::of(&records);
+            for (integration, reason) in crew.unchecked() {
+                report.add_unchecked(UncheckedIntegration { integration, reason });
+            }
+            let (side, detail) = (feed.side()?, plan_output::detail(arguments.full));
+            plan_output::print(&report, arguments.output, detail, &|file| side.display(file), &printer)?;
         }
         return Ok(exit);
     }
-    watch(&feed, &log, &screen);
+    watch(&feed, &crew, &screen);
     let _keys = is_live.then(SilentKeys::new);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
@@ -124,6 +137,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         signals::listen(stopper.clone(), move || known.all(), Arc::clone(&log))?;
         let title = title(
             Arc::clone(&feed),
+            Arc::clone(&crew.unchecked),
             Title { data: data_word, mode: mode_word, targets: targets_word, ..Title::default() },
         );
         tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&voices), title));
@@ -167,26 +181,32 @@ impl Output {
 
 /// Serves health and metrics of the loops.
 async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<Voices>) -> anyhow::Result<()> {
-    let (known, missed) = (Arc::clone(voices), Arc::clone(voices));
+    let (known, missed, unchecked) = (Arc::clone(voices), Arc::clone(voices), Arc::clone(&crew.unchecked));
     let health = Health {
         metrics: Arc::clone(&crew.metrics),
         voices: Arc::new(move || known.all()),
         unstarted: Arc::new(move || missed.unstarted()),
+        unchecked: Arc::new(move || {
+            unchecked.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+        }),
+        feed: Arc::new(OnceLock::from(Arc::clone(&crew.feed) as Arc<dyn Feed>)),
     };
     let bound = health.serve(address).await?;
-    let text = format!("answers on http://{bound}/healthz, /readyz, /metrics");
+    let text = format!("answers on {}", health::addresses(bound));
     crew.log.write(&Line::new(Level::Info, text));
     Ok(())
 }
 
 /// The title of the table: what stays as it is, with the bundle in force and its commit.
-fn title(feed: Arc<Folder>, fixed: Title) -> impl Fn() -> Title {
+fn title(feed: Arc<Folder>, unchecked: Unchecked, fixed: Title) -> impl Fn() -> Title {
     move || {
         // Without a bundle nothing would run.
         let source = feed.side().ok().map(|side| Arc::clone(&side.source));
         let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
         let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
-        Title { commit, bundle, ..fixed.clone() }
+        let invalid = feed.invalid().map(|invalid| invalid.title(Timestamp::now()));
+        let unchecked = unchecked.lock().unwrap_or_else(PoisonError::into_inner).len();
+        Title { commit, bundle, invalid, unchecked, ..fixed.clone() }
     }
 }
 
@@ -219,8 +239,8 @@ pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
 /// So long at most a run waits for others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Nobody waits for a folder: one run after the other takes no longer than all at once, and needs the memory of one. Real
-/// targets are waited for.
+/// On a folder, one run after the other takes no longer than all at once, and needs the memory of one. Runs on real targets
+/// mostly wait, so that they go at the same time.
 fn crowd(sandbox: Option<&Path>) -> Crowd {
     if sandbox.is_some() { Crowd::new(1, PATIENCE) } else { Crowd::default() }
 }
@@ -244,13 +264,19 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Looks after the data repo, in a thread of its own.
-fn watch(feed: &Arc<Folder>, log: &Arc<Log>, screen: &Arc<Screen>) {
-    let (feed, log, screen) = (Arc::clone(feed), Arc::clone(log), Arc::clone(screen));
+/// Follows the data repo, in a thread of its own.
+fn watch(feed: &Arc<Folder>, crew: &Crew, screen: &Arc<Screen>) {
+    let (log, metrics) = (Arc::clone(&crew.log), Some(Arc::clone(&crew.metrics)));
+    feed.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
+    let (feed, log, screen) = (Arc::clone(feed), Arc::clone(&crew.log), Arc::clone(screen));
     std::thread::spawn(move || {
-        // A terminal that went away is no reason to stop following.
+        // A terminal that is closed does not stop the watch.
         let show = |text: &str| drop(screen.text(text));
-        feed.watch(&show, |look| look.line().iter().for_each(|line| log.write(line)));
+        feed.watch(&show, |look| {
+            if look == Look::New {
+                log.write(&Line::new(Level::Info, "the data changed"));
+            }
+        });
     });
 }
 

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use qontract_bundle::diff::{Change, Diff, FieldChange, fields};
+use qontract_bundle::diff::{Change, Diff, FieldChange, Renames, fields, renames};
 use qontract_bundle::{Document, Resource, Value, json};
 
-use crate::line_diff::{DiffLine, diff};
+use crate::line_diff::{DiffLine, diff, similarity};
 
-use super::rename::{Renames, renames};
 use super::{Sides, Texts};
 
 /// How a file differs.
@@ -51,7 +50,7 @@ pub enum Line {
 
 /// Files that differ: datafiles, resources, schemas, types.
 pub fn files(diff: &Diff, sides: &Sides<'_>) -> Vec<FileEntry> {
-    let Renames { datafiles, resources } = renames(diff);
+    let Renames { datafiles, resources } = renames(diff, similarity);
     let layout = sides.layout;
     let mut files = Vec::new();
     for file in &diff.datafiles {

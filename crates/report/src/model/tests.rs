@@ -25,6 +25,54 @@ fn fault() -> ReportedFault {
     ReportedFault { shards, message: "x".to_owned(), details, hint: None, locations }
 }
 
+#[test]
+fn disabled_shards_are_counted_once_for_each_reason() {
+    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    let disabled = |reason: &str, shards: &[&str]| DisabledShards {
+        reason: reason.to_owned(),
+        shards: shards.iter().map(|&shard| shard.to_owned()).collect(),
+    };
+    for (name, all) in [
+        ("a", vec![disabled("off", &["s1", "s2"]), disabled("late", &["s3"])]),
+        ("b", vec![disabled("off", &["s1"])]),
+        ("c", Vec::new()),
+    ] {
+        let one = integration(name, ReportStatus::Unchanged, Totals::default());
+        report.add(IntegrationReport { disabled: all, ..one });
+    }
+    assert_eq!(
+        report.disabled(),
+        ["1 shard of `a` skipped: late", "3 shards of 2 integrations skipped: off"]
+    );
+}
+
+#[test]
+fn unchecked_integrations_are_in_the_order_of_their_names() {
+    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    for name in ["b", "a"] {
+        let (integration, reason) = (name.to_owned(), "x".to_owned());
+        report.add_unchecked(UncheckedIntegration { integration, reason });
+    }
+    let names: Vec<&str> = report.unchecked.iter().map(|one| one.integration.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(report.status(), ReportStatus::Unchanged);
+}
+
+#[test]
+fn all_files_of_an_integration_are_renamed() {
+    let at = |text: &str| Location::parse(text);
+    let mut one = integration("a", ReportStatus::Unchanged, Totals::default());
+    one.causes = vec![Location { renamed_from: Some("old".to_owned()), ..at("new:3") }];
+    one.waits =
+        vec![ReportedWait { shard: "s".to_owned(), message: "m".to_owned(), locations: vec![at("w")] }];
+    one.errors = vec![fault()];
+    one.errors[0].locations = vec![at("e:1")];
+    one.rename_files(&|file| format!("repo/{file}"));
+    assert_eq!(one.causes[0].to_string(), "repo/new:3 (renamed from repo/old)");
+    assert_eq!(one.waits[0].locations[0].to_string(), "repo/w");
+    assert_eq!(one.errors[0].locations[0].to_string(), "repo/e:1");
+}
+
 fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationReport {
     IntegrationReport {
         integration: name.to_owned(),
@@ -36,6 +84,7 @@ fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationR
         waits: Vec::new(),
         errors: Vec::new(),
         notes: Vec::new(),
+        disabled: Vec::new(),
         approval: None,
     }
 }

@@ -59,6 +59,8 @@ fn view() -> View {
         mode: "real run",
         bundle: "ecc2860aaa1c".to_owned(),
         targets: "sandbox ./sandbox".to_owned(),
+        invalid: None,
+        unchecked: 0,
     };
     View { title, loops }
 }
@@ -145,8 +147,42 @@ ok        openshift-clusterrolebindings
 }
 
 #[test]
-fn a_table_fits_its_terminal() {
+fn data_that_is_invalid_has_a_line_below_the_title() {
     let mut view = view();
+    view.title.invalid = Some("data invalid since 14:02 UTC (3 errors)".to_owned());
+    let text = |width: usize, height: usize| -> Vec<String> {
+        lines(&view, width, height).iter().map(Line::text).collect()
+    };
+    let at_80 = text(80, 24);
+    assert_eq!(at_80[1], "data invalid since 14:02 UTC (3 errors) · reconciling bundle ecc2860");
+    assert!(at_80[0].starts_with("qontract up") && at_80[2].starts_with("STATE"), "{at_80:?}");
+    assert_eq!(text(40, 10)[1], "data invalid since 14:02 UTC (3 errors)");
+    // However low the terminal is: above the totals, and instead of them.
+    assert_eq!(text(80, MARGIN + 4).len(), 2);
+    assert_eq!(text(80, MARGIN + 5).len(), 5);
+    assert!(text(80, MARGIN + 1)[0].starts_with("data invalid") && text(80, MARGIN + 1).len() == 1);
+    let line = lines(&view, 80, 24)[1].styled();
+    assert!(line.starts_with("\x1b[1;31mdata invalid"), "{line}");
+}
+
+#[test]
+fn integrations_that_cannot_run_here_are_counted() {
+    let mut view = view();
+    view.title.unchecked = 2;
+    let text = lines(&view, 120, 24).last().expect("totals").text();
+    assert!(text.contains("1 failed · 2 not checked · 137 changes"), "{text}");
+}
+
+#[test]
+fn a_table_fits_its_terminal() {
+    for invalid in [None, Some("data invalid since ".repeat(9))] {
+        let mut view = view();
+        view.title.invalid = invalid;
+        fits(view);
+    }
+}
+
+fn fits(mut view: View) {
     view.loops[0].name = "日本語の統合".repeat(9);
     view.title.data = "a/very/long/path/".repeat(20);
     view.loops[11].troubled =
@@ -196,21 +232,7 @@ fn shards_beyond_the_room_are_counted() {
 }
 
 #[test]
-fn durations_are_written_as_people_read_them() {
-    let check = |millis: u64, expect: &str| assert_eq!(duration(Duration::from_millis(millis)), expect);
-    check(0, "0ms");
-    check(38, "38ms");
-    check(999, "999ms");
-    check(1_000, "1.0s");
-    check(9_999, "9.9s");
-    check(10_000, "10s");
-    check(59_999, "59s");
-    check(60_000, "1m00s");
-    check(648_000, "10m48s");
-    check(3_599_000, "59m59s");
-    check(3_600_000, "1h00m");
-    check(86_399_000, "23h59m");
-    check(86_400_000, "1d00h");
+fn times_to_come_rarely_change() {
     let check = |seconds: u64, expect: &str| assert_eq!(coarse(Duration::from_secs(seconds)), expect);
     check(0, "0s");
     check(119, "119s");
@@ -237,6 +259,7 @@ fn no_character_of_the_data_commands_the_terminal() {
     view.loops[11].troubled = vec![shard("\n\x1b[31m", true, 0)];
     view.title.data = "x\x1b]0;y\x07".to_owned();
     view.title.targets = "sandbox \u{9b}".to_owned();
+    view.title.invalid = Some("invalid \u{9b}".to_owned());
     for line in lines(&view, 120, 40) {
         let text = line.text();
         assert_eq!(shown(&text), text);

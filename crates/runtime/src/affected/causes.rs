@@ -1,8 +1,12 @@
 //! The files whose change can change the answer to a query.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use qontract_bundle::diff::{DatafileChange, Diff, ResourceChange, fields, named_otherwise};
+use qontract_bundle::Document;
+use qontract_bundle::diff::{
+    Change, DatafileChange, Diff, OldFile, Renames, ResourceChange, fields, named_otherwise,
+};
 use qontract_graphql::{Engine, Footprint};
 use serde::Serialize;
 
@@ -41,6 +45,15 @@ pub struct Cause {
     /// Whether it is only in base.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
+    /// The path of the file in base, if it was renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<Box<str>>,
+}
+
+impl Cause {
+    fn new(what: What, place: Option<Place>) -> Self {
+        Self { what, place, gone: false, renamed_from: None }
+    }
 }
 
 /// What differs that the declared queries can touch; `None` if that cannot be said because a query does not fit a bundle.
@@ -53,7 +66,7 @@ pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
     }
     let mut causes = BTreeSet::new();
     if diff.graphql.is_some() && !footprints.is_empty() {
-        causes.insert(Cause { what: What::Types, place: None, gone: false });
+        causes.insert(Cause::new(What::Types, None));
     }
     for change in &diff.datafiles {
         let stray = base.strays().contains(&change.path) || head.strays().contains(&change.path);
@@ -70,7 +83,7 @@ pub fn footprint(sides: &Sides<'_>, about: &About) -> Option<Vec<Cause>> {
     }
     if footprints.iter().any(Footprint::naming) {
         let places = named_otherwise(base.bundle(), head.bundle()).map(Place::resource);
-        causes.extend(places.map(|place| Cause { what: What::Resource, place: Some(place), gone: false }));
+        causes.extend(places.map(|place| Cause::new(What::Resource, Some(place))));
     }
     Some(causes.into_iter().collect())
 }
@@ -88,7 +101,7 @@ fn datafile(
 ) -> Vec<Cause> {
     let (Some(old), Some(new)) = (change.before(), change.after()) else {
         let place = Some(Place::datafile(path, ""));
-        return vec![Cause { what: What::Datafile, place, gone: change.after().is_none() }];
+        return vec![Cause { gone: change.after().is_none(), ..Cause::new(What::Datafile, place) }];
     };
     let schema = change.either().schema().unwrap_or_default();
     let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
@@ -100,11 +113,64 @@ fn datafile(
     let (read, other): (Vec<String>, Vec<String>) = pointers.partition(|pointer| is_read(schema, pointer));
     let pointers = if read.is_empty() { other.into_iter().take(1).collect() } else { read };
     let pointers = if pointers.is_empty() { vec![String::new()] } else { pointers };
-    let cause = |pointer: &String| {
-        let place = Some(Place::datafile(path, pointer));
-        Cause { what: What::Datafile, place, gone: false }
-    };
+    let cause = |pointer: &String| Cause::new(What::Datafile, Some(Place::datafile(path, pointer)));
     pointers.iter().map(cause).collect()
+}
+
+/// Follows renamed files: the cause is what differs in the file under its new path, or the rename if nothing does, and not that one file is gone and another one new.
+pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
+    let mut followed = BTreeSet::new();
+    for cause in causes {
+        let Some(place) = cause.place.clone() else {
+            followed.insert(cause);
+            continue;
+        };
+        let Renames { datafiles, resources } = renames;
+        let is_moved = match cause.what {
+            What::Datafile => datafiles.is_moved(&place.path),
+            What::Resource => resources.is_moved(&place.path),
+            What::Types | What::Integration | What::Approval => false,
+        };
+        if cause.gone && is_moved {
+            continue;
+        }
+        match cause.what {
+            What::Datafile => {
+                let Some(OldFile { path, thing, renamed }) = datafiles.before(&place.path) else {
+                    followed.insert(cause);
+                    continue;
+                };
+                let change = Change::Changed(Arc::clone(thing), Arc::clone(renamed));
+                let change = DatafileChange { path: (&*place.path).into(), change };
+                let causes = datafile(&change, |_, _| true).into_iter();
+                followed.extend(causes.map(|cause| Cause { renamed_from: Some((&**path).into()), ..cause }));
+            }
+            What::Resource => {
+                let renamed_from = resources.before(&place.path).map(|old| (&*old.path).into());
+                followed.insert(Cause { renamed_from, ..cause });
+            }
+            What::Types | What::Integration | What::Approval => {
+                followed.insert(cause);
+            }
+        }
+    }
+    followed.into_iter().collect()
+}
+
+/// Leaves out references that only follow a rename: they name the same file as before. If nothing else changed, they stay.
+pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renames) -> Vec<Cause> {
+    let follows = |cause: &Cause| {
+        let Some(place) = cause.place.as_ref().filter(|place| !place.resource) else { return false };
+        let change = diff.datafiles.iter().find(|change| *change.path == *place.path).map(|one| &one.change);
+        let Some(Change::Changed(old, new)) = change else { return false };
+        let text = |document: &Document| {
+            document.value.pointer(&place.pointer).and_then(|value| Some(value.as_str()?.to_owned()))
+        };
+        let before = text(new).and_then(|new| renames.datafiles.before(&new).map(|old| old.path.clone()));
+        before.is_some() && before == text(old)
+    };
+    let (moved, kept): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(follows);
+    if kept.is_empty() { moved } else { kept }
 }
 
 /// Leaves out changed fields that have nothing to do with what differs in the declared state.
@@ -144,7 +210,8 @@ fn overlap(one: &Place, other: &Place) -> bool {
 }
 
 fn resource(ResourceChange { path, change }: &ResourceChange) -> Cause {
-    Cause { what: What::Resource, place: Some(Place::resource(path)), gone: change.after().is_none() }
+    let gone = change.after().is_none();
+    Cause { gone, ..Cause::new(What::Resource, Some(Place::resource(path))) }
 }
 
 fn trace(engine: &Engine, query: &Query) -> Option<Footprint> {
@@ -158,14 +225,14 @@ pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
     if old.as_ref().map(|old| &old.schemas) != new.as_ref().map(|new| &new.schemas) {
         let gone = new.is_none();
         let place = new.or(old).map(|listing| listing.place.below("/schemas"));
-        causes.push(Cause { what: What::Integration, place, gone });
+        causes.push(Cause { gone, ..Cause::new(What::Integration, place) });
     }
     let approvals = |side: &dyn crate::data::Source| -> Result<Vec<_>, Fault> {
         let all = listing::approvals(side)?;
         Ok(all.into_iter().filter(|approval| approval.integration == name).collect())
     };
     if approvals(&**pair.base.source())? != approvals(&**pair.head.source())? {
-        causes.push(Cause { what: What::Approval, place: None, gone: false });
+        causes.push(Cause::new(What::Approval, None));
     }
     Ok(causes)
 }
@@ -174,7 +241,10 @@ pub fn own(pair: &Pair, name: &str) -> Result<Vec<Cause>, Fault> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Cause, What, overlap, relevant};
+    use qontract_bundle::diff::{Diff, renames};
+    use qontract_bundle::{Bundle, Pool, load};
+
+    use super::{Cause, What, all, follow_renames, overlap, relevant, without_moved_references};
     use crate::key::ShardKey;
     use crate::place::Place;
     use crate::state::{Comparison, Difference, MAX_DIFFERENCES};
@@ -195,7 +265,7 @@ mod tests {
     }
 
     fn kept(causes: &[&str], comparison: &Comparison) -> Vec<String> {
-        let cause = |text: &&str| Cause { what: What::Datafile, place: Some(place(text)), gone: false };
+        let cause = |text: &&str| Cause::new(What::Datafile, Some(place(text)));
         let kept = relevant(causes.iter().map(cause).collect(), comparison);
         kept.iter()
             .filter_map(|cause| cause.place.as_ref())
@@ -239,6 +309,46 @@ mod tests {
         let many = |count: usize| comparison(&vec![Some("/ns.yml#/resources/2"); count]);
         assert_eq!(kept(both, &many(MAX_DIFFERENCES - 1)), [REPLICAS]);
         assert_eq!(kept(both, &many(MAX_DIFFERENCES)), both);
+    }
+
+    /// A bundle with these datafiles: a namespace, and a role that refers to it.
+    fn bundle(namespace: &str, tier: &str, role: serde_json::Value) -> Bundle {
+        let mut role = role;
+        role["$schema"] = "/role-1.yml".into();
+        role["namespace"] = serde_json::json!({ "$ref": namespace });
+        let mut data = serde_json::json!({ "/role.yml": role });
+        data[namespace] = serde_json::json!({
+            "$schema": "/namespace-1.yml", "name": "stage", "a": 1, "b": 2, "labels": { "tier": tier },
+        });
+        let whole = serde_json::json!({
+            "data": data, "graphql": [], "resources": {}, "schemas": {}, "git_commit": "c", "git_commit_timestamp": "1",
+        });
+        load(whole.to_string().as_bytes(), &Pool::default()).unwrap()
+    }
+
+    #[test]
+    fn a_renamed_file_is_followed_and_references_that_follow_it_are_no_causes() {
+        let check = |tier: &str, role: serde_json::Value, expect: &[&str]| {
+            let (base, head) =
+                (bundle("/old.yml", "edge", serde_json::json!({})), bundle("/new.yml", tier, role));
+            let diff = Diff::between(&base, &head);
+            let renames = renames(&diff, |_, _| 0.0);
+            let followed = follow_renames(all(&diff), &renames);
+            let causes = without_moved_references(followed, &diff, &renames);
+            let text = |cause: &Cause| {
+                let place = cause.place.as_ref().unwrap();
+                format!("{}#{} {:?}", place.path, place.pointer, cause.renamed_from)
+            };
+            assert_eq!(causes.iter().map(text).collect::<Vec<_>>(), expect);
+            assert!(causes.iter().all(|cause| !cause.gone));
+        };
+        check("edge", serde_json::json!({}), &["/new.yml# Some(\"/old.yml\")"]);
+        check("core", serde_json::json!({}), &["/new.yml#/labels/tier Some(\"/old.yml\")"]);
+        check(
+            "edge",
+            serde_json::json!({ "more": 1 }),
+            &["/new.yml# Some(\"/old.yml\")", "/role.yml#/more None"],
+        );
     }
 
     #[test]

@@ -159,6 +159,8 @@ fn compare(room: &Room, request: &Request, pair: &Pair, outcome: &mut Outcome) -
                 },
             };
             outcome.causes = all_places;
+            let renamed = causes.into_iter().filter_map(|cause| cause.place.zip(cause.renamed_from));
+            outcome.renamed = renamed.collect();
             let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
             let differs = comparison.filter(|_| request.only_affected && !all);
             Some(Compared { head, base, differs, gone })

@@ -4,10 +4,9 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use qontract_bundle::diff::{Change, Diff, fields};
-use qontract_bundle::{Document, Resource, Value};
-
-use crate::line_diff::similarity;
+use super::{Change, Diff, fields};
+use crate::model::{Document, Resource};
+use crate::value::Value;
 
 /// The most pairs of files whose contents are compared to find renames.
 const MAX_PAIRS: usize = 10_000;
@@ -19,26 +18,49 @@ const MIN_SIMILARITY: f64 = 0.6;
 const MAX_TEXT: usize = 64 << 10;
 
 /// The renamed files of a diff.
+#[derive(Debug)]
 pub struct Renames {
-    pub datafiles: Renamed<Document>,
-    pub resources: Renamed<Resource>,
+    /// Datafiles.
+    pub datafiles: RenamedFiles<Document>,
+    /// Resources.
+    pub resources: RenamedFiles<Resource>,
 }
 
 /// A file before it was renamed.
+#[derive(Debug)]
 pub struct OldFile<T> {
+    /// Its path.
     pub path: String,
+    /// Its content.
     pub thing: Arc<T>,
+    /// Its content after it was renamed.
+    pub renamed: Arc<T>,
 }
 
 /// Files that were renamed, by their paths.
-pub struct Renamed<T> {
+#[derive(Debug)]
+pub struct RenamedFiles<T> {
     new: BTreeMap<String, OldFile<T>>,
     old: BTreeSet<String>,
 }
 
-impl<T> Renamed<T> {
+impl<T> RenamedFiles<T> {
+    /// Whether no file was renamed.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty()
+    }
+
+    /// What the file at `new_path` was before, if it was renamed.
+    pub fn before(&self, new_path: &str) -> Option<&OldFile<T>> {
+        self.new.get(new_path)
+    }
+
+    /// Whether the file at `old_path` has another path now.
+    pub fn is_moved(&self, old_path: &str) -> bool {
+        self.old.contains(old_path)
+    }
+
     /// Nothing if the file was not renamed. If it was: what it was before, or that it is shown under its new path.
-    #[expect(clippy::option_option, reason = "whether it was renamed, and what it was before")]
     pub fn partner(&self, path: &str, change: &Change<Arc<T>>) -> Option<Option<&OldFile<T>>> {
         match change {
             Change::Added(_) => self.new.get(path).map(Some),
@@ -48,8 +70,8 @@ impl<T> Renamed<T> {
     }
 }
 
-/// Finds the files that were renamed.
-pub fn renames(diff: &Diff) -> Renames {
+/// Finds the files that were renamed. `similarity` is the share of lines that two texts have in common, from 0 to 1.
+pub fn renames(diff: &Diff, similarity: impl Fn(&str, &str) -> f64) -> Renames {
     let datafiles = diff.datafiles.iter().map(|file| (&*file.path, &file.change));
     let resources = diff.resources.iter().map(|file| (&*file.path, &file.change));
     let left = Cell::new(MAX_LINE_PAIRS);
@@ -85,6 +107,7 @@ struct Candidate<'d, T> {
     old_path: &'d str,
     new_path: &'d str,
     old: &'d Arc<T>,
+    new: &'d Arc<T>,
 }
 
 /// Pairs removed with added files: those that are the same first, then those that are most alike.
@@ -92,7 +115,7 @@ fn pair<'d, T: 'd>(
     changes: impl Iterator<Item = (&'d str, &'d Change<Arc<T>>)>,
     is_same: impl Fn(&T, &T) -> bool,
     likeness: impl Fn(&T, &T) -> f64,
-) -> Renamed<T> {
+) -> RenamedFiles<T> {
     let (mut removed, mut added) = (Vec::new(), Vec::new());
     for (path, change) in changes {
         match change {
@@ -101,7 +124,7 @@ fn pair<'d, T: 'd>(
             Change::Changed(..) => {}
         }
     }
-    let mut renamed = Renamed { new: BTreeMap::new(), old: BTreeSet::new() };
+    let mut renamed = RenamedFiles { new: BTreeMap::new(), old: BTreeSet::new() };
     if removed.len().saturating_mul(added.len()) > MAX_PAIRS {
         return renamed;
     }
@@ -110,7 +133,7 @@ fn pair<'d, T: 'd>(
         for (new_path, new) in &added {
             let score = if is_same(old, new) { 2.0 } else { likeness(old, new) };
             if score >= MIN_SIMILARITY {
-                candidates.push(Candidate { score, old_path, new_path, old });
+                candidates.push(Candidate { score, old_path, new_path, old, new });
             }
         }
     }
@@ -118,10 +141,11 @@ fn pair<'d, T: 'd>(
         let paths = (one.old_path, one.new_path).cmp(&(other.old_path, other.new_path));
         other.score.total_cmp(&one.score).then(paths)
     });
-    for Candidate { old_path, new_path, old, .. } in candidates {
+    for Candidate { old_path, new_path, old, new, .. } in candidates {
         if !renamed.old.contains(old_path) && !renamed.new.contains_key(new_path) {
             renamed.old.insert(old_path.to_owned());
-            let old = OldFile { path: old_path.to_owned(), thing: Arc::clone(old) };
+            let (thing, renamed_to) = (Arc::clone(old), Arc::clone(new));
+            let old = OldFile { path: old_path.to_owned(), thing, renamed: renamed_to };
             renamed.new.insert(new_path.to_owned(), old);
         }
     }
