@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::invalid::{DataStatus, DataUse, InvalidData};
-use crate::reporter::{Status, Voice};
+use crate::reporter::{LoopPhase, Status, Voice};
 use crate::source::Feed;
 
 /// How long nothing may be heard of a loop that runs.
@@ -56,7 +56,7 @@ struct ProcessStatus {
 fn activity(status: &Status) -> &'static str {
     match (status.next, status.last) {
         (Some(_), _) => "waiting",
-        (None, None) if status.word == Status::default().word => "starting",
+        (None, None) if status.phase == LoopPhase::Starting => "starting",
         (None, _) => "running",
     }
 }
@@ -83,8 +83,8 @@ impl LoopStatus {
             activity: activity(&status),
             state: status.last_state(),
             run: status.run.as_ref().and_then(|run| run.id.clone()),
-            changes: status.changes.0,
-            held: status.changes.1,
+            changes: status.changes.planned,
+            held: status.changes.held,
             next_in_seconds: status.next.map(|next| next.saturating_duration_since(Instant::now()).as_secs()),
         }
     }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use qontract_diagnostics::human;
 use qontract_diagnostics::{Report, Severity, Sources, counted, position, shown};
 use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::Metrics;
 use serde::Serialize;
 
-use qontract_diagnostics::human;
+pub use qontract_report::DataUse;
 
 /// How often it is logged that the data is still invalid.
 const REPORT_INTERVAL: Duration = Duration::from_hours(1);
@@ -96,27 +97,6 @@ impl InvalidData {
 fn clock_time(at: Timestamp, now: Timestamp) -> String {
     let is_today = at.strftime("%F").to_string() == now.strftime("%F").to_string();
     at.strftime(if is_today { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
-}
-
-/// What the last valid bundle is used for while the data is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataUse {
-    /// Loops reconcile it.
-    Reconcile,
-    /// A server serves it.
-    Serve,
-}
-
-impl DataUse {
-    /// `reconciling bundle ecc2860`.
-    pub fn describe(self, bundle: Option<&str>) -> String {
-        match (self, bundle) {
-            (Self::Reconcile, Some(sha)) => format!("reconciling bundle {}", human::short_sha(sha)),
-            (Self::Serve, Some(sha)) => format!("serving bundle {}", human::short_sha(sha)),
-            (Self::Reconcile, None) => "there is no valid bundle to reconcile yet".to_owned(),
-            (Self::Serve, None) => "there is no valid bundle to serve yet".to_owned(),
-        }
-    }
 }
 
 /// What happened to the validity of data.

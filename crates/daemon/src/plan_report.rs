@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use qontract_access::Mode;
 use qontract_diagnostics::Styled;
 use qontract_report::FileName;
 use qontract_report::text::{self, Detail};
@@ -22,7 +23,7 @@ pub fn text_of(record: &Record, detail: Detail, file_name: FileName<'_>) -> Styl
 /// A report of these runs. All of them are of the same data.
 pub fn of(records: &[Record]) -> PlanReport {
     let first = records.first();
-    let mode = first.map_or("dry run", |record| &record.mode);
+    let mode = first.map_or(Mode::DryRun.as_str(), |record| &record.mode);
     let base = first.and_then(|record| record.base.as_ref()).map(revision);
     let head = first.map(|record| revision(&record.head)).unwrap_or_default();
     let mut report = PlanReport::new(mode, base, head);
@@ -73,7 +74,7 @@ pub fn integration(record: &Record) -> IntegrationReport {
     }
     notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
     let mut totals = Totals::of(&changes, &errors);
-    if record.mode != "dry run" {
+    if record.mode != Mode::DryRun.as_str() {
         totals.applied = Some(record.shards.values().map(|shard| shard.applied).sum());
     }
     IntegrationReport {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use qontract_access::Mode;
 use qontract_diagnostics::human;
 use qontract_runtime::looping::{Event, Stuck, Told};
 use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult, record};
@@ -20,15 +21,59 @@ use crate::runner::Kept;
 /// A wait that is longer than this is logged, and again each time it has doubled.
 const LONG: Duration = Duration::from_secs(30);
 
+/// The phase of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoopPhase {
+    /// It has not run yet.
+    #[default]
+    Starting,
+    /// A run is in progress.
+    Running,
+    /// It waits for the next run.
+    Sleeping,
+    /// Its run made no progress and was ended.
+    Stalled,
+}
+
+impl LoopPhase {
+    /// The phase in a word or two.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "begins",
+            Self::Running => "runs",
+            Self::Sleeping => "sleeps",
+            Self::Stalled => "was stuck",
+        }
+    }
+}
+
+/// Changes of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeCounts {
+    /// How many the plan has.
+    pub planned: usize,
+    /// How many of them are held.
+    pub held: usize,
+}
+
+impl std::iter::Sum for ChangeCounts {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |sum, one| Self {
+            planned: sum.planned + one.planned,
+            held: sum.held + one.held,
+        })
+    }
+}
+
 /// What a loop is doing.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// In a word or two: `runs`, `sleeps`.
-    pub word: &'static str,
+    /// Its phase.
+    pub phase: LoopPhase,
     /// How its last run ended.
     pub last: Option<(Ended, Duration)>,
-    /// How many changes the last plan had, and how many of them are held.
-    pub changes: (usize, usize),
+    /// The changes of the last plan.
+    pub changes: ChangeCounts,
     /// The shards of the last run.
     pub shards: Vec<ShardRow>,
     /// What the last run held.
@@ -59,8 +104,8 @@ pub struct LastRun {
 pub struct ShardRow {
     /// Its key.
     pub key: String,
-    /// How many changes its plan had, and how many of them are held.
-    pub changes: (usize, usize),
+    /// The changes of its plan.
+    pub changes: ChangeCounts,
     /// Whether something went wrong.
     pub failed: bool,
 }
@@ -77,9 +122,9 @@ impl Status {
 impl Default for Status {
     fn default() -> Self {
         Self {
-            word: "begins",
+            phase: LoopPhase::default(),
             last: None,
-            changes: (0, 0),
+            changes: ChangeCounts::default(),
             shards: Vec::new(),
             held: Vec::new(),
             run: None,
@@ -181,7 +226,7 @@ impl Voice {
             ),
         );
         self.note(|status| {
-            status.word = "was stuck";
+            status.phase = LoopPhase::Stalled;
             status.doing.clear();
         });
     }
@@ -196,8 +241,8 @@ impl Voice {
             .detail("state", state)
             .detail("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         if let Some(run) = &status.run {
-            let (changes, held) = status.changes;
-            line = line.with("changes", changes).with("held", held);
+            let ChangeCounts { planned, held } = status.changes;
+            line = line.with("changes", planned).with("held", held);
             line = run.id.iter().fold(line, |line, id| line.with("run", id.as_str()));
         }
         if let Some(next) = next {
@@ -254,7 +299,7 @@ impl Told for Voice {
             Event::Began => {
                 self.metrics.began(&self.process);
                 self.note(|status| {
-                    status.word = "runs";
+                    status.phase = LoopPhase::Running;
                     status.next = None;
                     status.run = None;
                 });
@@ -285,7 +330,7 @@ impl Told for Voice {
             Event::Sleeps(pause) => {
                 self.log_run(Some(pause));
                 self.note(|status| {
-                    status.word = "sleeps";
+                    status.phase = LoopPhase::Sleeping;
                     status.next = Some(Instant::now() + pause);
                 });
             }
@@ -320,7 +365,7 @@ impl Kept for Voice {
             Err(error) => return self.say(Level::Error, format!("cannot start the run: {error:#}")),
         };
         let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| row(key, shard)).collect();
-        let changes = shards.iter().fold((0, 0), |sum, row| (sum.0 + row.changes.0, sum.1 + row.changes.1));
+        let changes = shards.iter().map(|row| row.changes).sum();
         let held = held::held_changes(record);
         self.log_debug(|| debug_log::decisions(record));
         self.log_held(record, &held);
@@ -331,8 +376,11 @@ impl Kept for Voice {
         });
         self.measure(record);
         // Writes were logged when they were made; what a dry run would do is logged here.
-        let would =
-            record.shards.values().filter(|_| record.mode != "real run").flat_map(|shard| &shard.changes);
+        let would = record
+            .shards
+            .values()
+            .filter(|_| record.mode != Mode::Real.as_str())
+            .flat_map(|shard| &shard.changes);
         for change in would {
             let line = self.line(Level::Info, format!("would: {}", change.text));
             self.log.write(&line.with("place", change.place.clone().unwrap_or_default()));
@@ -358,7 +406,7 @@ impl Kept for Voice {
 fn row(key: &str, shard: &record::Shard) -> ShardRow {
     ShardRow {
         key: key.to_owned(),
-        changes: (shard.changes.len(), shard.held.len()),
+        changes: ChangeCounts { planned: shard.changes.len(), held: shard.held.len() },
         failed: !shard.faults.is_empty(),
     }
 }

@@ -194,9 +194,9 @@ fn doing(status: &Status) -> Vec<String> {
     let mut lines = vec![match status.next {
         Some(next) => {
             let seconds = next.saturating_duration_since(Instant::now()).as_secs();
-            format!("{}, runs again in {seconds} s", status.word)
+            format!("{}, runs again in {seconds} s", status.phase.as_str())
         }
-        None => format!("{}, {} under way", status.word, counted(status.doing.len(), "thing")),
+        None => format!("{}, {} under way", status.phase.as_str(), counted(status.doing.len(), "thing")),
     }];
     lines.extend(status.doing.iter().map(|one| format!("under way: {one}")));
     lines

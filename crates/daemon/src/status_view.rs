@@ -1,25 +1,26 @@
 //! The status of a loop as a row of the status table.
 
 use qontract_report::status_table::{Activity, LoopState, LoopView, ShardView};
+use qontract_runtime::Ended;
 use tokio::time::Instant;
 
-use crate::reporter::{ShardRow, Status};
+use crate::reporter::{LoopPhase, ShardRow, Status};
 
 /// A row of the table, of what is known of a loop.
 pub fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
-    let troubled = status.shards.iter().filter(|row| row.failed || row.changes.1 > 0);
+    let troubled = status.shards.iter().filter(|row| row.failed || row.changes.held > 0);
     let activity = match (status.doing.last(), status.next) {
         (Some(doing), _) => Activity::Running(Some(doing.what.clone())),
         (None, Some(next)) => Activity::Sleeping(next.saturating_duration_since(now)),
-        (None, None) if matches!(status.word, "runs" | "running") => Activity::Running(None),
+        (None, None) if status.phase == LoopPhase::Running => Activity::Running(None),
         (None, None) => Activity::Idle,
     };
     LoopView {
         name: name.to_owned(),
         state: state(status),
         shards: status.last.map(|_| status.shards.len()),
-        changes: status.changes.0,
-        held: status.changes.1,
+        changes: status.changes.planned,
+        held: status.changes.held,
         took: status.last.map(|(_, took)| took),
         now: activity,
         troubled: troubled.map(shard_view).collect(),
@@ -27,17 +28,17 @@ pub fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
 }
 
 fn shard_view(row: &ShardRow) -> ShardView {
-    ShardView { key: row.key.clone(), failed: row.failed, held: row.changes.1 }
+    ShardView { key: row.key.clone(), failed: row.failed, held: row.changes.held }
 }
 
 /// How the last run ended. One in which nothing failed, and something is held, is held.
 fn state(status: &Status) -> LoopState {
     let Some((ended, _)) = status.last else { return LoopState::Starting };
     let has_failed = status.shards.iter().any(|row| row.failed);
-    match ended.code() {
-        _ if status.changes.1 > 0 && !has_failed => LoopState::Held,
-        0 => LoopState::Ok,
-        75 => LoopState::Retrying,
+    match ended {
+        _ if status.changes.held > 0 && !has_failed => LoopState::Held,
+        ended if ended.code() == 0 => LoopState::Ok,
+        Ended::Transient => LoopState::Retrying,
         _ => LoopState::Failed,
     }
 }
@@ -46,25 +47,24 @@ fn state(status: &Status) -> LoopState {
 mod tests {
     use std::time::Duration;
 
-    use qontract_runtime::Ended;
-
     use super::*;
+    use crate::reporter::ChangeCounts;
 
-    fn row(key: &str, changes: (usize, usize), failed: bool) -> ShardRow {
-        ShardRow { key: key.to_owned(), changes, failed }
+    fn row(key: &str, planned: usize, held: usize, failed: bool) -> ShardRow {
+        ShardRow { key: key.to_owned(), changes: ChangeCounts { planned, held }, failed }
     }
 
     #[test]
     fn a_loop_shows_its_shards_in_trouble_alone() {
         let now = Instant::now();
         let status = Status {
-            word: "sleeps",
+            phase: LoopPhase::Sleeping,
             last: Some((Ended::Failed, Duration::from_millis(1230))),
-            changes: (2, 1),
+            changes: ChangeCounts { planned: 2, held: 1 },
             shards: vec![
-                row("cluster=a", (2, 1), false),
-                row("cluster=b", (0, 0), true),
-                row("cluster=c", (3, 0), false),
+                row("cluster=a", 2, 1, false),
+                row("cluster=b", 0, 0, true),
+                row("cluster=c", 3, 0, false),
             ],
             next: Some(now + Duration::from_mins(10)),
             ..Status::default()
@@ -84,8 +84,8 @@ mod tests {
         let check = |ended: Option<Ended>, held: usize, failed: bool, expect: LoopState| {
             let status = Status {
                 last: ended.map(|ended| (ended, Duration::ZERO)),
-                changes: (0, held),
-                shards: vec![row("a", (0, held), failed)],
+                changes: ChangeCounts { planned: 0, held },
+                shards: vec![row("a", 0, held, failed)],
                 ..Status::default()
             };
             assert_eq!(state(&status), expect, "{ended:?} {held} {failed}");

@@ -11,7 +11,6 @@ use qontract_access::Mode;
 use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Carrier, Crowd, Finish, Interruption, Limits, Loop, Pace, Stop, Stopper};
-use qontract_runtime::record::Shard;
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, ChangeKind, Ended, Fault, Options, Record, listing};
 use qontract_telemetry::log::{Level, Line, Log};
@@ -22,7 +21,7 @@ use tokio::task::JoinHandle;
 use crate::audit::Heard;
 use crate::exit::Exit;
 use crate::registry::{Registry, SandboxUnsupported, missing};
-use crate::reporter::Voice;
+use crate::reporter::{ChangeCounts, Voice};
 use crate::run_store::Runs;
 use crate::runner::{Kept, Manner, Runner};
 use crate::source::{Feed, Folder};
@@ -270,11 +269,11 @@ impl Crew {
         for (name, task) in running {
             let (finish, status) = task.await?;
             let ended = if let Finish::Once(ended) = finish { ended } else { Ended::Failed };
-            let (changes, held) = planned.counts(&name).unwrap_or(status.changes);
+            let changes = planned.counts(&name).unwrap_or(status.changes);
             let line = Line::new(Level::Info, ended.as_str())
                 .with("integration", name.as_str())
-                .with("changes", changes)
-                .with("held", held);
+                .with("changes", changes.planned)
+                .with("held", changes.held);
             self.log.write(&line);
             ends.push((name, ended));
         }
@@ -409,13 +408,10 @@ impl Planned {
     }
 
     /// How many changes an integration plans, and how many are held.
-    fn counts(&self, name: &str) -> Option<(usize, usize)> {
+    fn counts(&self, name: &str) -> Option<ChangeCounts> {
         let records = self.lock();
-        let shards = || records.get(name).into_iter().flat_map(|record| record.shards.values());
-        let count = |of: fn(&Shard) -> usize| shards().map(of).sum();
-        records
-            .contains_key(name)
-            .then(|| (count(|shard| shard.changes.len()), count(|shard| shard.held.len())))
+        let shards = records.get(name)?.shards.values();
+        Some(shards.map(|shard| ChangeCounts { planned: shard.changes.len(), held: shard.held.len() }).sum())
     }
 }
 

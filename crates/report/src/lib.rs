@@ -7,6 +7,7 @@
 
 pub mod affected;
 pub mod data_diff;
+mod data_use;
 pub mod line_diff;
 pub mod listing;
 pub mod markdown;
@@ -18,6 +19,7 @@ pub mod text;
 /// How files are called in text for people.
 pub type FileName<'a> = &'a dyn Fn(&str) -> String;
 
+pub use data_use::DataUse;
 pub use model::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult,

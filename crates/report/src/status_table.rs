@@ -7,13 +7,13 @@ mod line;
 
 use std::time::Duration;
 
+use qontract_diagnostics::human::{self, duration};
 use qontract_diagnostics::{counted, shown};
 
 pub use line::Line;
 use line::{Part, Style, cut, width_of};
 
-use crate::human::{self, duration};
-use crate::keep::invalid::DataUse;
+use crate::DataUse;
 
 /// Rows of the terminal that the table leaves to the log, and to the cursor.
 const MARGIN: usize = 2;
