@@ -36,6 +36,7 @@ pub enum RunsAction {
 
 /// Arguments of `runs list`.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunsList {
     /// Only runs of this integration
     #[arg(long, value_name = "NAME")]

@@ -254,8 +254,8 @@ fn a_folder_in_no_repository_is_told_so() {
 }
 
 /// The place of a chunk in a commit-graph file.
-fn chunk(graph: &[u8], name: &[u8; 4]) -> usize {
-    let entry = graph[8..].chunks(12).find(|entry| entry[..4] == *name).unwrap();
+fn chunk(graph: &[u8], name: [u8; 4]) -> usize {
+    let entry = graph[8..].chunks(12).find(|entry| entry[..4] == name).unwrap();
     usize::try_from(u64::from_be_bytes(entry[4..12].try_into().unwrap())).unwrap()
 }
 
@@ -271,10 +271,11 @@ fn a_commit_graph_that_claims_other_parents_is_not_believed() {
     scratch.git(&["commit-graph", "write", "--reachable"]);
     let file = scratch.path().join(".git/objects/info/commit-graph");
     let mut graph = std::fs::read(&file).unwrap();
-    let (ids, data) = (chunk(&graph, b"OIDL"), chunk(&graph, b"CDAT"));
+    let (ids, data) = (chunk(&graph, *b"OIDL"), chunk(&graph, *b"CDAT"));
     let position = |revision: &str| {
         let id = scratch.git(&["rev-parse", revision]);
-        let is_it = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() == id;
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        let is_it = |bytes: &[u8]| hex(bytes) == id;
         graph[ids..].chunks(20).position(is_it).unwrap()
     };
     // The commits that are named are read as they are; those before them are looked up in the graph.

@@ -148,7 +148,7 @@ fn a_secret_in_a_text_that_is_compared_line_by_line_is_not_shown() {
 fn a_secret_in_a_block_scalar_or_wrapped_base64_is_not_shown() {
     let lines: Vec<String> = (0..6).map(|number| format!("canary-{number}-{}", &SECRET[10..24])).collect();
     let secret = lines.join("\n");
-    let indented = lines.iter().map(|line| format!("    {line}\n")).collect::<String>();
+    let indented = lines.iter().map(|line| format!("    {line}\n")).collect::<Vec<_>>().concat();
     check(&secret, "key: none\n", &format!("key: |\n{indented}"));
     let encoded: Vec<char> = base64(SECRET).chars().collect();
     let wrapped: Vec<String> = encoded.chunks(16).map(|part| part.iter().collect()).collect();
@@ -194,9 +194,9 @@ fn a_secret_that_is_the_name_of_a_removed_field_is_not_shown_nor_kept() {
     let path = format!("{OBJECTS}/{LIVE}.yaml");
     let made = repo.scratch.read(&path);
     // Fields of ours that go: more than the guard lets go without approval, so that the reason is kept in the ledger.
-    let extra: String = (0..6).map(|number| format!("  {secret}.{number}: v\n")).collect();
+    let extra = (0..6).map(|number| format!("  {secret}.{number}: v\n")).collect::<Vec<_>>().concat();
     assert!(made.contains("data:\n"), "{made}");
-    let owned: String = (0..6).map(|number| format!(",\"f:{secret}.{number}\":{{}}")).collect();
+    let owned = (0..6).map(|number| format!(",\"f:{secret}.{number}\":{{}}")).collect::<Vec<_>>().concat();
     assert!(made.contains("\"f:a\":{}"), "{made}");
     let made = made
         .replace("data:\n", &format!("data:\n{extra}"))

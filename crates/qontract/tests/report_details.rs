@@ -23,7 +23,7 @@ fn a_thing_that_is_held_says_why_it_is_held_now() {
     let guards = "[sandbox]\ndirectory = \"sandbox\"\n[guards]\nshard_removals = 0\nshard_percent = 0\n";
     repo.scratch.write("config.toml", guards);
     let object = |keys: usize| {
-        let data: String = (0..keys).map(|number| format!("  k{number}: v\n")).collect();
+        let data = (0..keys).map(|number| format!("  k{number}: v\n")).collect::<Vec<_>>().concat();
         repo.resource(
             "head",
             "x.yaml",

@@ -282,7 +282,7 @@ fn the_page_asks_for_a_token() {
     let token = [("QONTRACT_SERVER_TOKEN", "open sesame")];
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &token);
     assert_eq!(get(&address, "/sha256").0, 401);
-    let steps = "[\"expect\", \"401\"]\n[\"wait\", \"#status\", \"401\"]\n[\"fill\", \"#token\", \"open sesame\"]\n[\"press\", \"Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n";
+    let steps = "[\"expect\", \"401\"]\n[\"wait\", \"#status\", \"wants a token\"]\n[\"fill\", \"#token\", \"open sesame\"]\n[\"press\", \"Enter\"]\n[\"wait\", \"#result\", \"billing\"]\n";
     good(&browse(
         &format!("http://{address}/graphql#query=%7B%20apps_v1%20%7B%20name%20%7D%20%7D&run=1"),
         steps,

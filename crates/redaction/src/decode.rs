@@ -69,15 +69,13 @@ fn replaced(bytes: &[u8], sign: u8, read: impl Fn(&[u8]) -> Option<Escape>) -> V
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((first, tail)) = rest.split_first() {
-        match (*first == sign).then(|| read(rest)).flatten() {
-            Some(Escape { stands_for, length }) => {
-                out.extend(stands_for);
-                rest = &rest[length..];
-            }
-            None => {
-                out.push(*first);
-                rest = tail;
-            }
+        let escape = if *first == sign { read(rest) } else { None };
+        if let Some(Escape { stands_for, length }) = escape {
+            out.extend(stands_for);
+            rest = &rest[length..];
+        } else {
+            out.push(*first);
+            rest = tail;
         }
     }
     out

@@ -156,8 +156,8 @@ impl Redactor {
     fn scan(&self, bytes: &[u8], min_bytes: usize, on: &mut dyn FnMut(&[u8]) -> Search) -> Search {
         for (at, start) in bytes.windows(self.window).enumerate() {
             let forms = self.forms.get(start).into_iter().flatten();
-            let is_here = |form: &&Box<[u8]>| form.len() >= min_bytes && bytes[at..].starts_with(form);
-            for form in forms.filter(is_here) {
+            let is_here = |form: &&[u8]| form.len() >= min_bytes && bytes[at..].starts_with(form);
+            for form in forms.map(AsRef::as_ref).filter(is_here) {
                 if matches!(on(form), Search::Stop) {
                     return Search::Stop;
                 }

@@ -136,7 +136,7 @@ impl File {
         let Self { path, content } = self;
         parse::object(path, content, false).map_err(|fault| {
             let cause = WrongCause::File { line: parse::error_line(content) };
-            Refusal { fault, cause }
+            Refusal::new(fault, cause)
         })
     }
 }
@@ -170,7 +170,9 @@ impl Work<'_> {
             }
             (_, _) => return None,
         };
-        Some(made.unwrap_or_else(|Refusal { fault, cause }| Item::Wrong(Wrong { what, fault, cause })))
+        Some(
+            made.unwrap_or_else(|Refusal { fault, cause }| Item::Wrong(Wrong { what, fault: *fault, cause })),
+        )
     }
 
     /// Reads a resource: only what a room uses is read by it.
@@ -202,7 +204,7 @@ impl Work<'_> {
         let body = file.object()?;
         if entry.validate_json == Some(true) {
             parse::values_are_json(&file.path, &body)
-                .map_err(|fault| Refusal { fault, cause: WrongCause::File { line: None } })?;
+                .map_err(|fault| Refusal::new(fault, WrongCause::File { line: None }))?;
         }
         Ok(Item::Object(body))
     }
@@ -251,7 +253,7 @@ impl Work<'_> {
         Ok(match render::declared(&path, source, self.data)? {
             Told::Text(text) => Item::Object(
                 parse::object(&path, &text, false)
-                    .map_err(|fault| Refusal { fault, cause: WrongCause::Output })?,
+                    .map_err(|fault| Refusal::new(fault, WrongCause::Output))?,
             ),
             Told::Unsettled(template) => Item::Template(*template),
         })

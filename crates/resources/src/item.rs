@@ -166,14 +166,21 @@ pub enum WrongCause {
 /// Why an entry comes to no object.
 pub struct Refusal {
     /// Why.
-    pub fault: Fault,
+    pub fault: Box<Fault>,
     /// What exactly.
     pub cause: WrongCause,
 }
 
+impl Refusal {
+    /// A fault with its cause.
+    pub fn new(fault: Fault, cause: WrongCause) -> Self {
+        Self { fault: Box::new(fault), cause }
+    }
+}
+
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
-        Self { fault, cause: WrongCause::Other }
+        Self::new(fault, WrongCause::Other)
     }
 }
 

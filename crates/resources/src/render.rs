@@ -374,7 +374,7 @@ fn refusal(fault: &qontract_template::Fault) -> Refusal {
         }
         Kind::Syntax | Kind::Refused | Kind::Limit => WrongCause::Other,
     };
-    Refusal { fault: author(fault), cause }
+    Refusal::new(author(fault), cause)
 }
 
 /// A template that is not rendered is its author's to mend; the place is its file.

@@ -196,8 +196,8 @@ def until(holds, what):
 
 
 def drive(browser, url, steps):
-    """What went wrong."""
-    expected = []
+    """What went wrong: what the browser complained about unexpectedly, and the step that failed."""
+    expected, failed = [], []
     try:
         browser.begin()
         browser.open(url)
@@ -211,8 +211,8 @@ def drive(browser, url, steps):
                 raise Failure(f"{json.dumps(step)}: {failure}") from None
         browser.evaluate("new Promise(setTimeout)")
     except (Failure, BrokenPipeError) as failure:
-        browser.complaints.append(str(failure))
-    return [one for one in browser.complaints if not any(text in one for text in expected)]
+        failed.append(str(failure))
+    return [one for one in browser.complaints if not any(text in one for text in expected)] + failed
 
 
 def main():

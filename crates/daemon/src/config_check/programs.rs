@@ -29,7 +29,7 @@ pub fn check(config: &Config, defined: Option<&[String]>, report: &mut Report) {
         match checked {
             Ok(checked) => report.extend(checked),
             Err(_) => {
-                report.failed(&title, "the check itself failed: this is a defect".to_owned(), "report it")
+                report.failed(&title, "the check itself failed: this is a defect".to_owned(), "report it");
             }
         }
         if defined.is_some_and(|defined| !defined.contains(name)) {

@@ -33,8 +33,8 @@ use qontract_daemon::supervisor::{Crew, Unchecked, Voices};
 use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_report::UncheckedIntegration;
 use qontract_report::status_table::{self, Title, View};
-use qontract_runtime::Bodies;
 use qontract_runtime::looping::{Crowd, Stop};
+use qontract_runtime::{Bodies, Source};
 use qontract_telemetry::log::{Form, Level, Line, Log};
 use tokio::time::Instant;
 
@@ -71,13 +71,7 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         return Ok(Exit::Failure);
     }
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
-    let sha = feed.side()?.source.sha().chars().take(12).collect::<String>();
-    let clusters = match sandbox {
-        Some(_) => String::new(),
-        None => clusters::listed(&clusters::names(&*feed.side()?.source)),
-    };
-    let clusters = if clusters.is_empty() { clusters } else { format!(" · {clusters}") };
-    log.write(&Line::new(Level::Info, format!("bundle {sha}{clusters}")));
+    log.write(&bundle_line(&*feed.side()?.source, sandbox.as_deref()));
     let runs =
         Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
     let mut threads = tokio::runtime::Builder::new_multi_thread();
@@ -154,6 +148,15 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     // Threads that are blocked are not waited for.
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// The line that names the bundle, and the clusters of the data if they are the targets.
+fn bundle_line(source: &dyn Source, sandbox: Option<&Path>) -> Line {
+    let sha = source.sha().chars().take(12).collect::<String>();
+    let names = if sandbox.is_some() { Vec::new() } else { clusters::names(source) };
+    let clusters = clusters::listed(&names);
+    let clusters = if clusters.is_empty() { clusters } else { format!(" · {clusters}") };
+    Line::new(Level::Info, format!("bundle {sha}{clusters}"))
 }
 
 /// Where `up` writes.
