@@ -30,7 +30,9 @@ pub use groups::command;
 pub use line::CommandLine;
 pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
 pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
-pub use run::{Chosen, LogLevel, Reconcile, RunFormat, RunOptions, Talk, Up, know};
+pub use run::{
+    LogLevel, LogOptions, Reconcile, RunFormat, RunOptions, SelectedIntegration, Up, register_integrations,
+};
 pub use serve::{PeerServer, Serve};
 
 /// Reconcile your infrastructure from one Git repository.

@@ -23,7 +23,7 @@ pub struct Reconcile {
     pub options: RunOptions,
     /// Which integration, with its own flags.
     #[command(subcommand)]
-    pub integration: Chosen,
+    pub integration: SelectedIntegration,
 }
 
 /// How an integration is run.
@@ -86,7 +86,7 @@ pub struct RunOptions {
     pub no_gql_url_print: bool,
     /// What is said, and how.
     #[command(flatten)]
-    pub talk: Talk,
+    pub talk: LogOptions,
     /// A folder in place of every target system
     #[arg(long, value_name = "DIR", global = true)]
     pub sandbox: Option<PathBuf>,
@@ -121,7 +121,7 @@ pub struct RunOptions {
 
 /// What is said, and how.
 #[derive(Args, Debug, Default)]
-pub struct Talk {
+pub struct LogOptions {
     /// Log level; by default `$QONTRACT_LOG_LEVEL`, else INFO
     #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true, help_heading = "Log")]
     pub log_level: Option<LogLevel>,
@@ -130,7 +130,7 @@ pub struct Talk {
     pub log_format: Option<LogForm>,
 }
 
-impl Talk {
+impl LogOptions {
     /// With what the environment says where the command line says nothing.
     pub fn with_environment(mut self) -> Result<Self, UsageError> {
         self.log_level =
@@ -217,7 +217,7 @@ pub struct Up {
     pub listen: Option<SocketAddr>,
     /// What is said, and how.
     #[command(flatten)]
-    pub talk: Talk,
+    pub talk: LogOptions,
 }
 
 /// Where to listen: an address and a port, or a port alone (`4000`, `:4000`), which is one of the loopback interface.
@@ -318,7 +318,7 @@ pub enum RunFormat {
 static KNOWN: RwLock<Vec<About>> = RwLock::new(Vec::new());
 
 /// Tells the command line which integrations there are, as long as nobody tells otherwise.
-pub fn know(abouts: Vec<About>) {
+pub fn register_integrations(abouts: Vec<About>) {
     *KNOWN.write().unwrap_or_else(PoisonError::into_inner) = abouts;
 }
 
@@ -328,14 +328,14 @@ fn known() -> RwLockReadGuard<'static, Vec<About>> {
 
 /// An integration with its own flags.
 #[derive(Debug)]
-pub struct Chosen {
+pub struct SelectedIntegration {
     /// Its name.
     pub name: String,
     /// Its flags.
     pub options: Options,
 }
 
-impl FromArgMatches for Chosen {
+impl FromArgMatches for SelectedIntegration {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let (name, given) = matches.subcommand().ok_or_else(|| {
             clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "which integration?\n")
@@ -363,7 +363,7 @@ impl FromArgMatches for Chosen {
     }
 }
 
-impl Subcommand for Chosen {
+impl Subcommand for SelectedIntegration {
     fn augment_subcommands(command: Command) -> Command {
         command
             .subcommands(known().iter().map(subcommand))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::LayoutOptions;
-use super::run::{Talk, duration, listen_address};
+use super::run::{LogOptions, duration, listen_address};
 
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
@@ -41,7 +41,7 @@ pub struct Serve {
     pub limits: ServeLimits,
     /// What is said, and how.
     #[command(flatten)]
-    pub talk: Talk,
+    pub talk: LogOptions,
     /// Where the parts are.
     #[command(flatten)]
     pub layout: LayoutOptions,

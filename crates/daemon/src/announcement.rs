@@ -12,7 +12,7 @@ use qontract_runtime::{AnyDeclared, Data, Options, Room, ShardKey, Terms};
 use qontract_telemetry::log::Level;
 
 use crate::clusters;
-use crate::pinned::Side;
+use crate::pinned::PinnedData;
 use crate::run_loop::Part;
 
 /// A run that is about to start.
@@ -33,7 +33,7 @@ pub struct Announcement<'a> {
 
 impl Announcement<'_> {
     /// Names the data and the targets of a real run, and reports clusters of the configuration that the data does not have.
-    pub fn print(&self, flags: &Options, head: &Side, level: Level, messages: &dyn MessageSink) {
+    pub fn print(&self, flags: &Options, head: &PinnedData, level: Level, messages: &dyn MessageSink) {
         if level <= Level::Warning {
             for warning in self.unknown_clusters(head) {
                 messages.note(&format!("warning: {}", shown(&warning)));
@@ -45,7 +45,7 @@ impl Announcement<'_> {
     }
 
     /// Clusters of the configuration that the data does not have.
-    fn unknown_clusters(&self, head: &Side) -> Vec<String> {
+    fn unknown_clusters(&self, head: &PinnedData) -> Vec<String> {
         let is_real = self.sandbox().is_none() && clusters::need(&self.room.about().name).is_some();
         let Some(table) = self.config.kubernetes.as_ref().filter(|_| is_real) else { return Vec::new() };
         let names = clusters::names(&*head.source);
@@ -53,7 +53,7 @@ impl Announcement<'_> {
     }
 
     /// The data and the targets, in one line.
-    pub fn line(&self, flags: &Options, head: &Side) -> String {
+    pub fn line(&self, flags: &Options, head: &PinnedData) -> String {
         let configured = self.config.graphql.as_ref().map(|graphql| graphql.server.as_str());
         let data = self.data.or(configured).unwrap_or(".");
         let commit = head.commit().map(|commit| format!(" @ {commit}")).unwrap_or_default();
@@ -67,7 +67,7 @@ impl Announcement<'_> {
     }
 
     /// What the run can touch: the sandbox, the program of a process integration, or the clusters of the selected shards.
-    fn targets(&self, flags: &Options, head: &Side) -> String {
+    fn targets(&self, flags: &Options, head: &PinnedData) -> String {
         let name = &self.room.about().name;
         let program = self.config.integrations.get(name).and_then(|program| program.command.first());
         let program = program.map(|program| format!("program {program}"));
@@ -79,7 +79,7 @@ impl Announcement<'_> {
         program.into_iter().chain(place).collect::<Vec<_>>().join(" · ")
     }
 
-    fn clusters(&self, flags: &Options, head: &Side) -> String {
+    fn clusters(&self, flags: &Options, head: &PinnedData) -> String {
         let all = || clusters::names(&*head.source);
         let names = if head.source.engine().is_some() {
             let slot = Slot::new(self.part.id, self.part.count);

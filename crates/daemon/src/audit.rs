@@ -9,12 +9,12 @@ use qontract_runtime::{Change, ChangeKind};
 use qontract_telemetry::log::{Form, Level, Line};
 
 use crate::lines::Lines;
-use crate::pinned::Side;
-use crate::run_store::Runs;
+use crate::pinned::PinnedData;
+use crate::run_store::RunStore;
 use crate::unfinished::StepFile;
 
 /// Who hears of writes, besides the trail that is kept with the records of runs.
-pub trait Heard: Send + Sync + 'static {
+pub trait WriteObserver: Send + Sync + 'static {
     /// Something was written, so many seconds after the commit it follows from, if that is known.
     fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>);
     /// What was written is not kept in the trail, and why.
@@ -24,15 +24,15 @@ pub trait Heard: Send + Sync + 'static {
 }
 
 /// The trail that one run leaves.
-pub struct Trail {
+pub struct AuditLog {
     /// The integration.
     pub integration: String,
     /// The data it runs on.
-    pub head: Arc<Side>,
+    pub head: Arc<PinnedData>,
     /// Where the trail is kept.
-    pub runs: Arc<Runs>,
+    pub runs: Arc<RunStore>,
     /// Who hears of it besides.
-    pub heard: Arc<dyn Heard>,
+    pub heard: Arc<dyn WriteObserver>,
     /// Whether it was told that the trail is not kept.
     pub told: Once,
     /// Where in the data places are.
@@ -41,13 +41,13 @@ pub struct Trail {
     pub steps: StepFile,
 }
 
-impl fmt::Debug for Trail {
+impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trail").field("integration", &self.integration).finish_non_exhaustive()
+        f.debug_struct("AuditLog").field("integration", &self.integration).finish_non_exhaustive()
     }
 }
 
-impl Trail {
+impl AuditLog {
     fn line(&self, written: &Written<'_>, change: &Change) -> Line {
         let (level, text) = match written.failed {
             None => (Level::Info, change.to_string()),
@@ -75,7 +75,7 @@ impl Trail {
     }
 }
 
-impl Trail {
+impl AuditLog {
     /// Reports once that something is not kept.
     fn check(&self, what: &str, kept: anyhow::Result<()>) {
         if let Err(error) = kept {
@@ -84,7 +84,7 @@ impl Trail {
     }
 }
 
-impl Audit for Trail {
+impl Audit for AuditLog {
     fn begin(&self, attempt: &Attempt<'_>) {
         let noted = self.steps.begin(attempt.shard.to_string(), attempt.changes);
         self.check("the list of steps in progress", noted.map_err(Into::into));

@@ -27,8 +27,8 @@ use tokio::runtime::Runtime;
 
 use crate::clusters;
 use crate::exit::UsageError;
-use crate::input::Opener;
-use crate::pinned::{Connection, Side};
+use crate::input::InputResolver;
+use crate::pinned::{Connection, PinnedData};
 use crate::targets::{RealClusters, http_of_vault, secrets};
 
 pub use report::Report;
@@ -156,7 +156,7 @@ fn tools(config: &Config, report: &mut Report) {
 }
 
 /// Asks every program of the configuration to describe itself.
-fn integrations(config: &Config, data: Option<&Side>, report: &mut Report) {
+fn integrations(config: &Config, data: Option<&PinnedData>, report: &mut Report) {
     // Data whose integrations cannot be listed is reported by the command that runs one.
     let defined = data.and_then(|data| listing::all(&*data.source).ok());
     let defined: Option<Vec<String>> =
@@ -186,7 +186,7 @@ fn vault(config: &Config, runtime: &Runtime, report: &mut Report) {
 }
 
 /// Lists the buckets that templates may read.
-fn buckets(config: &Config, data: Option<&Side>, runtime: &Runtime, report: &mut Report) {
+fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report: &mut Report) {
     let (names, Some(data)) = (&config.templates.allow_s3, data) else { return };
     // A Vault that cannot be used is reported on its own.
     let Ok(secrets) = secrets(config, Mode::DryRun) else { return };
@@ -208,7 +208,7 @@ fn buckets(config: &Config, data: Option<&Side>, runtime: &Runtime, report: &mut
 
 impl Check<'_> {
     /// Opens the data.
-    fn data(&self, report: &mut Report) -> Option<Side> {
+    fn data(&self, report: &mut Report) -> Option<PinnedData> {
         let Self { options, config, runtime, messages, .. } = *self;
         let word = options.data.as_deref();
         if let Some(graphql) = config.server(word) {
@@ -216,7 +216,7 @@ impl Check<'_> {
                 .and_then(|connection| connection.head(true));
             return match opened {
                 Ok(remote) => {
-                    let side = Side::elsewhere(Arc::new(remote));
+                    let side = PinnedData::elsewhere(Arc::new(remote));
                     report.ok(
                         "data server",
                         format!("{}, bundle {}", graphql.server, short(side.source.sha())),
@@ -247,8 +247,8 @@ impl Check<'_> {
                 ),
             }
         }
-        let opener = Opener::new(&options.repo, options.layout.clone(), messages);
-        match Side::open(&opener, word.unwrap_or("."), None) {
+        let opener = InputResolver::new(&options.repo, options.layout.clone(), messages);
+        match PinnedData::open(&opener, word.unwrap_or("."), None) {
             Ok(side) => {
                 report.ok("data", format!("{}, bundle {}", word.unwrap_or("."), short(side.source.sha())));
                 Some(side)
@@ -269,7 +269,7 @@ impl Check<'_> {
     }
 
     /// Checks the clusters of the data.
-    fn targets(&self, data: Option<&Side>, report: &mut Report) -> anyhow::Result<()> {
+    fn targets(&self, data: Option<&PinnedData>, report: &mut Report) -> anyhow::Result<()> {
         let Self { options, config, runtime, activities, .. } = *self;
         if let Some(sandbox) = &config.sandbox {
             report.ok("targets", format!("sandbox {}", sandbox.directory.display()));

@@ -21,10 +21,10 @@ use tokio::net::TcpListener;
 use crate::exit::{Exit, UsageError};
 use crate::invalid::{DataReporter, DataUse};
 use crate::signals;
-use crate::source::{Folder, Look};
+use crate::source::{PollResult, WatchedRepo};
 
 /// How many bundles are held at a time because somebody named their shas.
-const MOST_FETCHED: usize = 8;
+const MAX_FETCHED: usize = 8;
 
 /// How long a thread that makes large answers waits for the next one.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ pub struct ServePlan {
     /// Settings of the server.
     pub settings: Settings,
     /// The data repo to follow.
-    pub followed: Option<Arc<Folder>>,
+    pub followed: Option<Arc<WatchedRepo>>,
     /// Where lines go.
     pub log: Arc<Log>,
     /// Makes the hook that is called when a large answer is gone from memory; threads for large answers live for this time.
@@ -98,7 +98,7 @@ pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
     let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     let is_started = Arc::new(AtomicBool::new(false));
     let listener = listener(Arc::clone(&log), Arc::clone(&metrics), Arc::clone(&is_started));
-    let bundles = Arc::new(Bundles::new(Shelf::new(ttl, MOST_FETCHED), again, store, listener));
+    let bundles = Arc::new(Bundles::new(Shelf::new(ttl, MAX_FETCHED), again, store, listener));
     let mut ended = std::pin::pin!(ended);
     for origin in first {
         let name = origin.name();
@@ -183,7 +183,7 @@ fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBo
 }
 
 /// Serves a data repo as it changes.
-fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
+fn follow(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
     let (bundles, log, runtime) = (Arc::clone(bundles), Arc::clone(log), tokio::runtime::Handle::current());
     std::thread::spawn(move || {
         let show = {
@@ -192,7 +192,7 @@ fn follow(folder: Arc<Folder>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
         };
         folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
         folder.watch(&show, |look| {
-            if look == Look::New {
+            if look == PollResult::New {
                 // The listener of the bundles logs what fails.
                 let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
             }

@@ -13,8 +13,8 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::invalid::{DataStatus, DataUse, InvalidData};
-use crate::reporter::{LoopPhase, Status, Voice};
-use crate::source::Feed;
+use crate::reporter::{LoopPhase, LoopReporter, Status};
+use crate::source::DataSource;
 
 /// How long nothing may be heard of a loop that runs.
 const QUIET: Duration = Duration::from_mins(1);
@@ -25,13 +25,13 @@ pub struct Health {
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// The loops.
-    pub voices: Arc<dyn Fn() -> Vec<Arc<Voice>> + Send + Sync>,
+    pub reporters: Arc<dyn Fn() -> Vec<Arc<LoopReporter>> + Send + Sync>,
     /// The integrations that have no loop, as they cannot be started.
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The integrations that cannot run on this machine.
     pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Where the data comes from, once it is known.
-    pub feed: Arc<OnceLock<Arc<dyn Feed>>>,
+    pub feed: Arc<OnceLock<Arc<dyn DataSource>>>,
 }
 
 /// The address of a listener, with what it serves.
@@ -76,10 +76,10 @@ struct LoopStatus {
 }
 
 impl LoopStatus {
-    fn new(voice: &Voice) -> Self {
-        let status = voice.status();
+    fn new(reporter: &LoopReporter) -> Self {
+        let status = reporter.status();
         Self {
-            integration: voice.integration().to_owned(),
+            integration: reporter.integration().to_owned(),
             activity: activity(&status),
             state: status.last_state(),
             run: status.run.as_ref().and_then(|run| run.id.clone()),
@@ -93,15 +93,15 @@ impl LoopStatus {
 impl Health {
     /// Whether something was heard of every loop not long ago, or it sleeps for a known time.
     fn is_alive(&self) -> Result<(), String> {
-        for voice in (self.voices)() {
-            let status = voice.status();
+        for reporter in (self.reporters)() {
+            let status = reporter.status();
             let quiet = status.heard.elapsed();
             let is_late = status.next.is_some_and(|next| next.elapsed() > QUIET);
             if is_late || status.next.is_none() && quiet > QUIET {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: nothing was heard for {} s{waits}\n",
-                    voice.integration(),
+                    reporter.integration(),
                     quiet.as_secs()
                 ));
             }
@@ -111,16 +111,16 @@ impl Health {
 
     /// Whether there are loops, every one has run once, and none is missing; or what is missing.
     fn is_ready(&self) -> Result<(), String> {
-        let voices = (self.voices)();
+        let reporters = (self.reporters)();
         let mut why = self.missing();
         if self.invalid().is_some_and(|invalid| invalid.bundle.is_none()) {
             why.push_str("the data is invalid, and there is no valid bundle yet\n");
         }
-        for voice in voices.iter().filter(|voice| voice.status().last.is_none()) {
-            why.extend([voice.integration(), ": has not run yet\n"]);
+        for reporter in reporters.iter().filter(|reporter| reporter.status().last.is_none()) {
+            why.extend([reporter.integration(), ": has not run yet\n"]);
         }
         match why.is_empty() {
-            true if voices.is_empty() => Err("there are no loops yet\n".to_owned()),
+            true if reporters.is_empty() => Err("there are no loops yet\n".to_owned()),
             true => Ok(()),
             false => Err(why),
         }
@@ -142,7 +142,7 @@ impl Health {
         ProcessStatus {
             version: env!("CARGO_PKG_VERSION"),
             data: DataStatus::new(self.invalid().as_ref(), bundle),
-            loops: (self.voices)().iter().map(|voice| LoopStatus::new(voice)).collect(),
+            loops: (self.reporters)().iter().map(|reporter| LoopStatus::new(reporter)).collect(),
             unstarted: (self.unstarted)(),
             not_checked: (self.unchecked)(),
         }
@@ -213,32 +213,33 @@ mod tests {
 
     use super::*;
     use crate::invalid::DataErrors;
-    use crate::pinned::Side;
+    use crate::pinned::PinnedData;
 
-    fn health() -> (Health, Arc<Voice>) {
+    fn health() -> (Health, Arc<LoopReporter>) {
         let metrics = Arc::new(Metrics::default());
         let process =
             Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
-        let voice = Arc::new(Voice::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
-        let known = Arc::clone(&voice);
-        let voices = Arc::new(move || vec![Arc::clone(&known)]);
+        let reporter =
+            Arc::new(LoopReporter::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
+        let known = Arc::clone(&reporter);
+        let reporters = Arc::new(move || vec![Arc::clone(&known)]);
         (
             Health {
                 metrics,
-                voices,
+                reporters,
                 unstarted: Arc::new(Vec::new),
                 unchecked: Arc::new(Vec::new),
                 feed: Arc::default(),
             },
-            voice,
+            reporter,
         )
     }
 
     /// Data that is invalid.
     struct InvalidFeed(Option<String>);
 
-    impl Feed for InvalidFeed {
-        fn side(&self) -> anyhow::Result<Arc<Side>> {
+    impl DataSource for InvalidFeed {
+        fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
             anyhow::bail!("not needed")
         }
 
@@ -254,7 +255,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_status_of_a_loop_is_what_it_does_and_how_its_last_run_ended() {
-        let (health, voice) = health();
+        let (health, reporter) = health();
         let check = |activity: &str, state: Option<&str>, next: Option<u64>| {
             let status = health.status();
             let one = &status.loops[0];
@@ -262,23 +263,23 @@ mod tests {
             assert!(status.data.is_valid());
         };
         check("starting", None, None);
-        voice.tell(Event::Began);
+        reporter.tell(Event::Began);
         check("running", None, None);
-        voice.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
-        voice.tell(Event::Sleeps(Duration::from_mins(10)));
+        reporter.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
+        reporter.tell(Event::Sleeps(Duration::from_mins(10)));
         check("waiting", Some("failed"), Some(600));
-        voice.tell(Event::Began);
+        reporter.tell(Event::Began);
         check("running", Some("failed"), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn invalid_data_degrades_and_without_any_valid_bundle_it_is_not_ready() {
-        let (health, voice) = health();
-        voice.tell(Event::Began);
-        voice.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        let (health, reporter) = health();
+        reporter.tell(Event::Began);
+        reporter.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
         assert_eq!(health.degraded(), "");
         let with = |bundle: Option<&str>| {
-            let feed: Arc<dyn Feed> = Arc::new(InvalidFeed(bundle.map(str::to_owned)));
+            let feed: Arc<dyn DataSource> = Arc::new(InvalidFeed(bundle.map(str::to_owned)));
             Health { feed: Arc::new(OnceLock::from(feed)), ..health.clone() }
         };
         assert_eq!(with(Some("abcdef01")).is_ready(), Ok(()));
@@ -300,22 +301,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_run_that_goes_on_is_alive_however_long_it_takes() {
-        let (health, voice) = health();
-        voice.tell(Event::Began);
+        let (health, reporter) = health();
+        reporter.tell(Event::Began);
         for piece in 0..10 {
             advance(Duration::from_secs(50)).await;
-            voice.tell(waits(&format!("piece {piece}"), 1));
+            reporter.tell(waits(&format!("piece {piece}"), 1));
             assert_eq!(health.is_alive(), Ok(()));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_run_that_waits_for_the_same_thing_beyond_its_budget_is_not_alive() {
-        let (health, voice) = health();
-        voice.tell(Event::Began);
+        let (health, reporter) = health();
+        reporter.tell(Event::Began);
         for seconds in 1..=70 {
             advance(Duration::from_secs(1)).await;
-            voice.tell(waits("GET https://c1/", seconds));
+            reporter.tell(waits("GET https://c1/", seconds));
             assert_eq!(health.is_alive().is_ok(), seconds <= 61, "{seconds}");
         }
         let why = health.is_alive().unwrap_err();
@@ -324,11 +325,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_sleeps_is_alive_until_it_oversleeps_and_ready_once_it_has_run() {
-        let (health, voice) = health();
+        let (health, reporter) = health();
         assert_eq!(health.is_ready().unwrap_err(), "a: has not run yet\n");
-        voice.tell(Event::Began);
-        voice.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
-        voice.tell(Event::Sleeps(Duration::from_mins(10)));
+        reporter.tell(Event::Began);
+        reporter.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
+        reporter.tell(Event::Sleeps(Duration::from_mins(10)));
         assert_eq!(health.is_ready(), Ok(()));
         advance(Duration::from_secs(650)).await;
         assert_eq!(health.is_alive(), Ok(()));
@@ -338,10 +339,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_cannot_be_started_is_missed() {
-        let (health, voice) = health();
+        let (health, reporter) = health();
         let health = Health { unstarted: Arc::new(|| vec!["b".to_owned()]), ..health };
-        voice.tell(Event::Began);
-        voice.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        reporter.tell(Event::Began);
+        reporter.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
         assert_eq!(health.is_ready().unwrap_err(), "b: cannot be started\n");
         assert_eq!(health.is_alive(), Ok(()));
     }

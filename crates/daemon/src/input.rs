@@ -13,7 +13,7 @@ use qontract_graphql::Engine;
 
 use crate::discovery::{self, PassedAs};
 use crate::exit::UsageError;
-use crate::repo_cache::Remembered;
+use crate::repo_cache::RepoCache;
 use crate::validation::{self, Depth};
 
 /// A bundle and, unless it came as a file, the data repo it is of.
@@ -78,7 +78,7 @@ enum Check {
 pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
 
 /// Opens what words mean. What is opened shares its documents.
-pub struct Opener<'a> {
+pub struct InputResolver<'a> {
     /// The repo that revisions are of.
     folder: &'a Path,
     /// How its parts are called.
@@ -87,7 +87,7 @@ pub struct Opener<'a> {
     messages: &'a dyn MessageSink,
 }
 
-impl<'a> Opener<'a> {
+impl<'a> InputResolver<'a> {
     /// Opens revisions of the repo at `folder`, besides bundle files and folders.
     pub fn new(folder: &'a Path, layout: Layout, messages: &'a dyn MessageSink) -> Self {
         Self { folder, layout, pool: Pool::default(), messages }
@@ -177,7 +177,7 @@ impl<'a> Opener<'a> {
         } else {
             word_as_revision(folder, word, layout)?
         };
-        let mut remembered = Remembered::of(&repo, pool);
+        let mut remembered = RepoCache::of(&repo, pool);
         let outcome = make(&repo, stamp, pool, remembered.aids())?;
         let Some(bundle) = outcome.built else {
             // All that is wrong is said at once, as far as it can be seen.
@@ -278,7 +278,7 @@ mod tests {
         let scratch = qontract_testkit::Scratch::new();
         scratch.copy(&qontract_testkit::example(), "repo");
         let (repo, messages) = (scratch.path().join("repo"), Silent);
-        let opener = Opener::new(&repo, Layout::default(), &messages);
+        let opener = InputResolver::new(&repo, Layout::default(), &messages);
         let input = opener.open(&repo.display().to_string()).expect("a data repo");
         let (file, other) = ("data/services/billing/app.yml", "data/services/catalog/app.yml");
         let text = input.text(file).expect("a text").into_owned();

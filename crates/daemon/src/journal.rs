@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qontract_client_blobs::Directory;
 use qontract_journal::{Absence, Journal, JournalLocation};
 
-use crate::run_store::Runs;
+use crate::run_store::RunStore;
 
 /// The folder of a journal, in a sandbox or beside the records of runs.
 const FOLDER: &str = "journal";
@@ -22,12 +22,12 @@ pub fn of_sandbox(sandbox: &Path) -> Journal {
 }
 
 /// The journal beside the records of runs, for real targets.
-pub fn of_runs(runs: &Runs) -> Journal {
+pub fn of_runs(runs: &RunStore) -> Journal {
     open(runs.folder(), "--runs", Absence::Lost)
 }
 
 /// The journal of runs on the sandbox, or on real targets if there is none.
-pub fn of(sandbox: Option<&Path>, runs: &Runs) -> Arc<Journal> {
+pub fn of(sandbox: Option<&Path>, runs: &RunStore) -> Arc<Journal> {
     Arc::new(sandbox.map_or_else(|| of_runs(runs), of_sandbox))
 }
 

@@ -12,13 +12,13 @@ use qontract_diagnostics::Sources as _;
 use qontract_graphql::Engine;
 use qontract_runtime::{Loaded, Place, Source};
 
-use crate::input::{Input, Opener};
+use crate::input::{Input, InputResolver};
 use crate::lines::Lines;
 
 pub use remote::Connection;
 
 /// One side of a comparison, or the only one: a bundle that can be asked, and where its lines are.
-pub struct Side {
+pub struct PinnedData {
     /// Where it is asked.
     pub source: Arc<dyn Source>,
     input: Option<Input>,
@@ -27,22 +27,22 @@ pub struct Side {
     modified: OnceLock<bool>,
 }
 
-impl Side {
+impl PinnedData {
     /// Opens what a word means. Tables are shared with the side that it will be compared with.
-    pub fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Result<Self> {
+    pub fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<Self> {
         Self::of_input(opener.open(word)?, opener, word, beside)
     }
 
     /// As [`Self::open`], alone; a data repo that does not validate is an error, before an engine is built.
-    pub fn open_valid(opener: &Opener<'_>, word: &str) -> anyhow::Result<Self> {
+    pub fn open_valid(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
         Self::of_input(opener.open_valid(word)?, opener, word, None)
     }
 
     fn of_input(
         input: Input,
-        opener: &Opener<'_>,
+        opener: &InputResolver<'_>,
         word: &str,
-        beside: Option<&Side>,
+        beside: Option<&PinnedData>,
     ) -> anyhow::Result<Self> {
         let engine = match beside.and_then(|other| other.source.engine()) {
             Some(other) => input.engine_beside(other, word)?,
@@ -62,7 +62,12 @@ impl Side {
     }
 
     /// A bundle that was made of a data repo; `last` is one that was made of it before.
-    pub fn of(bundle: Bundle, repo: Repo, layout: &Layout, last: Option<&Side>) -> anyhow::Result<Self> {
+    pub fn of(
+        bundle: Bundle,
+        repo: Repo,
+        layout: &Layout,
+        last: Option<&PinnedData>,
+    ) -> anyhow::Result<Self> {
         let whole = Arc::new(bundle.clone());
         let engine = match last.and_then(|last| last.source.engine()) {
             Some(last) => last.beside(whole),
@@ -193,16 +198,16 @@ impl Side {
 }
 
 /// Two sides that are compared, and the lines of both as far as they were looked up.
-pub struct ComparedSides<'a> {
-    base: &'a Side,
-    head: &'a Side,
+pub struct ComparedData<'a> {
+    base: &'a PinnedData,
+    head: &'a PinnedData,
     base_lines: Lines,
     head_lines: Lines,
 }
 
-impl<'a> ComparedSides<'a> {
+impl<'a> ComparedData<'a> {
     /// Compares `head` with `base`.
-    pub fn new(base: &'a Side, head: &'a Side) -> Self {
+    pub fn new(base: &'a PinnedData, head: &'a PinnedData) -> Self {
         Self { base, head, base_lines: Lines::default(), head_lines: Lines::default() }
     }
 
@@ -227,7 +232,7 @@ impl<'a> ComparedSides<'a> {
             return format!("{}:{line}", head.file(place));
         }
         let place = head.blamed(base, place, causes);
-        let has = |side: &Side| {
+        let has = |side: &PinnedData| {
             side.document(&place).is_some_and(|one| one.value.pointer(&place.pointer).is_some())
         };
         // A removed field has its line in base.

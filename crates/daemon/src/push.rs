@@ -10,7 +10,7 @@ use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
 
-use crate::reporter::Voice;
+use crate::reporter::LoopReporter;
 
 /// Where metrics are handed over.
 #[derive(Clone, Debug)]
@@ -54,18 +54,18 @@ impl Pushing {
     }
 }
 
-/// Tells a voice, and that a run has ended.
-pub struct Ends {
-    /// The voice.
-    pub voice: Arc<Voice>,
+/// Tells a reporter, and that a run has ended.
+pub struct NotifyOnEnd {
+    /// The reporter.
+    pub reporter: Arc<LoopReporter>,
     /// Told when a run has ended.
     pub ended: Arc<Notify>,
 }
 
-impl Told for Ends {
+impl Told for NotifyOnEnd {
     fn tell(&self, event: Event) {
         let is_end = matches!(event, Event::Ended(..) | Event::Measured(..));
-        self.voice.tell(event);
+        self.reporter.tell(event);
         if is_end {
             self.ended.notify_one();
         }

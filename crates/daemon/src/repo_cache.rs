@@ -12,54 +12,54 @@ use qontract_validate::Known;
 use crate::private_files;
 
 /// What nobody has written anew for so long is removed.
-const OLD: Duration = Duration::from_hours(30 * 24);
+const MAX_AGE: Duration = Duration::from_hours(30 * 24);
 /// Of so many data repos something is kept.
-const MOST: usize = 8;
+const MAX_REPOS: usize = 8;
 /// What was begun so long ago is not finished any more.
-const LEFT: Duration = Duration::from_hours(1);
+const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
 
 /// What is known.
 #[derive(Default)]
-pub struct Remembered {
+pub struct RepoCache {
     /// What was made of files.
     pub files: Memory,
     /// What was found to be right.
-    pub right: Right,
+    pub right: LazyValidationCache,
 }
 
 /// What was found to be right; it is read when somebody asks for it.
 #[derive(Default)]
-pub struct Right {
+pub struct LazyValidationCache {
     known: Option<Known>,
     /// How much was known when it was read, and of what.
     before: (usize, [Option<Sha256>; 2]),
     /// Whether it is kept even if hardly more is known, as much of what was made of files is new.
     is_due: bool,
     /// Where it is kept for other processes.
-    kept: Option<Kept>,
+    kept: Option<CacheFolder>,
 }
 
-struct Kept {
+struct CacheFolder {
     folder: PathBuf,
     by: String,
 }
 
-impl Remembered {
+impl RepoCache {
     /// What the last process knew of a data repo; nothing, unless it is in a folder.
     pub fn of(repo: &Repo, pool: &Pool) -> Self {
-        let kept = Kept::of(repo);
-        let files = Kept::files(kept.as_ref(), pool);
-        Self { files, right: Right { kept, ..Right::default() } }
+        let kept = CacheFolder::of(repo);
+        let files = CacheFolder::files(kept.as_ref(), pool);
+        Self { files, right: LazyValidationCache { kept, ..LazyValidationCache::default() } }
     }
 
     /// The same, for who checks it in any case: what was right is read meanwhile.
     pub fn to_check(repo: &Repo, pool: &Pool) -> Self {
-        let kept = Kept::of(repo);
+        let kept = CacheFolder::of(repo);
         let (files, known) = rayon::join(
-            || Kept::files(kept.as_ref(), pool),
-            || kept.as_ref().and_then(Kept::right).unwrap_or_default(),
+            || CacheFolder::files(kept.as_ref(), pool),
+            || kept.as_ref().and_then(CacheFolder::right).unwrap_or_default(),
         );
-        Self { files, right: Right::read(known, kept) }
+        Self { files, right: LazyValidationCache::read(known, kept) }
     }
 
     /// What helps to bundle the data repo again.
@@ -83,8 +83,8 @@ impl Remembered {
     }
 }
 
-impl Right {
-    fn read(known: Known, kept: Option<Kept>) -> Self {
+impl LazyValidationCache {
+    fn read(known: Known, kept: Option<CacheFolder>) -> Self {
         Self { before: (known.len(), known.grounds()), known: Some(known), is_due: false, kept }
     }
 
@@ -92,7 +92,7 @@ impl Right {
     pub fn known(&mut self) -> &mut Known {
         let Self { known, before, kept, .. } = self;
         known.get_or_insert_with(|| {
-            let read = kept.as_ref().and_then(Kept::right).unwrap_or_default();
+            let read = kept.as_ref().and_then(CacheFolder::right).unwrap_or_default();
             *before = (read.len(), read.grounds());
             read
         })
@@ -111,7 +111,7 @@ impl Right {
     }
 }
 
-impl Kept {
+impl CacheFolder {
     fn of(repo: &Repo) -> Option<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |name| variable(name).filter(|path| path.is_absolute());
@@ -172,7 +172,7 @@ impl Kept {
         for draft in entries(&self.folder) {
             let is_draft =
                 draft.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".draft-"));
-            if is_draft && age(&draft).is_some_and(|age| age > LEFT) {
+            if is_draft && age(&draft).is_some_and(|age| age > MAX_DRAFT_AGE) {
                 let _ = std::fs::remove_file(draft);
             }
         }
@@ -186,7 +186,7 @@ impl Kept {
             .collect();
         repos.sort();
         for (number, (age, repo)) in repos.into_iter().enumerate() {
-            if (number >= MOST || age > OLD) && repo != self.folder {
+            if (number >= MAX_REPOS || age > MAX_AGE) && repo != self.folder {
                 let _ = std::fs::remove_dir_all(repo);
             }
         }

@@ -12,11 +12,11 @@ use qontract_telemetry::log::{Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::time::Instant;
 
-use crate::audit::Heard;
+use crate::audit::WriteObserver;
 use crate::debug_log;
 use crate::held::{self, HeldChange, HeldReporter};
 use crate::run_store::is_idle;
-use crate::runner::Kept;
+use crate::runner::RunObserver;
 
 /// A wait that is longer than this is logged, and again each time it has doubled.
 const LONG: Duration = Duration::from_secs(30);
@@ -137,7 +137,7 @@ impl Default for Status {
 }
 
 /// Tells about one loop.
-pub struct Voice {
+pub struct LoopReporter {
     process: Process,
     log: Arc<Log>,
     metrics: Arc<Metrics>,
@@ -146,7 +146,7 @@ pub struct Voice {
     run_level: Level,
 }
 
-impl Voice {
+impl LoopReporter {
     /// Of this loop.
     pub fn new(process: Process, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
         metrics.start(&process);
@@ -293,7 +293,7 @@ impl Voice {
     }
 }
 
-impl Told for Voice {
+impl Told for LoopReporter {
     fn tell(&self, event: Event) {
         match event {
             Event::Began => {
@@ -339,7 +339,7 @@ impl Told for Voice {
     }
 }
 
-impl Heard for Voice {
+impl WriteObserver for LoopReporter {
     fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>) {
         self.log.write(line);
         if let Some(seconds) = since_commit {
@@ -358,7 +358,7 @@ impl Heard for Voice {
     }
 }
 
-impl Kept for Voice {
+impl RunObserver for LoopReporter {
     fn ran(&self, _: &str, run: Result<&Record, &anyhow::Error>) {
         let record = match run {
             Ok(record) => record,

@@ -21,24 +21,24 @@ use crate::announcement::Announcement;
 use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::health::Health;
-use crate::input::Opener;
+use crate::input::InputResolver;
 use crate::invalid::{DataReporter, DataUse};
 use crate::journal;
-use crate::pinned::{Connection, Side};
-use crate::push::{Ends, Push, Pushing};
+use crate::pinned::{Connection, PinnedData};
+use crate::push::{NotifyOnEnd, Push, Pushing};
 use crate::registry::Registry;
-use crate::reporter::Voice;
-use crate::run_store::Runs;
-use crate::runner::{Manner, Runner};
+use crate::reporter::LoopReporter;
+use crate::run_store::RunStore;
+use crate::runner::{RunSettings, Runner};
 use crate::signals;
-use crate::source::{Feed, Folder, Look, Remote};
+use crate::source::{DataSource, PollResult, Remote, WatchedRepo};
 use crate::targets::{SandboxAt, Targets};
 
 /// How often a server is asked whether it has a new bundle.
-const ASK: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How a loop is kept.
-pub struct Keeping {
+pub struct LoopOptions {
     /// When runs are due.
     pub pace: Pace,
     /// Whether it ends after the first.
@@ -122,9 +122,9 @@ pub struct Part {
 }
 
 /// Keeps an integration going until the end is asked for.
-pub fn keep(input: &LoopInput<'_>, keeping: &Keeping) -> anyhow::Result<Exit> {
+pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<Exit> {
     let LoopInput { integration, config, mode, .. } = *input;
-    let targets = Targets::new(config, input.sandbox, mode)?.with_log(&keeping.log);
+    let targets = Targets::new(config, input.sandbox, mode)?.with_log(&options.log);
     let room = Arc::new(input.integrations.integration(integration, config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
@@ -132,47 +132,48 @@ pub fn keep(input: &LoopInput<'_>, keeping: &Keeping) -> anyhow::Result<Exit> {
     let process = Process {
         integration: integration.to_owned(),
         shards: shards.to_string(),
-        shard_id: keeping.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
+        shard_id: options.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
     };
     let metrics = input.build.metrics();
-    let voice = Arc::new(Voice::new(process.clone(), Arc::clone(&keeping.log), Arc::clone(&metrics)));
-    let pushing = match &keeping.push {
+    let reporter =
+        Arc::new(LoopReporter::new(process.clone(), Arc::clone(&options.log), Arc::clone(&metrics)));
+    let pushing = match &options.push {
         None => None,
         Some(push) => {
-            let pushing = Pushing::new(push, process, Arc::clone(&metrics), Arc::clone(&keeping.log))?;
+            let pushing = Pushing::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
             Some(Arc::new(pushing))
         }
     };
     let slot = Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?;
-    let runs = Arc::new(Runs::new(input.runs.clone())?);
+    let runs = Arc::new(RunStore::new(input.runs.clone())?);
     let health_feed = Arc::new(OnceLock::new());
-    if let Some(address) = keeping.listen {
-        let known = Arc::clone(&voice);
-        let voices = Arc::new(move || vec![Arc::clone(&known)]);
+    if let Some(address) = options.listen {
+        let known = Arc::clone(&reporter);
+        let reporters = Arc::new(move || vec![Arc::clone(&known)]);
         let (metrics, feed) = (Arc::clone(&metrics), Arc::clone(&health_feed));
         let health =
-            Health { metrics, voices, unstarted: Arc::new(Vec::new), unchecked: Arc::new(Vec::new), feed };
+            Health { metrics, reporters, unstarted: Arc::new(Vec::new), unchecked: Arc::new(Vec::new), feed };
         let bound = runtime.block_on(health.serve(address))?;
-        keeping.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
+        options.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
     }
     // After all that may fail and be tried again: the thread that follows the data lives as long as the process.
-    let (feed, looked) = feed(input, runtime.handle(), &keeping.log, &metrics)?;
+    let (feed, looked) = feed(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
     // Only data that is at hand: a server that does not answer must not hold up the loop.
     let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
     if let Some(head) = is_local.then(|| feed.side().ok()).flatten() {
         let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
         let announcement = Announcement { data, sandbox, part: input.part, config, room: &room, mode };
-        keeping.log.write(&Line::new(Level::Info, announcement.line(input.options, &head)));
+        options.log.write(&Line::new(Level::Info, announcement.line(input.options, &head)));
     }
-    if keeping.once && matches!(looked, Look::Bad | Look::StillBad) {
+    if options.once && matches!(looked, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
     let runner = Runner {
         room,
         options: input.options.clone(),
         feed: Arc::clone(&feed),
-        manner: Manner {
+        settings: RunSettings {
             mode,
             slot,
             budgets: config.guards.budgets(),
@@ -181,15 +182,15 @@ pub fn keep(input: &LoopInput<'_>, keeping: &Keeping) -> anyhow::Result<Exit> {
             bodies: input.bodies,
         },
         runs,
-        kept: Arc::clone(&voice) as _,
+        observer: Arc::clone(&reporter) as _,
     };
     let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
     let (carrier, crowd) = (Carrier::Thread, Crowd::default());
-    let looping = Loop { pace: keeping.pace, limits, carrier, crowd, once: keeping.once };
+    let looping = Loop { pace: options.pace, limits, carrier, crowd, once: options.once };
     let (stopper, stop) = Stop::pair();
     let finish = runtime.block_on(async {
-        let known = Arc::clone(&voice);
-        signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&keeping.log))?;
+        let known = Arc::clone(&reporter);
+        signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&options.log))?;
         let (chance, ended) = (fastrand::f64, Arc::new(Notify::new()));
         if let Some(pushing) = pushing.clone() {
             let ended = Arc::clone(&ended);
@@ -200,10 +201,10 @@ pub fn keep(input: &LoopInput<'_>, keeping: &Keeping) -> anyhow::Result<Exit> {
                 }
             });
         }
-        let told = Ends { voice: Arc::clone(&voice), ended };
+        let told = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
         let finish = looping.keep(Arc::new(runner), feed.news(), stop, (chance, &told)).await;
         if matches!(finish, Finish::Once(_)) {
-            voice.log_run(None);
+            reporter.log_run(None);
         }
         if let Some(pushing) = pushing {
             pushing.push().await;
@@ -228,7 +229,7 @@ fn feed(
     runtime: &tokio::runtime::Handle,
     log: &Arc<Log>,
     metrics: &Arc<Metrics>,
-) -> anyhow::Result<(Arc<dyn Feed>, Look)> {
+) -> anyhow::Result<(Arc<dyn DataSource>, PollResult)> {
     let failed = |log: &Log, error: &anyhow::Error| {
         log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
     };
@@ -239,24 +240,24 @@ fn feed(
         let (looking, log) = (Arc::clone(&remote), Arc::clone(log));
         std::thread::spawn(move || {
             loop {
-                looking.look().unwrap_or_else(|error| failed(&log, &error));
-                std::thread::sleep(ASK);
+                looking.poll().unwrap_or_else(|error| failed(&log, &error));
+                std::thread::sleep(POLL_INTERVAL);
             }
         });
-        return Ok((remote, Look::New));
+        return Ok((remote, PollResult::New));
     }
     let word = spec.as_deref().unwrap_or(".");
     if !Path::new(word).is_dir() {
         let (word, repo, messages) = (word.to_owned(), repo.clone(), Arc::clone(&input.messages));
-        return Ok((Arc::new(Opened { word, repo, messages }), Look::New));
+        return Ok((Arc::new(StaticInput { word, repo, messages }), PollResult::New));
     }
     let root = discovery::root(Path::new(word), &Layout::default(), PassedAs::Option)?;
-    let folder = Arc::new(Folder::new(root, Layout::default()));
+    let folder = Arc::new(WatchedRepo::new(root, Layout::default()));
     let shown = Arc::clone(log);
     let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
     let (log, metrics) = (Arc::clone(log), Some(Arc::clone(metrics)));
     folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
-    let looked = folder.look(&show)?;
+    let looked = folder.poll(&show)?;
     let looking = Arc::clone(&folder);
     // A new bundle starts a run, which is logged.
     std::thread::spawn(move || looking.watch(&show, |_| {}));
@@ -264,16 +265,16 @@ fn feed(
 }
 
 /// A bundle file or a Git revision, which is opened for each run.
-struct Opened {
+struct StaticInput {
     word: String,
     repo: PathBuf,
     messages: Arc<dyn MessageSink>,
 }
 
-impl Feed for Opened {
-    fn side(&self) -> anyhow::Result<Arc<Side>> {
-        let opener = Opener::new(&self.repo, Layout::default(), &*self.messages);
-        Ok(Arc::new(Side::open_valid(&opener, &self.word)?))
+impl DataSource for StaticInput {
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+        let opener = InputResolver::new(&self.repo, Layout::default(), &*self.messages);
+        Ok(Arc::new(PinnedData::open_valid(&opener, &self.word)?))
     }
 
     fn news(&self) -> watch::Receiver<u64> {

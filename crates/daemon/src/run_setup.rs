@@ -9,42 +9,42 @@ use qontract_runtime::guard::Ledger;
 use qontract_runtime::record::Bundle;
 use qontract_runtime::{Clock, Request};
 
-use crate::audit::{Heard, Trail};
+use crate::audit::{AuditLog, WriteObserver};
 use crate::lines::Lines;
-use crate::pinned::Side;
-use crate::run_store::Runs;
+use crate::pinned::PinnedData;
+use crate::run_store::RunStore;
 use crate::unfinished::{self, RunInfo, StepFile};
 
 /// No run began before the year 2020: a clock that says so was never set.
 const EARLIEST: Duration = Duration::from_hours((50 * 365 + 12) * 24);
 
 /// What a run begins with.
-pub struct Start<'a> {
+pub struct RunSetup<'a> {
     /// The integration.
     pub integration: &'a str,
     /// Whether it may change the world.
     pub mode: Mode,
     /// The data.
-    pub head: &'a Arc<Side>,
+    pub head: &'a Arc<PinnedData>,
     /// Where writes are recorded.
-    pub runs: &'a Arc<Runs>,
+    pub runs: &'a Arc<RunStore>,
     /// Where removals are reserved.
     pub ledger: &'a Arc<dyn Ledger>,
     /// Who hears of writes besides.
-    pub heard: Arc<dyn Heard>,
+    pub heard: Arc<dyn WriteObserver>,
 }
 
 /// A run that has begun.
-pub struct Begun {
+pub struct StartedRun {
     /// What is asked of it; all but its name, its day and where it is written down is as it usually is.
     pub request: Request,
     began: Duration,
     since: Instant,
 }
 
-impl Start<'_> {
+impl RunSetup<'_> {
     /// Begins it now.
-    pub fn now(self) -> anyhow::Result<Begun> {
+    pub fn now(self) -> anyhow::Result<StartedRun> {
         let Self { integration, mode, head, runs, ledger, heard } = self;
         let (began, now) = moment(SystemTime::now())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -69,7 +69,7 @@ impl Start<'_> {
         let mut request = Request::new(run, mode, Arc::clone(source), today);
         request.ledger = Arc::clone(ledger);
         request.now = now;
-        request.audit = Arc::new(Trail {
+        request.audit = Arc::new(AuditLog {
             integration: integration.to_owned(),
             head: Arc::clone(head),
             runs: Arc::clone(runs),
@@ -78,11 +78,11 @@ impl Start<'_> {
             lines: Lines::default(),
             steps: StepFile::new(runs, info),
         });
-        Ok(Begun { request, began, since: Instant::now() })
+        Ok(StartedRun { request, began, since: Instant::now() })
     }
 }
 
-impl Begun {
+impl StartedRun {
     /// When it began, and how long it has taken.
     pub fn clock(&self) -> Clock {
         Clock {

@@ -16,10 +16,10 @@ use crate::exit::UsageError;
 use crate::private_files;
 
 /// So many records are kept per integration.
-const RECORDS: usize = 500;
+const MAX_RECORDS: usize = 500;
 
 /// A trail of writes that is longer than this is begun anew; the one before is kept beside it.
-const TRAIL: u64 = 16 << 20;
+const MAX_TRAIL_BYTES: u64 = 16 << 20;
 
 /// Runs of a loop that had nothing to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,19 +77,19 @@ pub struct HeldRun {
 
 /// The folder of records.
 #[derive(Debug)]
-pub struct Runs {
+pub struct RunStore {
     folder: PathBuf,
     longest_trail: u64,
     max_records: usize,
 }
 
-impl Runs {
+impl RunStore {
     /// The records in `folder`, by default below the user's state folder.
     pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
         let folder = folder
             .or_else(usual)
             .context("no folder for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
-        Ok(Self { folder, longest_trail: TRAIL, max_records: RECORDS })
+        Ok(Self { folder, longest_trail: MAX_TRAIL_BYTES, max_records: MAX_RECORDS })
     }
 
     /// The folder.
@@ -122,7 +122,7 @@ impl Runs {
     }
 
     /// Keeps the record of a run of a loop: one that had nothing to do is only counted, and the oldest are forgotten.
-    pub fn keep_of_loop(&self, record: &Record) -> anyhow::Result<()> {
+    pub fn record_loop_run(&self, record: &Record) -> anyhow::Result<()> {
         if !is_idle(record) {
             return self.keep(record);
         }
@@ -347,7 +347,7 @@ mod tests {
                 for number in 0..8 {
                     let (start, folder) = (&start, scratch.path().to_owned());
                     scope.spawn(move || {
-                        let runs = Runs { longest_trail: 50, ..Runs::new(Some(folder)).unwrap() };
+                        let runs = RunStore { longest_trail: 50, ..RunStore::new(Some(folder)).unwrap() };
                         start.wait();
                         runs.trail(&number.to_string()).unwrap();
                     });
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn the_oldest_records_of_an_integration_are_pruned() {
         let scratch = qontract_testkit::Scratch::new();
-        let runs = Runs { max_records: 2, ..Runs::new(Some(scratch.path().to_owned())).unwrap() };
+        let runs = RunStore { max_records: 2, ..RunStore::new(Some(scratch.path().to_owned())).unwrap() };
         runs.keep(&record("20270115T080000Z-b-00000", "b")).unwrap();
         for second in 1..=4 {
             runs.keep(&record(&format!("20270115T08000{second}Z-a-00000"), "a")).unwrap();
@@ -384,7 +384,7 @@ mod tests {
         // A run with nothing to do is counted, and prunes nothing.
         let idle =
             Record { ended: qontract_runtime::Ended::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
-        runs.keep_of_loop(&idle).unwrap();
+        runs.record_loop_run(&idle).unwrap();
         assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 3);
         assert_eq!(runs.idle().unwrap()[0].count, 1);
     }
@@ -393,14 +393,14 @@ mod tests {
     fn a_trail_that_cannot_be_kept_is_an_error() {
         let scratch = qontract_testkit::Scratch::new();
         scratch.write("trail.jsonl/in the way", "");
-        let error = Runs::new(Some(scratch.path().to_owned())).unwrap().trail("x").unwrap_err();
+        let error = RunStore::new(Some(scratch.path().to_owned())).unwrap().trail("x").unwrap_err();
         assert!(error.to_string().contains("trail.jsonl"), "{error:#}");
     }
 
     #[test]
     fn what_is_being_written_is_not_read_and_what_is_gone_is_forgotten() {
         let scratch = qontract_testkit::Scratch::new();
-        let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
         scratch.write("idle/.draft-x1", "{\"integ");
         scratch.write("idle/.draft-x2.json", "{\"integ");
         scratch.write("idle/a.json", r#"{"integration": "a", "first": 1, "last": 2, "count": 3}"#);
@@ -414,7 +414,7 @@ mod tests {
     fn nobody_else_may_read_what_is_kept() {
         use std::os::unix::fs::PermissionsExt as _;
         let scratch = qontract_testkit::Scratch::new();
-        let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
         runs.trail("x").unwrap();
         // One that an older version made is closed, too.
         let old = scratch.path().join("idle/x.json");
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn names_of_runs_lead_nowhere_else() {
-        let runs = Runs::new(Some(PathBuf::from("/nowhere"))).unwrap();
+        let runs = RunStore::new(Some(PathBuf::from("/nowhere"))).unwrap();
         for name in ["", "../x", "a/b", ".x"] {
             assert!(runs.file(name).is_err(), "{name}");
         }

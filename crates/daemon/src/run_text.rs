@@ -1,7 +1,5 @@
 //! The record of a run in words: the plan on stdout, the talk on stderr, and the whole story for `explain run`.
 
-use crate::debug_log;
-use crate::held::held_changes;
 use qontract_diagnostics::{counted, shown};
 use qontract_report::text::Detail;
 use qontract_report::{FileName, Location};
@@ -10,6 +8,8 @@ use qontract_runtime::{Ended, Record};
 use qontract_telemetry::activity::FinishedLog;
 use qontract_telemetry::log::Level;
 
+use crate::debug_log;
+use crate::held::held_changes;
 use crate::plan_report;
 
 fn told(word: &str, told: &Told, file_name: FileName<'_>) -> String {

@@ -10,14 +10,14 @@ use qontract_runtime::looping::{Stop, Turn};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, Ended, Options, PlaceLines, Record, Room, run};
 
-use crate::audit::Heard;
-use crate::run_setup::Start;
-use crate::run_store::Runs;
-use crate::source::Feed;
+use crate::audit::WriteObserver;
+use crate::run_setup::RunSetup;
+use crate::run_store::RunStore;
+use crate::source::DataSource;
 
 /// How runs are made.
 #[derive(Clone)]
-pub struct Manner {
+pub struct RunSettings {
     /// Whether they may change the world.
     pub mode: Mode,
     /// The hash slot of this process.
@@ -33,7 +33,7 @@ pub struct Manner {
 }
 
 /// What is done with the record of a run.
-pub trait Kept: Heard {
+pub trait RunObserver: WriteObserver {
     /// A run ended, and this is its record; or it could not begin.
     fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>);
 }
@@ -46,13 +46,13 @@ pub struct Runner {
     /// Its flags.
     pub options: Options,
     /// Where its data comes from.
-    pub feed: Arc<dyn Feed>,
+    pub feed: Arc<dyn DataSource>,
     /// How they are made.
-    pub manner: Manner,
+    pub settings: RunSettings,
     /// Where records are kept.
-    pub runs: Arc<Runs>,
+    pub runs: Arc<RunStore>,
     /// Where runs are reported.
-    pub kept: Arc<dyn Kept>,
+    pub observer: Arc<dyn RunObserver>,
 }
 
 impl Turn for Runner {
@@ -62,11 +62,11 @@ impl Turn for Runner {
             let name = &runner.room.about().name;
             match runner.run(stop).await {
                 Ok(record) => {
-                    runner.kept.ran(name, Ok(&record));
+                    runner.observer.ran(name, Ok(&record));
                     record.ended
                 }
                 Err(error) => {
-                    runner.kept.ran(name, Err(&error));
+                    runner.observer.ran(name, Err(&error));
                     Ended::Transient
                 }
             }
@@ -78,29 +78,29 @@ impl Turn for Runner {
 impl Runner {
     /// One run, and its record.
     async fn run(&self, stop: Stop) -> anyhow::Result<Record> {
-        let Self { room, options, feed, manner, runs, kept } = self;
+        let Self { room, options, feed, settings, runs, observer } = self;
         let head = feed.side()?;
-        let start = Start {
+        let start = RunSetup {
             integration: &room.about().name,
-            mode: manner.mode,
+            mode: settings.mode,
             head: &head,
             runs,
-            ledger: &manner.ledger,
-            heard: Arc::clone(kept) as Arc<dyn Heard>,
+            ledger: &settings.ledger,
+            heard: Arc::clone(observer) as Arc<dyn WriteObserver>,
         };
         let mut begun = start.now()?;
         let request = &mut begun.request;
         request.set_options(options.clone(), &room.about().flags);
-        request.slot = manner.slot;
-        request.budgets = manner.budgets;
-        request.validate_schemas = manner.validate_schemas;
-        request.bodies = manner.bodies;
+        request.slot = settings.slot;
+        request.budgets = settings.budgets;
+        request.validate_schemas = settings.validate_schemas;
+        request.bodies = settings.bodies;
         request.stop = stop;
         let outcome = run(room, &begun.request).await;
         let clock = begun.clock();
         let mut record = head.with_lines(|line| Record::new(&outcome, clock, PlaceLines::same(line)));
         // What was done is reported, whether it can be kept or not.
-        if let Err(error) = runs.keep_of_loop(&record) {
+        if let Err(error) = runs.record_loop_run(&record) {
             record.warnings.push(format!("the record of the run is not kept: {error:#}"));
         }
         Ok(record)

@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::exit::{Exit, UsageError};
-use crate::reporter::{Status, Voice};
+use crate::reporter::{LoopReporter, Status};
 
 /// How long steps in progress may take once a shutdown is asked for. With what follows it stays below the 30 seconds that Kubernetes waits.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -41,7 +41,7 @@ const MAX_NAMED_STEPS: usize = 10;
 /// Listens for signals from now on, for as long as the process lives.
 pub fn listen(
     stopper: Stopper,
-    voices: impl Fn() -> Vec<Arc<Voice>> + Send + 'static,
+    reporters: impl Fn() -> Vec<Arc<LoopReporter>> + Send + 'static,
     log: Arc<Log>,
 ) -> anyhow::Result<()> {
     let timeout = timeout(variable(TIMEOUT_VARIABLE).as_deref())?;
@@ -49,7 +49,7 @@ pub fn listen(
     let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::user_defined1()];
     let [terminate, interrupt, dump] = signals.map(signal);
     let signals = Signals { terminate: terminate?, interrupt: interrupt?, dump: dump? };
-    tokio::spawn(handle(signals, Shutdown { stopper, timeout, log }, voices));
+    tokio::spawn(handle(signals, Shutdown { stopper, timeout, log }, reporters));
     Ok(())
 }
 
@@ -104,14 +104,14 @@ struct Shutdown {
     log: Arc<Log>,
 }
 
-async fn handle(mut signals: Signals, shutdown: Shutdown, voices: impl Fn() -> Vec<Arc<Voice>>) {
+async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -> Vec<Arc<LoopReporter>>) {
     let Shutdown { stopper, timeout, log } = shutdown;
     let by = loop {
         tokio::select! {
             _ = signals.dump.recv() => {
-                for voice in voices() {
-                    for text in doing(&voice.status()) {
-                        log.write(&Line::new(Level::Warning, text).with("integration", voice.integration()));
+                for reporter in reporters() {
+                    for text in doing(&reporter.status()) {
+                        log.write(&Line::new(Level::Warning, text).with("integration", reporter.integration()));
                     }
                 }
             }

@@ -14,18 +14,18 @@ use tokio::sync::watch;
 
 use crate::input;
 use crate::invalid::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
-use crate::pinned::{Connection, Side};
-use crate::repo_cache::Remembered;
+use crate::pinned::{Connection, PinnedData};
+use crate::repo_cache::RepoCache;
 use crate::validation::{self, Known};
-use crate::watcher::{Alarm, Woken};
+use crate::watcher::{RepoWatcher, WakeReason};
 
 /// So few files are bundled by one thread: each thread keeps memory for ever, and saves little time.
-const FEW: usize = 2_000;
+const MIN_CACHED_FILES: usize = 2_000;
 
 /// Where the data of loops comes from.
-pub trait Feed: Send + Sync {
+pub trait DataSource: Send + Sync {
     /// The data of the next run.
-    fn side(&self) -> anyhow::Result<Arc<Side>>;
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>>;
     /// Grows with each new bundle.
     fn news(&self) -> watch::Receiver<u64>;
     /// The data, if it is invalid and an older bundle is used. Data that comes as a bundle, or from a server, was validated there.
@@ -39,13 +39,13 @@ pub trait Feed: Send + Sync {
 }
 
 /// A folder that is watched. What cannot be bundled, or has errors, does not come into force.
-pub struct Folder {
+pub struct WatchedRepo {
     repo: PathBuf,
     layout: Layout,
     pool: Pool,
     state: Mutex<State>,
     /// From look to look, so that only what changed is looked at.
-    remembered: Mutex<Option<Remembered>>,
+    remembered: Mutex<Option<RepoCache>>,
     news: watch::Sender<u64>,
     /// Where it is reported whether the data is valid.
     reporter: OnceLock<DataReporter>,
@@ -60,22 +60,22 @@ struct State {
     /// The findings of the last look, if the data was invalid.
     wrong: Option<String>,
     validity: DataValidity,
-    side: Option<Arc<Side>>,
+    side: Option<Arc<PinnedData>>,
 }
 
 /// What looking at a folder has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum PollResult {
     /// Nothing changed.
-    Same,
+    Unchanged,
     /// There is a new bundle.
     New,
     /// Something changed, and the data is invalid: the last valid bundle is still used.
-    Bad,
+    Invalid,
     /// The data is invalid, with the findings that were shown before.
-    StillBad,
+    StillInvalid,
     /// The data is valid again, and equal to the bundle that is in use.
-    GoodAgain,
+    ValidAgain,
 }
 
 /// What is wrong with data.
@@ -85,7 +85,7 @@ struct Invalid {
     errors: DataErrors,
 }
 
-impl Folder {
+impl WatchedRepo {
     /// This folder; nothing is read yet.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (news, _) = watch::channel(0);
@@ -119,26 +119,26 @@ impl Folder {
     }
 
     /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
-    pub fn look(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
-        let (seen, files) = stamp(self.folders(), SystemTime::now());
+    pub fn poll(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
+        let (seen, files) = fingerprint(self.folders(), SystemTime::now());
         {
             let mut state = self.lock();
             state.files = files;
             if state.seen == Some(seen) {
-                return Ok(Look::Same);
+                return Ok(PollResult::Unchanged);
             }
         }
-        let look = self.look_closer(&Woken::ByItself, show)?;
+        let look = self.rebuild(&WakeReason::Elapsed, show)?;
         // What could not be looked at is looked at again.
         self.lock().seen = Some(seen);
         Ok(look)
     }
 
     /// The same, without asking whether something changed.
-    fn look_closer(&self, woken: &Woken, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<Look> {
+    fn rebuild(&self, woken: &WakeReason, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         let built = self.built(match woken {
-            Woken::Told(told) => told.as_ref(),
-            Woken::ByItself => None,
+            WakeReason::Changed(told) => told.as_ref(),
+            WakeReason::Elapsed => None,
         })?;
         let (bundle, repo) = match built {
             Ok(made) => made,
@@ -153,49 +153,49 @@ impl Folder {
         let last = self.lock().side.clone();
         if last.as_ref().is_some_and(|last| last.source.sha() == sha) {
             self.update_validity(DataValidity::recover);
-            return Ok(if was_wrong { Look::GoodAgain } else { Look::Same });
+            return Ok(if was_wrong { PollResult::ValidAgain } else { PollResult::Unchanged });
         }
-        let side = Side::of(bundle, repo, &self.layout, last.as_deref())?;
+        let side = PinnedData::of(bundle, repo, &self.layout, last.as_deref())?;
         self.lock().side = Some(Arc::new(side));
         self.update_validity(DataValidity::recover);
         self.pool.sweep();
         self.news.send_modify(|generation| *generation += 1);
-        Ok(Look::New)
+        Ok(PollResult::New)
     }
 
     /// Shows the findings, and reports that the data is invalid. Findings that a change of files brought are not repeated by later looks.
-    fn show_invalid(&self, woken: &Woken, invalid: Invalid, show: &(dyn Fn(&str) + Sync)) -> Look {
+    fn show_invalid(&self, woken: &WakeReason, invalid: Invalid, show: &(dyn Fn(&str) + Sync)) -> PollResult {
         let Invalid { text, errors } = invalid;
         let before = self.lock().wrong.replace(text.clone());
-        if *woken == Woken::ByItself && before.as_deref() == Some(&text) {
-            return Look::StillBad;
+        if *woken == WakeReason::Elapsed && before.as_deref() == Some(&text) {
+            return PollResult::StillInvalid;
         }
         show(&text);
         let bundle = self.bundle_in_use();
         self.update_validity(|validity, now| Some(validity.fail(errors, bundle, now)));
-        Look::Bad
+        PollResult::Invalid
     }
 
     /// Looks whenever a file changes, for ever.
-    pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(Look)) {
-        let mut alarm = Alarm::new(&self.folders());
+    pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(PollResult)) {
+        let mut watcher = RepoWatcher::new(&self.folders());
         let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
         // Changes before the watches were set up are not reported.
-        let mut woken = Woken::ByItself;
+        let mut woken = WakeReason::Elapsed;
         loop {
             let begun = Instant::now();
             let look = || match &woken {
-                Woken::Told(_) => {
+                WakeReason::Changed(_) => {
                     // How files look now is not known: the next look by itself is a close one.
                     self.lock().seen = None;
-                    self.look_closer(&woken, show)
+                    self.rebuild(&woken, show)
                 }
-                Woken::ByItself => self.look(show),
+                WakeReason::Elapsed => self.poll(show),
             };
             // A look that panics is a look that found nothing good.
             let looked = catch_unwind(AssertUnwindSafe(look));
             match looked {
-                Ok(Ok(Look::Same | Look::StillBad)) => took = begun.elapsed(),
+                Ok(Ok(PollResult::Unchanged | PollResult::StillInvalid)) => took = begun.elapsed(),
                 Ok(Ok(look)) => told(look),
                 Ok(Err(error)) => {
                     // It may look as it did when it can be read again, and is to be read then.
@@ -213,12 +213,12 @@ impl Folder {
                 }
             }
             self.update_validity(DataValidity::due);
-            if woken == Woken::ByItself {
+            if woken == WakeReason::Elapsed {
                 all_seen = Instant::now();
             }
             // Frequent events must not put off the full look that finds missed changes.
-            let is_due = all_seen.elapsed() > Alarm::patience(took);
-            woken = if is_due { Woken::ByItself } else { alarm.wait(took) };
+            let is_due = all_seen.elapsed() > RepoWatcher::patience(took);
+            woken = if is_due { WakeReason::Elapsed } else { watcher.wait(took) };
         }
     }
 
@@ -240,15 +240,15 @@ impl Folder {
     /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
     fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.lock().files < FEW {
+        if self.lock().files < MIN_CACHED_FILES {
             // Little is read again as fast as it is looked up, and an idle process should hold little memory.
             *remembered = None;
             return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
         }
         let is_first = remembered.is_none();
         let repo = || Repo::directory(&self.repo, self.layout.clone());
-        let known = remembered.get_or_insert_with(|| Remembered::to_check(&repo(), &self.pool));
-        let Remembered { files, right } = known;
+        let known = remembered.get_or_insert_with(|| RepoCache::to_check(&repo(), &self.pool));
+        let RepoCache { files, right } = known;
         let built = self.build(Aids { memory: Some(files), told, draft: None }, right.known())?;
         if is_first && built.is_ok() {
             known.keep(None);
@@ -274,8 +274,8 @@ impl Folder {
     }
 }
 
-impl Feed for Folder {
-    fn side(&self) -> anyhow::Result<Arc<Side>> {
+impl DataSource for WatchedRepo {
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
         self.lock().side.clone().context("there is no valid bundle yet")
     }
 
@@ -308,7 +308,7 @@ impl Remote {
     }
 
     /// Asks whether there is a new bundle.
-    pub fn look(&self) -> anyhow::Result<()> {
+    pub fn poll(&self) -> anyhow::Result<()> {
         let sha = self.connection.latest()?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref().is_some_and(|last| *last != sha) {
@@ -319,13 +319,13 @@ impl Remote {
     }
 }
 
-impl Feed for Remote {
+impl DataSource for Remote {
     fn bundle_in_use(&self) -> Option<String> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn side(&self) -> anyhow::Result<Arc<Side>> {
-        Ok(Arc::new(Side::elsewhere(Arc::new(self.connection.head(self.pinned)?))))
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+        Ok(Arc::new(PinnedData::elsewhere(Arc::new(self.connection.head(self.pinned)?))))
     }
 
     fn news(&self) -> watch::Receiver<u64> {
@@ -334,7 +334,7 @@ impl Feed for Remote {
 }
 
 /// What tells whether a file below these folders changed: names and looks; and how many files there are.
-fn stamp(mut folders: Vec<PathBuf>, now: SystemTime) -> (Sha256, usize) {
+fn fingerprint(mut folders: Vec<PathBuf>, now: SystemTime) -> (Sha256, usize) {
     let (mut text, mut files) = (String::new(), 0);
     while let Some(folder) = folders.pop() {
         let mut entries: Vec<_> = std::fs::read_dir(&folder).into_iter().flatten().flatten().collect();

@@ -18,33 +18,33 @@ use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::audit::Heard;
+use crate::audit::WriteObserver;
 use crate::exit::Exit;
 use crate::registry::{Registry, SandboxUnsupported, missing};
-use crate::reporter::{ChangeCounts, Voice};
-use crate::run_store::Runs;
-use crate::runner::{Kept, Manner, Runner};
-use crate::source::{Feed, Folder};
+use crate::reporter::{ChangeCounts, LoopReporter};
+use crate::run_store::RunStore;
+use crate::runner::{RunObserver, RunSettings, Runner};
+use crate::source::{DataSource, WatchedRepo};
 use crate::targets::Targets;
 use restart::{Supervised, Wake, supervise, wait};
 
 /// So often `--once` runs what may work the next time.
-const PASSES: u32 = 3;
+const MAX_PASSES: u32 = 3;
 
 /// So long at most the others wait for what they build on.
-const GROUNDWORK: Duration = Duration::from_secs(30);
+const GROUNDWORK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether it is there.
-const LOOK: Duration = Duration::from_millis(20);
+const GROUNDWORK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long loops may take to end at a shutdown.
-const SHUTDOWN: Duration = Duration::from_secs(40);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Integrations that cannot run on this machine, and why.
 pub type Unchecked = Arc<Mutex<BTreeMap<String, String>>>;
 
 /// What the loops have in common.
-pub struct Crew {
+pub struct Supervisor {
     /// The integrations of the binary.
     pub integrations: Registry,
     /// The configuration.
@@ -52,9 +52,9 @@ pub struct Crew {
     /// The target systems.
     pub targets: Targets,
     /// Where the data comes from.
-    pub feed: Arc<Folder>,
+    pub feed: Arc<WatchedRepo>,
     /// Where records are kept.
-    pub runs: Arc<Runs>,
+    pub runs: Arc<RunStore>,
     /// Where removals are reserved.
     pub ledger: Arc<dyn Ledger>,
     /// Where lines go.
@@ -77,15 +77,15 @@ pub struct Crew {
 
 /// The observers of the loops, by integration.
 #[derive(Default)]
-pub struct Voices {
-    loops: Mutex<BTreeMap<String, Arc<Voice>>>,
+pub struct LoopRegistry {
+    loops: Mutex<BTreeMap<String, Arc<LoopReporter>>>,
     /// Those that could not be started.
     unstarted: Mutex<BTreeSet<String>>,
 }
 
-impl Voices {
+impl LoopRegistry {
     /// All of them.
-    pub fn all(&self) -> Vec<Arc<Voice>> {
+    pub fn all(&self) -> Vec<Arc<LoopReporter>> {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
@@ -93,15 +93,15 @@ impl Voices {
     async fn ground(&self, integrations: Registry) {
         let is_laid = || {
             let ground =
-                self.all().into_iter().filter(|voice| integrations.is_groundwork(voice.integration()));
-            ground.map(|voice| voice.status()).all(|status| status.last.is_some())
+                self.all().into_iter().filter(|reporter| integrations.is_groundwork(reporter.integration()));
+            ground.map(|reporter| reporter.status()).all(|status| status.last.is_some())
         };
         let waiting = async {
             while !is_laid() {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(GROUNDWORK_POLL_INTERVAL).await;
             }
         };
-        let _ = tokio::time::timeout(GROUNDWORK, waiting).await;
+        let _ = tokio::time::timeout(GROUNDWORK_TIMEOUT, waiting).await;
     }
 
     /// The integrations that could not be started.
@@ -113,8 +113,8 @@ impl Voices {
         *self.unstarted.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    fn add(&self, name: &str, voice: Arc<Voice>) {
-        self.loops.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), voice);
+    fn add(&self, name: &str, reporter: Arc<LoopReporter>) {
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), reporter);
     }
 
     fn remove(&self, name: &str) {
@@ -122,7 +122,7 @@ impl Voices {
     }
 }
 
-impl Crew {
+impl Supervisor {
     /// The integrations to run: defined in the data, compiled in or configured, and with all they need on this machine.
     fn names(&self) -> anyhow::Result<Vec<String>> {
         let defined = listing::all(&*self.feed.side()?.source)?;
@@ -163,19 +163,19 @@ impl Crew {
         self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn voice(&self, name: &str) -> Arc<Voice> {
+    fn reporter(&self, name: &str) -> Arc<LoopReporter> {
         let process =
             Process { integration: name.to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
-        let voice = Voice::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics));
-        Arc::new(voice.with_run_level(self.run_level))
+        let reporter = LoopReporter::new(process, Arc::clone(&self.log), Arc::clone(&self.metrics));
+        Arc::new(reporter.with_run_level(self.run_level))
     }
 
-    fn runner(&self, name: &str, kept: Arc<dyn Kept>) -> anyhow::Result<Runner> {
+    fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
         Ok(Runner {
             room: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
             options: Options::default(),
-            feed: Arc::clone(&self.feed) as Arc<dyn Feed>,
-            manner: Manner {
+            feed: Arc::clone(&self.feed) as Arc<dyn DataSource>,
+            settings: RunSettings {
                 mode: self.mode,
                 slot: Slot::default(),
                 budgets: self.config.guards.budgets(),
@@ -184,7 +184,7 @@ impl Crew {
                 bodies: self.bodies,
             },
             runs: Arc::clone(&self.runs),
-            kept,
+            observer,
         })
     }
 
@@ -204,14 +204,14 @@ impl Crew {
         let mut worst = Ended::Ok;
         let planned = Arc::<Planned>::default();
         let mut ends = self.pass(&ground, &planned, stop).await?;
-        for pass in 1..=PASSES {
+        for pass in 1..=MAX_PASSES {
             let mut again = Vec::new();
             ends.extend(self.pass(&left, &planned, stop).await?);
             if let Some(by) = stop.interruption() {
                 return Ok((Exit::Run(by.exit_code()), None));
             }
             for (name, ended) in std::mem::take(&mut ends) {
-                if ended == Ended::Transient && pass < PASSES {
+                if ended == Ended::Transient && pass < MAX_PASSES {
                     again.push(name);
                 } else if ended.code() > 0 && (worst.code() == 0 || ended != Ended::Transient) {
                     worst = ended;
@@ -240,14 +240,14 @@ impl Crew {
     ) -> anyhow::Result<Vec<(String, Ended)>> {
         let (mut running, mut ends) = (Vec::new(), Vec::new());
         for name in names.iter().filter(|_| !stop.is_asked()) {
-            let voice = self.voice(name);
-            let kept: Arc<dyn Kept> = match self.mode {
-                Mode::Real => Arc::clone(&voice) as _,
+            let reporter = self.reporter(name);
+            let observer: Arc<dyn RunObserver> = match self.mode {
+                Mode::Real => Arc::clone(&reporter) as _,
                 Mode::DryRun => {
-                    Arc::new(Collector { voice: Arc::clone(&voice), planned: Arc::clone(planned) })
+                    Arc::new(Collector { reporter: Arc::clone(&reporter), planned: Arc::clone(planned) })
                 }
             };
-            let runner = match self.runner(name, kept) {
+            let runner = match self.runner(name, observer) {
                 Ok(runner) => Arc::new(runner),
                 Err(error) if error.is::<SandboxUnsupported>() => {
                     self.leave_out(name, &error.to_string());
@@ -261,8 +261,8 @@ impl Crew {
             };
             let (looping, news, stop) = (self.looping(true), self.feed.news(), stop.clone());
             let task = tokio::spawn(async move {
-                let finish = looping.keep(runner, news, stop, (chance, &*voice)).await;
-                (finish, voice.status())
+                let finish = looping.keep(runner, news, stop, (chance, &*reporter)).await;
+                (finish, reporter.status())
             });
             running.push((name.clone(), task));
         }
@@ -282,7 +282,7 @@ impl Crew {
 
     /// Keeps everything going until the end is asked for. Integrations that come with the data are started, and those that
     /// go are ended.
-    pub async fn keep(&self, voices: Arc<Voices>, stop: Stop) -> anyhow::Result<Exit> {
+    pub async fn keep(&self, reporters: Arc<LoopRegistry>, stop: Stop) -> anyhow::Result<Exit> {
         let mut news = self.feed.news();
         let fatal = Arc::new(Notify::new());
         let mut running: BTreeMap<String, Running> = BTreeMap::new();
@@ -298,7 +298,7 @@ impl Crew {
             for name in running.keys().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>() {
                 if let Some(one) = running.remove(&name) {
                     one.stopper.ask();
-                    voices.remove(&name);
+                    reporters.remove(&name);
                     ending.insert(name, one);
                 }
             }
@@ -306,7 +306,7 @@ impl Crew {
             for name in names {
                 if let Entry::Vacant(place) = running.entry(name) {
                     // One that cannot be started does not keep the others from it.
-                    let around = Around { voices: &voices, fatal: &fatal, stop: &stop };
+                    let around = Around { reporters: &reporters, fatal: &fatal, stop: &stop };
                     match self.start(place.key(), around, ending.remove(place.key())) {
                         Ok(started) => drop(place.insert(started)),
                         Err(error) if error.is::<SandboxUnsupported>() => {
@@ -320,7 +320,7 @@ impl Crew {
                 }
             }
             let is_complete = missing.is_empty();
-            voices.miss(missing);
+            reporters.miss(missing);
             match wait(&mut news, (!is_complete).then_some(self.every), &stop, &fatal).await? {
                 Wake::NewData | Wake::Retry => {}
                 Wake::Stop => break,
@@ -348,7 +348,7 @@ impl Crew {
             _ = futures_util::future::join_all(tasks) => {}
             () = force => {}
             // A loop that does not end in time ends with the process.
-            () = tokio::time::sleep(SHUTDOWN) => {}
+            () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
         }
         Ok(Exit::Ok)
     }
@@ -363,15 +363,15 @@ impl Crew {
     fn start(
         &self,
         name: &str,
-        Around { voices, fatal, stop }: Around<'_>,
+        Around { reporters, fatal, stop }: Around<'_>,
         before: Option<Running>,
     ) -> anyhow::Result<Running> {
-        let voice = self.voice(name);
-        let runner = Arc::new(self.runner(name, Arc::clone(&voice) as _)?);
-        voices.add(name, Arc::clone(&voice));
+        let reporter = self.reporter(name);
+        let runner = Arc::new(self.runner(name, Arc::clone(&reporter) as _)?);
+        reporters.add(name, Arc::clone(&reporter));
         let (stopper, stop) = stop.derive();
         let (looping, feed, log) = (self.looping(false), Arc::clone(&self.feed), Arc::clone(&self.log));
-        let (name, fatal, known) = (name.to_owned(), Arc::clone(fatal), Arc::clone(voices));
+        let (name, fatal, known) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
         let integrations = self.integrations;
         let task = tokio::spawn(async move {
             if let Some(before) = before {
@@ -385,7 +385,7 @@ impl Crew {
                 }
             }
             let start =
-                || looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*voice));
+                || looping.keep(Arc::clone(&runner) as _, feed.news(), stop.clone(), (chance, &*reporter));
             let report = |why: &str| {
                 let line = Line::new(Level::Error, format!("{why}; restarting the loop"));
                 log.write(&line.with("integration", name.as_str()));
@@ -417,29 +417,29 @@ impl Planned {
 
 /// Keeps the record of a dry run for the report at the end, instead of logging what it would do.
 struct Collector {
-    voice: Arc<Voice>,
+    reporter: Arc<LoopReporter>,
     planned: Arc<Planned>,
 }
 
-impl Heard for Collector {
+impl WriteObserver for Collector {
     fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>) {
-        self.voice.wrote(line, kind, since_commit);
+        self.reporter.wrote(line, kind, since_commit);
     }
 
     fn lost(&self, why: &str) {
-        self.voice.lost(why);
+        self.reporter.lost(why);
     }
 
     fn unfinished(&self, warning: &str) {
-        self.voice.unfinished(warning);
+        self.reporter.unfinished(warning);
     }
 }
 
-impl Kept for Collector {
+impl RunObserver for Collector {
     fn ran(&self, integration: &str, run: Result<&Record, &anyhow::Error>) {
         match run {
             Ok(record) => drop(self.planned.lock().insert(integration.to_owned(), record.clone())),
-            Err(_) => self.voice.ran(integration, run),
+            Err(_) => self.reporter.ran(integration, run),
         }
     }
 }
@@ -447,7 +447,7 @@ impl Kept for Collector {
 /// What the loops of `up` share.
 #[derive(Clone, Copy)]
 struct Around<'a> {
-    voices: &'a Arc<Voices>,
+    reporters: &'a Arc<LoopRegistry>,
     fatal: &'a Arc<Notify>,
     /// The shutdown of the process.
     stop: &'a Stop,

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use kubeconfig::KubeconfigToken;
-use no_clusters::Nowhere;
+use no_clusters::NoClusters;
 use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::repo::{Bytes, MOST_BYTES, RepoError};
 use qontract_bundle::{Layout, Repo};
@@ -107,7 +107,7 @@ impl Targets {
         let nobody = "a command that only looks at data has no use for it".to_owned();
         let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(nobody)));
         let outside = Arc::new(Outside::secrets(secrets));
-        Self { kubernetes: Some(Arc::new(Nowhere)), outside, promtool, sandbox: None, stderr_log: None }
+        Self { kubernetes: Some(Arc::new(NoClusters)), outside, promtool, sandbox: None, stderr_log: None }
     }
 
     /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.

@@ -17,7 +17,7 @@ use qontract_telemetry::log::{Form, Level, Line};
 use serde::{Deserialize, Serialize};
 
 use crate::private_files;
-use crate::run_store::Runs;
+use crate::run_store::RunStore;
 
 /// The exit code of a process that `SIGKILL` ended. What ended this one is not known.
 const KILLED: u8 = 137;
@@ -83,7 +83,7 @@ struct StepFileState {
 
 impl StepFile {
     /// The file of a run in a folder of records. It is made with the first step.
-    pub fn new(runs: &Runs, info: RunInfo) -> Self {
+    pub fn new(runs: &RunStore, info: RunInfo) -> Self {
         Self { folder: folder(runs), info, state: Mutex::default() }
     }
 
@@ -135,7 +135,7 @@ impl Drop for StepFile {
     }
 }
 
-fn folder(runs: &Runs) -> PathBuf {
+fn folder(runs: &RunStore) -> PathBuf {
     runs.folder().join("unfinished")
 }
 
@@ -285,7 +285,7 @@ fn interrupted(change: ChangeKind, text: String) -> Planned {
 }
 
 /// Finds the runs of an integration that did not finish, and leaves a record and lines in the trail for them. Returns a warning for each; each run is reported once.
-pub fn report(runs: &Runs, integration: &str, now: jiff::Timestamp) -> Vec<String> {
+pub fn report(runs: &RunStore, integration: &str, now: jiff::Timestamp) -> Vec<String> {
     let entries = fs::read_dir(folder(runs)).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
@@ -294,7 +294,7 @@ pub fn report(runs: &Runs, integration: &str, now: jiff::Timestamp) -> Vec<Strin
 }
 
 /// Reports the run of a file, and removes the file.
-fn take(runs: &Runs, path: &Path, integration: &str, now: jiff::Timestamp) -> Option<String> {
+fn take(runs: &RunStore, path: &Path, integration: &str, now: jiff::Timestamp) -> Option<String> {
     let read = || UnfinishedRun::parse(&fs::read_to_string(path).ok()?);
     // Before the lock, which would keep a run of the other integration from reporting it.
     read().filter(|unfinished| unfinished.info.integration == integration)?;

@@ -12,28 +12,28 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 /// Folders of other machines, and links, may change without a word: so often it is looked all the same.
-const AT_LEAST: Duration = Duration::from_secs(10);
+const MIN_PATIENCE: Duration = Duration::from_secs(10);
 /// The shortest time between two looks where the operating system does not report changes.
-const SHORTEST: Duration = Duration::from_millis(200);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// So long nothing changes any more when all of a change is there.
-const SETTLED: Duration = Duration::from_millis(20);
+const DEBOUNCE: Duration = Duration::from_millis(20);
 /// After so many of them it is looked whatever goes on.
-const UNSETTLED: u32 = 20;
+const MAX_DEBOUNCES: u32 = 20;
 /// Interval between two checks whether the folders are still those that are watched.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of checks after the watches were renewed at which all files are looked at: files that appear while watches are being set up are
 /// not reported.
 const RECHECKS: u32 = 4;
 /// More files than these are not counted one by one.
-const MANY: usize = 1000;
+const MAX_FILES: usize = 1000;
 
 /// Why a wait is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Woken {
+pub enum WakeReason {
     /// Something changed: these files, if it is known which.
-    Told(Option<BTreeSet<PathBuf>>),
+    Changed(Option<BTreeSet<PathBuf>>),
     /// Something might have changed: it was long enough.
-    ByItself,
+    Elapsed,
 }
 
 /// Files that changed, if it is known which.
@@ -43,7 +43,7 @@ type Told = Option<Vec<PathBuf>>;
 ///
 /// A watch is bound to a folder, not to its path. When a folder is deleted, moved or replaced, the watches are set up again on what is at the
 /// path then.
-pub struct Alarm {
+pub struct RepoWatcher {
     folders: Vec<PathBuf>,
     /// The folders that are watched, in the same order; those that do not exist are not.
     watched: Vec<Option<FolderId>>,
@@ -74,19 +74,19 @@ impl FolderId {
     }
 }
 
-impl Alarm {
+impl RepoWatcher {
     /// Of these folders, with all that is below them.
     pub fn new(folders: &[PathBuf]) -> Self {
         let (folders, watched) = (folders.to_vec(), Vec::new());
-        let mut alarm = Self { folders, watched, told: None, gaps: Arc::default(), rechecks: 0 };
-        alarm.renew();
-        alarm.rechecks = 0;
-        alarm
+        let mut watcher = Self { folders, watched, told: None, gaps: Arc::default(), rechecks: 0 };
+        watcher.renew();
+        watcher.rechecks = 0;
+        watcher
     }
 
     /// How long it may take until everything is looked at, whatever is reported. `took` is how long a look takes.
     pub fn patience(took: Duration) -> Duration {
-        AT_LEAST.max(took * 100)
+        MIN_PATIENCE.max(took * 100)
     }
 
     /// Sets up the watches again if the folders are not those that are watched; whether that was so.
@@ -105,33 +105,35 @@ impl Alarm {
     }
 
     /// Waits until something changed, or might have. `took` is how long it takes to look.
-    pub fn wait(&mut self, took: Duration) -> Woken {
+    pub fn wait(&mut self, took: Duration) -> WakeReason {
         let deadline = Instant::now() + Self::patience(took);
         loop {
             if self.renew() {
-                return Woken::Told(None);
+                return WakeReason::Changed(None);
             }
             let Some((told, _)) = &self.told else {
-                std::thread::sleep((took * 10).max(SHORTEST));
-                return Woken::ByItself;
+                std::thread::sleep((took * 10).max(MIN_POLL_INTERVAL));
+                return WakeReason::Elapsed;
             };
             let left = deadline.saturating_duration_since(Instant::now());
             match told.recv_timeout(left.min(CHECK_INTERVAL)) {
                 Err(RecvTimeoutError::Timeout) if self.rechecks > 0 => {
                     self.rechecks -= 1;
-                    return Woken::ByItself;
+                    return WakeReason::Elapsed;
                 }
-                Err(RecvTimeoutError::Timeout) if left <= CHECK_INTERVAL => return Woken::ByItself,
+                Err(RecvTimeoutError::Timeout) if left <= CHECK_INTERVAL => return WakeReason::Elapsed,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep((took * 10).max(SHORTEST));
-                    return Woken::ByItself;
+                    std::thread::sleep((took * 10).max(MIN_POLL_INTERVAL));
+                    return WakeReason::Elapsed;
                 }
                 Ok(first) => {
                     let next =
                         |pause| told.recv_timeout(pause).ok().into_iter().chain(told.try_iter()).collect();
                     let files = debounced(first, next);
-                    return Woken::Told(files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)));
+                    return WakeReason::Changed(
+                        files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)),
+                    );
                 }
             }
         }
@@ -148,11 +150,11 @@ fn debounced(first: Told, mut next: impl FnMut(Duration) -> Vec<Told>) -> Option
         } else {
             files = None;
         }
-        files.take_if(|files| files.len() > MANY);
+        files.take_if(|files| files.len() > MAX_FILES);
     };
     add(first);
-    for _ in 0..UNSETTLED {
-        let more = next(SETTLED);
+    for _ in 0..MAX_DEBOUNCES {
+        let more = next(DEBOUNCE);
         if more.is_empty() {
             break;
         }
@@ -206,7 +208,7 @@ mod tests {
     fn check(first: Told, follows: &[&[Told]], expect: Option<&[&str]>, pauses: u32) {
         let mut count = 0;
         let next = |pause| {
-            assert_eq!(pause, SETTLED);
+            assert_eq!(pause, DEBOUNCE);
             count += 1;
             follows.get(count - 1).map(|events| events.to_vec()).unwrap_or_default()
         };
@@ -227,22 +229,22 @@ mod tests {
     #[test]
     fn files_that_never_stop_changing_are_read_all_the_same() {
         let one = [event(&["a"])];
-        let busy = vec![&one[..]; UNSETTLED as usize + 5];
-        check(event(&["a"]), &busy, Some(&["a"]), UNSETTLED);
+        let busy = vec![&one[..]; MAX_DEBOUNCES as usize + 5];
+        check(event(&["a"]), &busy, Some(&["a"]), MAX_DEBOUNCES);
     }
 
     #[test]
     fn too_many_files_are_not_named_one_by_one() {
-        let names: Vec<PathBuf> = (0..=MANY).map(|number| PathBuf::from(number.to_string())).collect();
+        let names: Vec<PathBuf> = (0..=MAX_FILES).map(|number| PathBuf::from(number.to_string())).collect();
         let known =
             |count: usize| debounced(Some(names[..count].to_vec()), |_| Vec::new()).map(|files| files.len());
-        assert_eq!(known(MANY), Some(MANY));
-        assert_eq!(known(MANY + 1), None);
+        assert_eq!(known(MAX_FILES), Some(MAX_FILES));
+        assert_eq!(known(MAX_FILES + 1), None);
     }
 
     #[test]
     fn everything_is_looked_at_after_a_while_the_later_the_longer_it_takes() {
-        let check = |took, expect| assert_eq!(Alarm::patience(took), expect);
+        let check = |took, expect| assert_eq!(RepoWatcher::patience(took), expect);
         check(Duration::ZERO, Duration::from_secs(10));
         check(Duration::from_millis(100), Duration::from_secs(10));
         check(Duration::from_millis(101), Duration::from_millis(10_100));

@@ -42,7 +42,7 @@ fn main() -> std::process::ExitCode {
 
 /// Runs the command that the command line asks for.
 fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
-    qontract_cli::know(integrations::known(arguments));
+    qontract_cli::register_integrations(integrations::known(arguments));
     let color = ColorWhen::of(arguments);
     color.set();
     let cli = match parsed(color, arguments) {

@@ -1,8 +1,9 @@
 //! What a change affects, for people: text for a terminal, and Markdown.
 
-use crate::markdown::{cell, code, html};
 use qontract_diagnostics::{Style, Styled, counted, shown};
 use serde::Serialize;
+
+use crate::markdown::{cell, code, html};
 
 /// Whether and why one integration is affected.
 #[derive(Clone, Debug, Serialize)]

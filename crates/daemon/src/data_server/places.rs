@@ -13,7 +13,7 @@ use qontract_server::{Content, File, Origin, OriginError, Store, Stored};
 use qontract_telemetry::log::{Level, Line, Log};
 
 use crate::exit::UsageError;
-use crate::source::{Feed as _, Folder, Look};
+use crate::source::{DataSource as _, PollResult, WatchedRepo};
 
 /// How many bytes a bundle may have that is read from a bucket.
 const LARGEST: u64 = 2 << 30;
@@ -72,12 +72,12 @@ async fn s3(bucket: &str) -> anyhow::Result<Arc<dyn Reader>> {
 }
 
 /// A data repo, bundled and checked.
-pub fn repo(folder: Arc<Folder>, log: &Arc<Log>) -> Arc<dyn Origin> {
+pub fn repo(folder: Arc<WatchedRepo>, log: &Arc<Log>) -> Arc<dyn Origin> {
     Arc::new(Repo { folder, log: Arc::clone(log) })
 }
 
 struct Repo {
-    folder: Arc<Folder>,
+    folder: Arc<WatchedRepo>,
     log: Arc<Log>,
 }
 
@@ -91,9 +91,11 @@ impl Origin for Repo {
         let look = move || {
             let show = |text: &str| log.write(&Line::of_lines(Level::Error, text));
             let other = |error: anyhow::Error| OriginError::Other(format!("{error:#}"));
-            match folder.look(&show).map_err(other)? {
-                Look::Bad | Look::StillBad => Err(OriginError::Other("the data has errors".to_owned())),
-                Look::New | Look::Same | Look::GoodAgain => content(&folder),
+            match folder.poll(&show).map_err(other)? {
+                PollResult::Invalid | PollResult::StillInvalid => {
+                    Err(OriginError::Other("the data has errors".to_owned()))
+                }
+                PollResult::New | PollResult::Unchanged | PollResult::ValidAgain => content(&folder),
             }
         };
         async {
@@ -107,11 +109,11 @@ impl Origin for Repo {
 }
 
 /// What is in force of a data repo, without another look at it.
-pub fn in_force(folder: Arc<Folder>) -> Arc<dyn Origin> {
+pub fn in_force(folder: Arc<WatchedRepo>) -> Arc<dyn Origin> {
     Arc::new(InForce(folder))
 }
 
-struct InForce(Arc<Folder>);
+struct InForce(Arc<WatchedRepo>);
 
 impl Origin for InForce {
     fn name(&self) -> String {
@@ -123,7 +125,7 @@ impl Origin for InForce {
     }
 }
 
-fn content(folder: &Folder) -> Result<Content, OriginError> {
+fn content(folder: &WatchedRepo) -> Result<Content, OriginError> {
     let side = folder.side().map_err(|error| OriginError::Other(format!("{error:#}")))?;
     let engine = side.source.engine().cloned();
     engine.map(Content::Ready).ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))

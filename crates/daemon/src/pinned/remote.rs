@@ -34,14 +34,14 @@ pub struct Connection {
 const LEASE: Duration = Duration::from_hours(1);
 
 /// A bundle that stays on the server until this is dropped.
-struct Kept {
+struct BundleLease {
     server: Server,
     runtime: Handle,
     sha: Sha,
     lease: Lease,
 }
 
-impl Drop for Kept {
+impl Drop for BundleLease {
     fn drop(&mut self) {
         let (server, sha, lease) = (self.server.clone(), self.sha.clone(), self.lease.clone());
         let release = async move {
@@ -93,14 +93,19 @@ impl Connection {
     }
 
     /// Asks that a bundle stays as long as we need it. It is a courtesy: without it, a bundle stays as long as it is asked.
-    fn lease(&self, sha: &Sha) -> Option<Kept> {
+    fn lease(&self, sha: &Sha) -> Option<BundleLease> {
         if !self.has_token {
             return None;
         }
         let permit = ReadPermit::for_data();
         let asking = self.server.lease(&permit, sha, LEASE);
         let lease = tokio::task::block_in_place(|| self.runtime.block_on(asking)).ok()??;
-        Some(Kept { server: self.server.clone(), runtime: self.runtime.clone(), sha: sha.clone(), lease })
+        Some(BundleLease {
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            sha: sha.clone(),
+            lease,
+        })
     }
 
     /// The bundle of a sha.
@@ -143,7 +148,7 @@ pub struct Remote {
     /// Answers of a pinned bundle, which do not change.
     cache: Option<AnswerCache>,
     #[expect(dead_code, reason = "dropped, the bundle need not stay any longer")]
-    kept: Option<Kept>,
+    kept: Option<BundleLease>,
 }
 
 impl Remote {

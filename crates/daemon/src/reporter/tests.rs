@@ -11,7 +11,7 @@ use qontract_telemetry::log::{Form, Level, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use serde_json::json;
 
-use super::{Kept as _, Voice};
+use super::{LoopReporter, RunObserver as _};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -33,11 +33,11 @@ impl Write for Lines {
     }
 }
 
-fn voice() -> (Voice, Lines) {
+fn reporter() -> (LoopReporter, Lines) {
     let lines = Lines::default();
     let log = Arc::new(Log::new(Level::Info).to(Form::Levelled, lines.clone()));
     let process = Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
-    (Voice::new(process, log, Arc::new(Metrics::default())), lines)
+    (LoopReporter::new(process, log, Arc::new(Metrics::default())), lines)
 }
 
 /// The record of a run with changes that are made, and changes that are held.
@@ -56,21 +56,21 @@ fn record(ended: Ended, changes: usize, held: usize) -> Record {
     .unwrap()
 }
 
-fn run(voice: &Voice, record: Option<&Record>, ended: Ended) {
-    voice.tell(Event::Began);
+fn run(reporter: &LoopReporter, record: Option<&Record>, ended: Ended) {
+    reporter.tell(Event::Began);
     if let Some(record) = record {
-        voice.ran("a", Ok(record));
+        reporter.ran("a", Ok(record));
     }
-    voice.tell(Event::Ended(ended, Duration::from_millis(34)));
-    voice.tell(Event::Sleeps(Duration::from_mins(10)));
+    reporter.tell(Event::Ended(ended, Duration::from_millis(34)));
+    reporter.tell(Event::Sleeps(Duration::from_mins(10)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_long_wait_is_told_and_told_again_when_it_has_doubled() {
-    let (voice, lines) = voice();
+    let (reporter, lines) = reporter();
     for seconds in (10..=130).step_by(10) {
         let since = Duration::from_secs(seconds);
-        voice.tell(Event::Beat(vec![Activity { what: "GET https://c1/".to_owned(), since }]));
+        reporter.tell(Event::Beat(vec![Activity { what: "GET https://c1/".to_owned(), since }]));
     }
     assert_eq!(
         lines.take(),
@@ -82,30 +82,30 @@ async fn a_long_wait_is_told_and_told_again_when_it_has_doubled() {
 
 #[tokio::test(start_paused = true)]
 async fn each_run_leaves_one_line_and_names_itself_if_it_has_a_record() {
-    let (voice, lines) = voice();
-    run(&voice, Some(&record(Ended::Ok, 2, 0)), Ended::Ok);
+    let (reporter, lines) = reporter();
+    run(&reporter, Some(&record(Ended::Ok, 2, 0)), Ended::Ok);
     assert_eq!(
         lines.take(),
         "[INFO] run ended: ok changes=2 held=0 integration=a next_in=10m00s run=r1 took=34ms\n"
     );
-    run(&voice, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
+    run(&reporter, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
     assert_eq!(
         lines.take(),
         "[INFO] run ended: ok changes=0 held=0 integration=a next_in=10m00s took=34ms\n"
     );
     // A run that was stuck or panicked has no record, and nothing of the one before.
-    run(&voice, None, Ended::Transient);
+    run(&reporter, None, Ended::Transient);
     assert_eq!(lines.take(), "[INFO] run ended: failed for now integration=a next_in=10m00s took=34ms\n");
-    let voice = voice.with_run_level(Level::Debug);
-    run(&voice, None, Ended::Ok);
+    let reporter = reporter.with_run_level(Level::Debug);
+    run(&reporter, None, Ended::Ok);
     assert_eq!(lines.take(), "");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
-    let (voice, lines) = voice();
+    let (reporter, lines) = reporter();
     let is_warned = |record: &Record, ended| {
-        run(&voice, Some(record), ended);
+        run(&reporter, Some(record), ended);
         lines.take().contains("[WARNING] held: - remove x: too many; see `qontract explain run r1`")
     };
     let held = record(Ended::Held, 0, 1);
@@ -116,8 +116,8 @@ async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
     // A run that failed saw nothing of it; that does not mean that it is released.
     assert!(!is_warned(&record(Ended::Failed, 0, 0), Ended::Failed));
     assert!(!is_warned(&held, Ended::Held));
-    assert_eq!(voice.status().held.len(), 1);
-    run(&voice, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
+    assert_eq!(reporter.status().held.len(), 1);
+    run(&reporter, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
     assert!(lines.take().starts_with("[INFO] no longer held: - remove x integration=a\n"));
     assert!(is_warned(&held, Ended::Held));
 }

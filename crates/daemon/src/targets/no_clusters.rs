@@ -9,7 +9,7 @@ use qontract_client_kubernetes::{
 };
 
 /// No cluster at all.
-pub struct Nowhere;
+pub struct NoClusters;
 
 fn answer<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KubernetesError>> {
     let error = KubernetesError::Unsupported {
@@ -19,7 +19,7 @@ fn answer<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, KubernetesError>> {
     std::future::ready(Err(error)).boxed()
 }
 
-impl Reader for Nowhere {
+impl Reader for NoClusters {
     fn served<'a>(
         &'a self,
         _: &'a ReadPermit,
@@ -59,7 +59,7 @@ impl Reader for Nowhere {
     }
 }
 
-impl Writer for Nowhere {
+impl Writer for NoClusters {
     fn put<'a>(
         &'a self,
         _: &'a WritePermit,

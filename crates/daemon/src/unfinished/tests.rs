@@ -9,13 +9,13 @@ fn change(name: &str) -> Change {
     Change::new(ChangeKind::Add, Thing { scope, kind, name: name.to_owned() }, "write card")
 }
 
-fn start(runs: &Runs, run: &str) -> StepFile {
+fn start(runs: &RunStore, run: &str) -> StepFile {
     let head = Bundle { sha: "s".to_owned(), commit: None, modified: false };
     let info = RunInfo { run: run.to_owned(), integration: "x".to_owned(), began: 1, head };
     StepFile::new(runs, info)
 }
 
-fn reported(runs: &Runs) -> Vec<String> {
+fn reported(runs: &RunStore) -> Vec<String> {
     report(runs, "x", jiff::Timestamp::UNIX_EPOCH)
 }
 
@@ -28,7 +28,7 @@ fn kill(mut file: StepFile) {
 #[test]
 fn a_run_that_ends_leaves_nothing_to_report() {
     let scratch = Scratch::new();
-    let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+    let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
     drop(start(&runs, "idle"));
     let file = start(&runs, "a");
     file.begin("s".to_owned(), &[change("one")]).unwrap();
@@ -43,7 +43,7 @@ fn a_run_that_ends_leaves_nothing_to_report() {
 #[test]
 fn a_killed_run_is_reported_once_with_the_steps_whose_result_is_not_known() {
     let scratch = Scratch::new();
-    let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+    let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
     let file = start(&runs, "a");
     for name in ["one", "two", "two", "three"] {
         file.begin("s".to_owned(), &[change(name)]).unwrap();
@@ -71,7 +71,7 @@ fn a_killed_run_is_reported_once_with_the_steps_whose_result_is_not_known() {
 #[test]
 fn warnings_name_a_few_changes() {
     let check = |count: usize, expect: &str| {
-        let info = start(&Runs::new(Some(PathBuf::from("/nowhere"))).unwrap(), "a").info.clone();
+        let info = start(&RunStore::new(Some(PathBuf::from("/nowhere"))).unwrap(), "a").info.clone();
         let names: Vec<Change> = (0..count).map(|name| change(&name.to_string())).collect();
         let steps = vec![Step::new("s".to_owned(), &names)];
         let warning = UnfinishedRun { info, steps, milliseconds: 0 }.warning();
@@ -104,7 +104,7 @@ fn lines_are_read_up_to_one_that_is_not_whole() {
 #[test]
 fn a_run_with_a_record_has_finished() {
     let scratch = Scratch::new();
-    let runs = Runs::new(Some(scratch.path().to_owned())).unwrap();
+    let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
     let file = start(&runs, "a");
     file.begin("s".to_owned(), &[change("one")]).unwrap();
     file.end("s".to_owned(), &[change("one")]).unwrap();

@@ -7,8 +7,8 @@ use qontract_cli::printer::Printer;
 use qontract_cli::{Affected, ReportFormat};
 use qontract_config::Config;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::Opener;
-use qontract_daemon::pinned::{ComparedSides, Side};
+use qontract_daemon::input::InputResolver;
+use qontract_daemon::pinned::{ComparedData, PinnedData};
 use qontract_daemon::targets::Targets;
 use qontract_report::affected::{self as affected_report, Row, ShardRow};
 use qontract_report::{FileName, Location};
@@ -20,10 +20,10 @@ use crate::integrations::REGISTRY;
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, verbose, config, repo, output, layout } = arguments;
     let config = Config::find_and_note(config.as_deref(), printer)?;
-    let opener = Opener::new(&repo, layout.into(), printer);
+    let opener = InputResolver::new(&repo, layout.into(), printer);
     let (base, head) = opener.sides(base, head)?;
-    let open = |word: &str, beside: Option<&Side>| {
-        Side::open(&opener, word, beside)
+    let open = |word: &str, beside: Option<&PinnedData>| {
+        PinnedData::open(&opener, word, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
     };
     let base = open(&base, None)?;
@@ -45,7 +45,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
         chosen.iter().filter(|room| !is_defined(room)).collect()
     };
     let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
-    let sides = ComparedSides::new(&base, &head);
+    let sides = ComparedData::new(&base, &head);
     // In text, files have names that lead there from the working directory.
     let file_name = |file: &str| match output {
         ReportFormat::Text => head.display(file),
@@ -78,7 +78,7 @@ const UNDECLARED: u8 = 4;
 
 /// How places are called.
 struct Names<'a> {
-    sides: &'a ComparedSides<'a>,
+    sides: &'a ComparedData<'a>,
     file_name: FileName<'a>,
 }
 

@@ -12,7 +12,7 @@ use qontract_cli::progress::Progress;
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input;
-use qontract_daemon::repo_cache::Remembered;
+use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::{self, Depth};
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_telemetry::activity::Activities;
@@ -54,8 +54,7 @@ pub struct Order<'a> {
 pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
     let Order { strict, validate, output } = *order;
     let pool = Pool::default();
-    let mut remembered =
-        if validate { Remembered::to_check(repo, &pool) } else { Remembered::of(repo, &pool) };
+    let mut remembered = if validate { RepoCache::to_check(repo, &pool) } else { RepoCache::of(repo, &pool) };
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
     // Written while it is made, and put into its place once it is good.
     let mut draft = match output {

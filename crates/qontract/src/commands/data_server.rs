@@ -8,16 +8,16 @@ use qontract_cli::Serve;
 use qontract_daemon::data_server::{ServePlan, places, serve, start, token};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::source::Folder;
+use qontract_daemon::source::WatchedRepo;
 use qontract_server::Settings;
 use qontract_telemetry::log::Log;
 
-use crate::allocator::{self, GiveBack};
+use crate::allocator::{self, PurgeDelay};
 
 /// Serves until it is asked to end.
 pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
     // Before the token is read, perhaps from a pipe.
-    allocator::begin_anew(GiveBack::Soon);
+    allocator::reexec_with_purge_delay(PurgeDelay::Soon);
     let talk = arguments.talk.with_environment()?;
     let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
     let settings = Settings {
@@ -47,7 +47,7 @@ pub fn run(arguments: Serve) -> anyhow::Result<Exit> {
             if !folder.is_dir() {
                 return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
             }
-            let folder = Arc::new(Folder::new(folder, layout));
+            let folder = Arc::new(WatchedRepo::new(folder, layout));
             followed = arguments.watch.then(|| Arc::clone(&folder));
             first.push(places::repo(folder, &log));
         }

@@ -4,7 +4,7 @@ use qontract_bundle::diff::Diff as Difference;
 use qontract_cli::printer::Printer;
 use qontract_cli::{Diff, DiffFormat};
 use qontract_daemon::exit::Exit;
-use qontract_daemon::input::Opener;
+use qontract_daemon::input::InputResolver;
 use qontract_daemon::lines::Lines;
 use qontract_report::data_diff::{self, Fold, Sides, Texts};
 
@@ -18,7 +18,7 @@ pub fn run(arguments: Diff, printer: &Printer) -> Exit {
 
 fn compare(arguments: Diff, printer: &Printer) -> anyhow::Result<Exit> {
     let Diff { base, head, repo, full, output, layout } = arguments;
-    let opener = Opener::new(&repo, layout.into(), printer);
+    let opener = InputResolver::new(&repo, layout.into(), printer);
     let head = head.unwrap_or_else(|| repo.display().to_string());
     // Both before either fails: all that is wrong is said at once.
     let base = opener.open(&base);

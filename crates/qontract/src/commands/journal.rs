@@ -8,7 +8,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::{Journal as Arguments, JournalAction, variable};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::journal;
-use qontract_daemon::run_store::Runs;
+use qontract_daemon::run_store::RunStore;
 use qontract_journal::Initialised;
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
@@ -17,7 +17,9 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start threads")?;
     let journal = match sandbox {
         Some(sandbox) => journal::of_sandbox(&sandbox),
-        None => journal::of_runs(&Runs::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?),
+        None => {
+            journal::of_runs(&RunStore::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?)
+        }
     };
     #[expect(
         clippy::disallowed_methods,

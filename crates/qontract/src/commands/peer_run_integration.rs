@@ -11,11 +11,11 @@ use qontract_cli::{Cli, Command, CommandLine, PeerTool, RunOptions};
 use qontract_config::ConfigError;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::run_integration::{Settings, UNUSED};
-use qontract_daemon::run_loop::Keeping;
+use qontract_daemon::run_loop::LoopOptions;
 use qontract_runtime::looping::Pace;
 use qontract_telemetry::log::{Form, Level, Line, Log};
 
-use crate::allocator::{self, GiveBack};
+use crate::allocator::{self, PurgeDelay};
 use crate::commands::reconcile::run_in_loop;
 use crate::integrations;
 
@@ -26,7 +26,7 @@ pub fn run() -> anyhow::Result<Exit> {
     let variables: BTreeMap<String, String> = texts.collect();
     let settings = Settings::of(&variables)?;
     if !settings.once {
-        allocator::begin_anew(GiveBack::AtOnce);
+        allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
     }
     let mut log = Log::new(settings.level).to(settings.form, std::io::stderr());
     if let Some(file) = &settings.log_file {
@@ -38,7 +38,7 @@ pub fn run() -> anyhow::Result<Exit> {
         log.write(&Line::new(Level::Warning, format!("`{name}` has no meaning here and is passed over")));
     }
     let pace = Pace { every: settings.every, retry: settings.retry, jitter: 0.1 };
-    let keeping = Keeping {
+    let keeping = LoopOptions {
         pace,
         once: settings.once,
         log: Arc::clone(&log),
@@ -68,10 +68,10 @@ pub fn run() -> anyhow::Result<Exit> {
     }
 }
 
-fn begin(words: &[String], keeping: &Keeping) -> anyhow::Result<Exit> {
+fn begin(words: &[String], keeping: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     // The configuration that the environment names may know more integrations, and it may have come since the last try.
-    qontract_cli::know(integrations::known(&words));
+    qontract_cli::register_integrations(integrations::known(&words));
     let cli = Cli::try_parse_from(&words).map_err(|error| {
         crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
     })?;

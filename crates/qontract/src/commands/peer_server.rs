@@ -12,14 +12,14 @@ use qontract_cli::{PeerServer, variable};
 
 use qontract_daemon::data_server::{ServePlan, places, serve, start, token};
 
-use crate::allocator::{self, GiveBack};
+use crate::allocator::{self, PurgeDelay};
 
 /// How long a bundle stays after it was asked, if nobody says so, in milliseconds.
 const TTL: u64 = 1_200_000;
 
 /// Serves until it is asked to end.
 pub fn run(arguments: &PeerServer) -> anyhow::Result<Exit> {
-    allocator::begin_anew(GiveBack::Soon);
+    allocator::reexec_with_purge_delay(PurgeDelay::Soon);
     let log = Arc::new(Log::new(Level::Info).to(Form::Text, std::io::stdout()));
     let settings = Settings { token: token(None)?, ..Settings::default() };
     start(async {

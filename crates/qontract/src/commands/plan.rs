@@ -11,17 +11,17 @@ use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{Plan, Talk, variable};
+use qontract_cli::{LogOptions, Plan, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::{Opener, ValidationFailed};
+use qontract_daemon::input::{InputResolver, ValidationFailed};
 use qontract_daemon::journal;
-use qontract_daemon::pinned::Side;
+use qontract_daemon::pinned::PinnedData;
 use qontract_daemon::plan_report;
 use qontract_daemon::registry::{SandboxUnsupported, missing};
-use qontract_daemon::run_setup::Start;
-use qontract_daemon::run_store::Runs;
+use qontract_daemon::run_setup::RunSetup;
+use qontract_daemon::run_store::RunStore;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_report::{PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
@@ -31,7 +31,7 @@ use qontract_runtime::{Bodies, Ended, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::Log;
 
-use crate::commands::reconcile::{Aloud, record};
+use crate::commands::reconcile::{WarnOnly, record};
 use crate::commands::up::default_sandbox;
 use crate::integrations::REGISTRY;
 
@@ -42,12 +42,12 @@ const MAX_CONCURRENT: usize = 4;
 pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::find_and_note(config_file.as_deref(), printer)?;
-    let opener = Opener::new(&arguments.repo, Layout::default(), printer);
+    let opener = InputResolver::new(&arguments.repo, Layout::default(), printer);
     let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
     let head = if arguments.no_validate {
         open(&opener, &head_word, None)?
     } else {
-        Side::open_valid(&opener, &head_word).map_err(|error| match error.is::<ValidationFailed>() {
+        PinnedData::open_valid(&opener, &head_word).map_err(|error| match error.is::<ValidationFailed>() {
             true => error,
             false => cannot_open(error, &head_word),
         })?
@@ -57,12 +57,13 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
-    let talk = Talk::default().with_environment()?;
+    let talk = LogOptions::default().with_environment()?;
     let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
     let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = names(&arguments, &config, &head)?;
-    let runs =
-        Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
+    let runs = Arc::new(RunStore::new(
+        arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
+    )?);
     let ledger = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
     let activities = Activities::default();
     let (stopper, stop) = Stop::pair();
@@ -133,8 +134,8 @@ pub fn exit(report: &PlanReport) -> Exit {
     }
 }
 
-fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Result<Side> {
-    Side::open(opener, word, beside).map_err(|error| cannot_open(error, word))
+fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<PinnedData> {
+    PinnedData::open(opener, word, beside).map_err(|error| cannot_open(error, word))
 }
 
 fn cannot_open(error: anyhow::Error, word: &str) -> anyhow::Error {
@@ -154,7 +155,7 @@ fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathB
 }
 
 /// The integrations to plan: those that are named, or those that the data defines and that are here.
-fn names(arguments: &Plan, config: &Config, head: &Side) -> anyhow::Result<Vec<String>> {
+fn names(arguments: &Plan, config: &Config, head: &PinnedData) -> anyhow::Result<Vec<String>> {
     let is_here = |name: &String| REGISTRY.has(name, config);
     if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
         return Err(REGISTRY.unknown(unknown, config));
@@ -171,9 +172,9 @@ fn names(arguments: &Plan, config: &Config, head: &Side) -> anyhow::Result<Vec<S
 
 /// What all runs of a plan have in common.
 struct Planner {
-    head: Arc<Side>,
-    base: Side,
-    runs: Arc<Runs>,
+    head: Arc<PinnedData>,
+    base: PinnedData,
+    runs: Arc<RunStore>,
     ledger: Arc<dyn Ledger>,
     config: Config,
     arguments: Plan,
@@ -185,7 +186,7 @@ struct Planner {
 
 impl Planner {
     fn empty_report(&self) -> PlanReport {
-        let revision = |side: &Side| RevisionInfo {
+        let revision = |side: &PinnedData| RevisionInfo {
             sha256: side.source.sha().to_owned(),
             commit: side.source.commit().map(str::to_owned),
         };
@@ -222,7 +223,8 @@ impl Planner {
         let Self { head, base, runs, ledger, config, arguments, activities, stop } = self;
         let integration = &room.about().name;
         let mode = Mode::DryRun;
-        let mut begun = Start { integration, mode, head, runs, ledger, heard: Arc::new(Aloud) }.now()?;
+        let mut begun =
+            RunSetup { integration, mode, head, runs, ledger, heard: Arc::new(WarnOnly) }.now()?;
         let request = &mut begun.request;
         request.base = Some(Arc::clone(&base.source));
         request.only_affected = !arguments.all;

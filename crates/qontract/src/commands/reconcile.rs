@@ -11,18 +11,20 @@ use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
+use qontract_cli::{
+    CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions, SelectedIntegration,
+};
 use qontract_config::{Config, Location};
 use qontract_daemon::announcement::Announcement;
-use qontract_daemon::audit::Heard;
+use qontract_daemon::audit::WriteObserver;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::Opener;
+use qontract_daemon::input::InputResolver;
 use qontract_daemon::journal;
-use qontract_daemon::pinned::{ComparedSides, Connection, Side};
+use qontract_daemon::pinned::{ComparedData, Connection, PinnedData};
 use qontract_daemon::plan_report;
-use qontract_daemon::run_loop::{DataSpec, Keeping, LoopInput, Part, keep};
-use qontract_daemon::run_setup::{Begun, Start};
-use qontract_daemon::run_store::Runs;
+use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, Part, run_loop};
+use qontract_daemon::run_setup::{RunSetup, StartedRun};
+use qontract_daemon::run_store::RunStore;
 use qontract_daemon::run_text;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
@@ -36,7 +38,7 @@ use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
 use crate::BUILD;
-use crate::allocator::{self, GiveBack};
+use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
@@ -63,7 +65,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let room = REGISTRY.integration(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let runs = Arc::new(Runs::new(options.runs.clone())?);
+    let runs = Arc::new(RunStore::new(options.runs.clone())?);
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
     let job = Job { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
     let progress = Progress::start("reading the data", Activities::default());
@@ -117,13 +119,17 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
 }
 
 /// Runs again and again.
-fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> anyhow::Result<Exit> {
+fn keep_going(
+    options: &RunOptions,
+    integration: &SelectedIntegration,
+    every: Duration,
+) -> anyhow::Result<Exit> {
     if options.base.is_some() || options.early_exit_compare_sha.is_some() {
         let text = "`--every` keeps the world as the data says: there is nothing to compare it with";
         return Err(UsageError(text.to_owned()).into());
     }
-    allocator::begin_anew(GiveBack::AtOnce);
-    let keeping = Keeping {
+    allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
+    let keeping = LoopOptions {
         pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
         log: Arc::new(
@@ -149,7 +155,11 @@ fn sandbox_at(options: &RunOptions) -> SandboxAt<'_> {
 }
 
 /// Runs an integration in a loop, as the options say.
-pub fn run_in_loop(options: &RunOptions, integration: &Chosen, keeping: &Keeping) -> anyhow::Result<Exit> {
+pub fn run_in_loop(
+    options: &RunOptions,
+    integration: &SelectedIntegration,
+    keeping: &LoopOptions,
+) -> anyhow::Result<Exit> {
     let config = options.configuration()?;
     let input = LoopInput {
         integrations: REGISTRY,
@@ -170,21 +180,24 @@ pub fn run_in_loop(options: &RunOptions, integration: &Chosen, keeping: &Keeping
         messages: Arc::new(Printer::default()),
         build: BUILD,
     };
-    keep(&input, keeping)
+    run_loop(&input, keeping)
 }
 
 /// What a run is made of.
 struct Job<'a> {
     options: &'a RunOptions,
     config: &'a Config,
-    runs: &'a Arc<Runs>,
+    runs: &'a Arc<RunStore>,
     ledger: &'a Arc<dyn Ledger>,
     printer: &'a Printer,
 }
 
 impl Job<'_> {
     /// The data, and the data before a proposed change: each pinned from here on.
-    fn sides(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<(Arc<Side>, Option<Side>)> {
+    fn sides(
+        &self,
+        runtime: &tokio::runtime::Handle,
+    ) -> anyhow::Result<(Arc<PinnedData>, Option<PinnedData>)> {
         let Self { options, config, printer, .. } = self;
         let compare = options.early_exit_compare_sha.as_deref();
         if let Some(graphql) = config.server(options.data.as_deref()) {
@@ -198,29 +211,35 @@ impl Job<'_> {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));
             }
             let base = compare.map(|sha| connection.base(sha)).transpose()?;
-            let side = |remote| Side::elsewhere(Arc::new(remote));
+            let side = |remote| PinnedData::elsewhere(Arc::new(remote));
             return Ok((Arc::new(side(head)), base.map(side)));
         }
         if compare.is_some() {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
             return Err(UsageError(text.to_owned()).into());
         }
-        let opener = Opener::new(&options.repo, Layout::default(), *printer);
+        let opener = InputResolver::new(&options.repo, Layout::default(), *printer);
         let word = options.data.as_deref().unwrap_or(".");
         let head = if options.no_validate {
-            Side::open(&opener, word, None)?
+            PinnedData::open(&opener, word, None)?
         } else {
-            Side::open_valid(&opener, word)?
+            PinnedData::open_valid(&opener, word)?
         };
-        let base = options.base.as_deref().map(|base| Side::open(&opener, base, Some(&head))).transpose()?;
+        let base =
+            options.base.as_deref().map(|base| PinnedData::open(&opener, base, Some(&head))).transpose()?;
         Ok((Arc::new(head), base))
     }
 
     /// Begins the run as the options say.
-    fn begin(&self, integration: &Chosen, mode: Mode, head: &Arc<Side>) -> anyhow::Result<Begun> {
+    fn begin(
+        &self,
+        integration: &SelectedIntegration,
+        mode: Mode,
+        head: &Arc<PinnedData>,
+    ) -> anyhow::Result<StartedRun> {
         let Self { options, config, runs, ledger, .. } = self;
-        let heard = Arc::new(Aloud);
-        let mut begun = Start { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
+        let heard = Arc::new(WarnOnly);
+        let mut begun = RunSetup { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
         let request = &mut begun.request;
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
@@ -275,9 +294,9 @@ impl Job<'_> {
 }
 
 /// Reports at once that writes are not recorded; the writes of one run are reported at its end.
-pub struct Aloud;
+pub struct WarnOnly;
 
-impl Heard for Aloud {
+impl WriteObserver for WarnOnly {
     fn wrote(&self, _: &Line, _: ChangeKind, _: Option<i64>) {}
 
     fn lost(&self, why: &str) {
@@ -290,11 +309,11 @@ impl Heard for Aloud {
 }
 
 /// The record of a run. Lines are those that differ from base; what only base has, has its lines there.
-pub fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
+pub fn record(outcome: &Outcome, clock: Clock, head: &PinnedData, base: Option<&PinnedData>) -> Record {
     match base {
         None => head.with_lines(|line| Record::new(outcome, clock, PlaceLines::same(line))),
         Some(base) => {
-            let sides = ComparedSides::new(base, head);
+            let sides = ComparedData::new(base, head);
             let (changes, faults) =
                 (|place: &Place| sides.line(place, &outcome.causes), |place: &Place| sides.own_line(place));
             Record::new(outcome, clock, PlaceLines { changes: &changes, faults: &faults })

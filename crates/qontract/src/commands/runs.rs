@@ -12,7 +12,7 @@ use qontract_cli::since;
 use qontract_cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::run_entry::{HEADER, RunEntry};
-use qontract_daemon::run_store::{Idle, RunFilter, Runs};
+use qontract_daemon::run_store::{Idle, RunFilter, RunStore};
 use qontract_diagnostics::human;
 use qontract_report::table;
 
@@ -56,8 +56,8 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 /// The records in `folder`, or where the environment says.
-pub fn open(folder: Option<PathBuf>) -> anyhow::Result<Runs> {
-    Runs::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
+pub fn open(folder: Option<PathBuf>) -> anyhow::Result<RunStore> {
+    RunStore::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
 }
 
 /// Shows one run.
@@ -87,7 +87,7 @@ fn filter(list: &RunsList) -> anyhow::Result<RunFilter> {
 
 /// Prints new records until the reader closes the pipe, or the process is ended. `known` are the ids of those that are not new.
 fn follow(
-    runs: &Runs,
+    runs: &RunStore,
     filter: &RunFilter,
     mut known: BTreeSet<String>,
     output: RecordFormat,

@@ -25,11 +25,11 @@ use qontract_daemon::invalid::{DataReporter, DataUse};
 use qontract_daemon::journal;
 use qontract_daemon::plan_report;
 use qontract_daemon::private_files;
-use qontract_daemon::run_store::{Runs, state_folder};
+use qontract_daemon::run_store::{RunStore, state_folder};
 use qontract_daemon::signals;
-use qontract_daemon::source::{Feed, Folder, Look};
+use qontract_daemon::source::{DataSource, PollResult, WatchedRepo};
 use qontract_daemon::status_view::loop_view;
-use qontract_daemon::supervisor::{Crew, Unchecked, Voices};
+use qontract_daemon::supervisor::{LoopRegistry, Supervisor, Unchecked};
 use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_report::UncheckedIntegration;
 use qontract_report::status_table::{self, Title, View};
@@ -39,12 +39,12 @@ use qontract_telemetry::log::{Form, Level, Line, Log};
 use tokio::time::Instant;
 
 use crate::BUILD;
-use crate::allocator::{self, GiveBack};
+use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     if !arguments.once {
-        allocator::begin_anew(GiveBack::AtOnce);
+        allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
     }
     let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
     let repo = match &arguments.repo {
@@ -65,22 +65,26 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let data_word = discovery::title(&repo);
     let mode_word = mode.as_str();
     log.write(&Line::new(Level::Info, format!("up: {mode_word} of {} on {place}", repo.display())));
-    let feed = Arc::new(Folder::new(repo, Layout::default()));
+    let feed = Arc::new(WatchedRepo::new(repo, Layout::default()));
     let printer = Printer::default();
-    if matches!(feed.look(&|text| printer.note(text.trim_end()))?, Look::Bad | Look::StillBad) {
+    if matches!(
+        feed.poll(&|text| printer.note(text.trim_end()))?,
+        PollResult::Invalid | PollResult::StillInvalid
+    ) {
         return Ok(Exit::Failure);
     }
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
     log.write(&bundle_line(&*feed.side()?.source, sandbox.as_deref()));
-    let runs =
-        Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
+    let runs = Arc::new(RunStore::new(
+        arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
+    )?);
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if sandbox.is_some() {
         // Runs have threads of their own: what is left is to wait.
         threads.worker_threads(1);
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
-    let crew = Crew {
+    let supervisor = Supervisor {
         integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
@@ -101,13 +105,13 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         let ended = runtime.block_on(async {
             let (stopper, stop) = Stop::pair();
             signals::listen(stopper, Vec::new, Arc::clone(&log))?;
-            crew.once(&stop).await
+            supervisor.once(&stop).await
         });
         runtime.shutdown_background();
         let (exit, records) = ended?;
         if let (true, Some(records)) = (prints_plan, records) {
             let mut report = plan_report::of(&records);
-            for (integration, reason) in crew.unchecked() {
+            for (integration, reason) in supervisor.unchecked() {
                 report.add_unchecked(UncheckedIntegration { integration, reason });
             }
             let (side, detail) = (feed.side()?, plan_output::detail(arguments.full));
@@ -115,15 +119,15 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         }
         return Ok(exit);
     }
-    watch(&feed, &crew, &screen);
+    watch(&feed, &supervisor, &screen);
     let _keys = is_live.then(SilentKeys::new);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
-        let voices = Arc::<Voices>::default();
+        let reporters = Arc::<LoopRegistry>::default();
         if let Some(address) = arguments.listen {
-            serve_health(address, &crew, &voices).await?;
+            serve_health(address, &supervisor, &reporters).await?;
         }
-        let (known, reader, ends) = (Arc::clone(&voices), Arc::clone(&screen), stopper.clone());
+        let (known, reader, ends) = (Arc::clone(&reporters), Arc::clone(&screen), stopper.clone());
         tokio::spawn(async move {
             reader.is_gone().await;
             ends.ask();
@@ -131,17 +135,17 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         signals::listen(stopper.clone(), move || known.all(), Arc::clone(&log))?;
         let title = title(
             Arc::clone(&feed),
-            Arc::clone(&crew.unchecked),
+            Arc::clone(&supervisor.unchecked),
             Title { data: data_word, mode: mode_word, targets: targets_word, ..Title::default() },
         );
-        tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&voices), title));
+        tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&reporters), title));
         let ends = stop.clone();
         tokio::spawn(async move {
             ends.asked().await;
             // From here on the process may be ended at any moment.
             terminal::restore();
         });
-        let exit = crew.keep(voices, stop).await?;
+        let exit = supervisor.keep(reporters, stop).await?;
         anyhow::Ok(signals::exit_of_loop(&stopper, exit))
     })?;
     screen.close();
@@ -183,25 +187,30 @@ impl Output {
 }
 
 /// Serves health and metrics of the loops.
-async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<Voices>) -> anyhow::Result<()> {
-    let (known, missed, unchecked) = (Arc::clone(voices), Arc::clone(voices), Arc::clone(&crew.unchecked));
+async fn serve_health(
+    address: SocketAddr,
+    supervisor: &Supervisor,
+    reporters: &Arc<LoopRegistry>,
+) -> anyhow::Result<()> {
+    let (known, missed, unchecked) =
+        (Arc::clone(reporters), Arc::clone(reporters), Arc::clone(&supervisor.unchecked));
     let health = Health {
-        metrics: Arc::clone(&crew.metrics),
-        voices: Arc::new(move || known.all()),
+        metrics: Arc::clone(&supervisor.metrics),
+        reporters: Arc::new(move || known.all()),
         unstarted: Arc::new(move || missed.unstarted()),
         unchecked: Arc::new(move || {
             unchecked.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
         }),
-        feed: Arc::new(OnceLock::from(Arc::clone(&crew.feed) as Arc<dyn Feed>)),
+        feed: Arc::new(OnceLock::from(Arc::clone(&supervisor.feed) as Arc<dyn DataSource>)),
     };
     let bound = health.serve(address).await?;
     let text = format!("answers on {}", health::addresses(bound));
-    crew.log.write(&Line::new(Level::Info, text));
+    supervisor.log.write(&Line::new(Level::Info, text));
     Ok(())
 }
 
 /// The title of the table: what stays as it is, with the bundle in force and its commit.
-fn title(feed: Arc<Folder>, unchecked: Unchecked, fixed: Title) -> impl Fn() -> Title {
+fn title(feed: Arc<WatchedRepo>, unchecked: Unchecked, fixed: Title) -> impl Fn() -> Title {
     move || {
         // Without a bundle nothing would run.
         let source = feed.side().ok().map(|side| Arc::clone(&side.source));
@@ -268,15 +277,15 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
 }
 
 /// Follows the data repo, in a thread of its own.
-fn watch(feed: &Arc<Folder>, crew: &Crew, screen: &Arc<Screen>) {
-    let (log, metrics) = (Arc::clone(&crew.log), Some(Arc::clone(&crew.metrics)));
+fn watch(feed: &Arc<WatchedRepo>, supervisor: &Supervisor, screen: &Arc<Screen>) {
+    let (log, metrics) = (Arc::clone(&supervisor.log), Some(Arc::clone(&supervisor.metrics)));
     feed.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
-    let (feed, log, screen) = (Arc::clone(feed), Arc::clone(&crew.log), Arc::clone(screen));
+    let (feed, log, screen) = (Arc::clone(feed), Arc::clone(&supervisor.log), Arc::clone(screen));
     std::thread::spawn(move || {
         // A terminal that is closed does not stop the watch.
         let show = |text: &str| drop(screen.text(text));
         feed.watch(&show, |look| {
-            if look == Look::New {
+            if look == PollResult::New {
                 log.write(&Line::new(Level::Info, "the data changed"));
             }
         });
@@ -287,11 +296,12 @@ fn watch(feed: &Arc<Folder>, crew: &Crew, screen: &Arc<Screen>) {
 const REDRAW: Duration = Duration::from_secs(1);
 
 /// Draws the table until the process ends.
-async fn draw(screen: Arc<Screen>, voices: Arc<Voices>, title: impl Fn() -> Title) {
+async fn draw(screen: Arc<Screen>, reporters: Arc<LoopRegistry>, title: impl Fn() -> Title) {
     loop {
         let now = Instant::now();
-        let loops = voices.all();
-        let loops = loops.iter().map(|voice| loop_view(voice.integration(), &voice.status(), now)).collect();
+        let loops = reporters.all();
+        let loops =
+            loops.iter().map(|reporter| loop_view(reporter.integration(), &reporter.status(), now)).collect();
         let size = Size::of_stdout();
         screen.show(status_table::lines(&View { title: title(), loops }, size.width, size.height), size);
         tokio::time::sleep(REDRAW).await;

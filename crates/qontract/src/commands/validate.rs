@@ -8,7 +8,7 @@ use qontract_cli::{FindingsFormat, Validate};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
-use qontract_daemon::repo_cache::Remembered;
+use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::subject::Subject;
 use qontract_daemon::validation::templates;
 use qontract_daemon::validation::{self, Depth};
@@ -90,7 +90,7 @@ fn find(
         }
         Subject::Revision { word, repo } => input::word_as_revision(repo, word, &layout)?,
     };
-    let mut remembered = Remembered::to_check(&repo, &pool);
+    let mut remembered = RepoCache::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
     let found = validation::validate_outcome(&repo, &outcome, Depth::All(formats), remembered.right.known())?;
     outcome.findings.extend(found);
