@@ -1,29 +1,182 @@
-//! Plays many seeds against the runtime, and kills it many times: more of what the tests play a little of.
+//! `cargo xtask chaos`: runs the randomised tests with far more cases than the suite does.
+//!
+//! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases from [`COUNT`].
 
 use crate::cli::ChaosArgs;
 use crate::house::House;
 use crate::test::cluster;
 use crate::{setup, talk};
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-/// Faults against the runner; random changes against the judgement of what they affect; loops that panic and hang; and
-/// kills in the midst of writing to a real cluster.
+/// The variable that overrides how many cases such a test runs; `qontract_testkit::chaos_count` reads it.
+const COUNT: &str = "QONTRACT_CHAOS_COUNT";
+
+/// A randomised test that can run for longer.
+#[derive(Debug)]
+struct Scenario {
+    name: &'static str,
+    /// What is counted: cases, kills, seconds.
+    unit: &'static str,
+    /// How many without `--count`.
+    default_count: u64,
+    package: &'static str,
+    /// What nextest calls the test.
+    test: &'static str,
+    needs_cluster: bool,
+}
+
+impl Scenario {
+    /// A scenario that needs no server.
+    const fn local(
+        name: &'static str,
+        unit: &'static str,
+        default_count: u64,
+        package: &'static str,
+        test: &'static str,
+    ) -> Self {
+        Self { name, unit, default_count, package, test, needs_cluster: false }
+    }
+}
+
+const SCENARIOS: [Scenario; 6] = [
+    Scenario::local(
+        "faults",
+        "seeds: clients that time out, lie, lose writes and crash",
+        10_000,
+        "qontract-runtime",
+        "whatever_happens_nothing_is_lost_and_it_converges",
+    ),
+    Scenario::local(
+        "affected",
+        "seeds: random changes against the selection of affected shards",
+        1_000,
+        "qontract",
+        "what_is_said_to_be_unaffected_has_the_same_declared_state",
+    ),
+    Scenario::local(
+        "ownership",
+        "seeds: random field owners against the preview of an apply",
+        20_000,
+        "qontract-objects",
+        "what_a_diff_shows",
+    ),
+    Scenario::local(
+        "incremental",
+        "histories: random edits against a full build",
+        100,
+        "qontract-bundle",
+        "whatever_happens_to_files_is_seen",
+    ),
+    Scenario::local(
+        "soak",
+        "seconds: fifty loops that fail, panic and hang",
+        300,
+        "qontract-runtime",
+        "fifty_loops_go_on_whatever_happens_in_them",
+    ),
+    Scenario {
+        needs_cluster: true,
+        ..Scenario::local(
+            "kills",
+            "kills during writes to a real API server",
+            200,
+            "qontract",
+            "killed_anywhere_it_converges",
+        )
+    },
+];
+
+/// Runs the named scenarios, or all of them; every one runs, and a failure is reported at the end.
 pub fn run(house: &House, arguments: &ChaosArgs) -> Result<()> {
-    let play = |package: &str, filter: &str, seeds: u64| {
-        let words = format!("test --package {package} {filter} -- --nocapture");
-        house.cargo(&words).env("QONTRACT_SEEDS", seeds.to_string()).run()
-    };
-    play("qontract-runtime", "--test faults", arguments.seeds)?;
-    play("qontract", "--bin qontract what_is_said_to_be_unaffected", arguments.seeds / 10)?;
-    let soak = house.cargo("test --package qontract-runtime --test soak -- --nocapture");
-    soak.env("QONTRACT_SOAK_SECONDS", arguments.soak.to_string()).run()?;
-    if arguments.kills == 0 {
-        talk::say("nothing is killed, as asked");
+    if arguments.list {
+        let row =
+            |one: &Scenario| vec![one.name.to_owned(), one.default_count.to_string(), one.unit.to_owned()];
+        talk::say(talk::table(&SCENARIOS.iter().map(row).collect::<Vec<_>>()));
         return Ok(());
+    }
+    let chosen = chosen(&arguments.names)?;
+    setup::run(&house.cache, &[&setup::NEXTEST])?;
+    let mut failed = Vec::new();
+    for scenario in chosen {
+        let count = arguments.count.unwrap_or(scenario.default_count);
+        talk::say(format_args!("── {}: {count} {}", scenario.name, scenario.unit));
+        if let Err(error) = play(house, scenario, count) {
+            talk::say(format_args!("error: {error:#}"));
+            failed.push(scenario.name);
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+}
+
+fn play(house: &House, scenario: &Scenario, count: u64) -> Result<()> {
+    let filter = format!("package({}) & test(~{})", scenario.package, scenario.test);
+    let run = house.cargo("nextest run --profile chaos --no-capture");
+    let run = run.args(["--package", scenario.package, "-E", &filter]).env(COUNT, count.to_string());
+    if !scenario.needs_cluster {
+        return run.run();
     }
     setup::run(&house.cache, &[&setup::Kubernetes])?;
     let server = cluster::start(house)?;
-    let kill = house.cargo("test --package qontract --test real_cluster killed_anywhere -- --nocapture");
-    let kill = kill.env("QONTRACT_KILLS", arguments.kills.to_string());
-    cluster::tell(kill, Some(&server), house)?.run()
+    cluster::tell(run, Some(&server), house)?.run()
+}
+
+/// The scenarios of these names; all without a name.
+fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>> {
+    if names.is_empty() {
+        return Ok(SCENARIOS.iter().collect());
+    }
+    let find = |name: &String| match SCENARIOS.iter().find(|one| one.name == name) {
+        Some(scenario) => Ok(scenario),
+        None => bail!("no scenario `{name}`; `cargo xtask chaos --list` lists them"),
+    };
+    names.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_are_chosen_by_name() {
+        let check = |names: &[&str], expect: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let found: Vec<&str> = chosen(&names).unwrap().iter().map(|one| one.name).collect();
+            assert_eq!(found, expect);
+        };
+        check(&["soak", "faults"], &["soak", "faults"]);
+        check(&[], &SCENARIOS.map(|one| one.name));
+        let error = chosen(&["sok".to_owned()]).unwrap_err().to_string();
+        assert_eq!(error, "no scenario `sok`; `cargo xtask chaos --list` lists them");
+    }
+
+    /// A test that is renamed must not leave a scenario that runs nothing.
+    #[test]
+    fn every_scenario_is_a_test_that_reads_the_count() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for scenario in &SCENARIOS {
+            let crate_folder = root.join("crates").join(scenario.package.trim_start_matches("qontract-"));
+            let files = rust_files(&crate_folder);
+            let reads = |text: &String| text.contains("chaos_count(") && text.contains(scenario.test);
+            assert!(
+                files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).any(|text| reads(&text)),
+                "{}: no file of {} has `{}` and calls `chaos_count`",
+                scenario.name,
+                crate_folder.display(),
+                scenario.test
+            );
+        }
+    }
+
+    fn rust_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                found.extend(rust_files(&path));
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+        found
+    }
 }

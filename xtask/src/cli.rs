@@ -37,7 +37,7 @@ pub enum Command {
     Dist(DistArgs),
     /// Run the fuzz targets for a while; a crash is a failure
     Fuzz(FuzzArgs),
-    /// Play many seeds of faults and of random changes against the runtime
+    /// Run randomised tests with far more cases than the suite
     Chaos(ChaosArgs),
 }
 
@@ -145,13 +145,13 @@ pub struct FuzzArgs {
 /// What `chaos` takes.
 #[derive(Debug, Args)]
 pub struct ChaosArgs {
-    /// How many seeds of faults to play; random changes are a tenth of that
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub seeds: u64,
-    /// For how many seconds fifty loops panic and hang
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    pub soak: u64,
-    /// How many times to kill a run in the midst of writing to a real cluster
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub kills: u64,
+    /// Scenarios to run; all of them by default
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// How many cases each scenario runs, instead of its own default
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// List the scenarios with their default counts
+    #[arg(long)]
+    pub list: bool,
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use qontract_bundle::{Aids, Bundle, Layout, Memory, Pool, Repo, Stamp, build_with, load};
-use qontract_testkit::{Chance, Scratch, example};
+use qontract_testkit::{Chance, Scratch, chaos_count, example};
 
 /// The bytes of a bundle or what is wrong, and all findings.
 fn outcome(repo: &Repo, aids: Aids<'_>) -> (Option<Vec<u8>>, Option<Vec<u8>>, Vec<String>) {
@@ -211,21 +211,16 @@ fn what_was_written_down_is_used_by_the_same_program_if_it_is_whole() {
     }
 }
 
-/// How many histories are played.
-fn cases() -> u64 {
-    std::env::var("QONTRACT_MEMORY_CASES").map_or(4, |cases| cases.parse().unwrap())
-}
-
 #[test]
 fn whatever_happens_to_files_is_seen() {
-    for seed in 0..cases() {
+    for seed in 0..chaos_count(3) {
         history(seed, SystemTime::now);
     }
 }
 
 #[test]
 fn whatever_happens_to_files_is_seen_by_their_looks() {
-    for seed in 100..100 + cases() {
+    for seed in 100..100 + chaos_count(3) {
         history(seed, later);
     }
 }

@@ -225,6 +225,7 @@ impl UnfinishedRun {
             slot: "0 of 1".to_owned(),
             decisions: Vec::new(),
             causes: Vec::new(),
+            renamed: std::collections::BTreeMap::new(),
             shards: std::collections::BTreeMap::new(),
             faults: Vec::new(),
             warnings: vec![

@@ -9,7 +9,7 @@ use qontract_client_kubernetes::{
     Address, Cluster, Draft, Fields, Kind, MANAGER, Object, Onto, Reader as _, Sandbox, Writer as _,
 };
 use qontract_inventory::{Desired, Disclosure, Live, LiveWriter, ObjectWrite, Side, diff};
-use qontract_testkit::{Chance, Scratch, permits};
+use qontract_testkit::{Chance, Scratch, chaos_count, permits};
 use serde_json::{Map, Value, json};
 
 const SEEDS: u64 = 150;
@@ -157,7 +157,7 @@ impl World {
 fn what_a_diff_shows_as_removed_is_what_is_gone_after_the_write() {
     let world = World::new();
     let (mut removed, mut written) = (0, 0);
-    for seed in 0..SEEDS {
+    for seed in 0..chaos_count(SEEDS) {
         let chance = &mut Chance::new(seed);
         let address = Address::in_namespace(Kind::named("ConfigMap"), "n", format!("a{seed}"));
         let object = |spec: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": address.name}, "spec": spec});

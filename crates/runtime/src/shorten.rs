@@ -1,7 +1,7 @@
 //! Shortens what a report shows of a diff: long texts, large maps and lists, and texts of several lines.
 //!
 //! **Invariant:** a diff is shortened once, after it was redacted: a secret of which a part is cut off is not recognised
-//! (`crates/qontract/tests/redaction_order.rs`).
+//! (`crates/qontract/tests/suite/redaction_order.rs`).
 
 mod lines;
 

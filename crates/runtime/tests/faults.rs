@@ -1,5 +1,5 @@
 //! Seeded faults: reads that fail or never answer, writes that fail or whose answers are lost, meddling by others, secrets
-//! that are not there, and crashes after any write. `cargo xtask chaos` plays many more seeds.
+//! that are not there, and crashes after any write. `cargo xtask chaos faults` plays many more seeds.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod support {
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use qontract_access::Mode;
 use qontract_runtime::guard::MemoryLedger;
 use qontract_runtime::{Ended, Outcome, Request, Room, Source, run};
-use qontract_testkit::Chance;
+use qontract_testkit::{Chance, chaos_count};
 use support::shelves::{Declaration, Faults, Shelves, ShelvesRoom, Stock, Thingy, source};
 
 const TODAY: jiff::civil::Date = jiff::civil::date(2026, 1, 1);
@@ -154,8 +154,7 @@ async fn play(seed: u64) {
 
 #[test]
 fn whatever_happens_nothing_is_lost_and_it_converges() {
-    let seeds: u64 =
-        std::env::var("QONTRACT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1000);
+    let seeds = chaos_count(1000);
     // Time stands still but for deadlines, which come at once.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

@@ -1,5 +1,5 @@
-//! Fifty loops that work, fail, panic and hang by chance: all of them go on, and memory does not grow. For a moment in the
-//! suite, for minutes in `cargo xtask chaos` (`QONTRACT_SOAK_SECONDS`).
+//! Fifty loops that work, fail, panic and hang by chance: all of them go on, and memory does not grow. For seconds in the
+//! suite, for minutes in `cargo xtask chaos soak`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "what a test unwraps is its expectation")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use qontract_runtime::Ended;
 use qontract_runtime::looping::{Carrier, Crowd, Event, Finish, Limits, Loop, Pace, Stop, Told, Turn};
 use qontract_telemetry::activity;
-use qontract_testkit::Chance;
+use qontract_testkit::{Chance, chaos_count};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -88,9 +88,7 @@ fn memory() -> u64 {
 fn fifty_loops_go_on_whatever_happens_in_them() {
     // What panics in a loop is told by the loop.
     std::panic::set_hook(Box::new(|_| {}));
-    let seconds =
-        std::env::var("QONTRACT_SOAK_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(5u32);
-    let whole = Duration::from_secs(seconds.into());
+    let whole = Duration::from_secs(chaos_count(5));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let counts: Vec<Arc<Counts>> = (0..LOOPS).map(|_| Arc::default()).collect();
     let (first, last) = runtime.block_on(async {

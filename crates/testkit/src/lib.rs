@@ -21,6 +21,11 @@ pub fn permits(mode: Mode) -> Permits {
     qontract_access::mint(mode)
 }
 
+/// How many cases a randomised test runs: `sample` in the suite, what `cargo xtask chaos` says there.
+pub fn chaos_count(sample: u64) -> u64 {
+    std::env::var("QONTRACT_CHAOS_COUNT").map_or(sample, |count| count.parse().expect("a number of cases"))
+}
+
 /// The folder of recorded vectors; its README says what they are.
 pub fn vectors() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/vectors"))

@@ -45,7 +45,7 @@ mod tests {
             "crates/bundle/src/repo/revision.rs",
             "crates/git/src/command.rs",
             "crates/qontract/build.rs",
-            "crates/qontract/tests/cli.rs",
+            "crates/qontract/tests/suite/cli.rs",
             "crates/testkit/src/scratch.rs",
             "integrations/x/src/observe.rs",
             "xtask/src/main.rs",

@@ -12,7 +12,7 @@ use qontract_client_promtool::{Promtool, find};
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{Pair, Verdict, affected};
 use qontract_runtime::{Data, Ended, Loaded, Options, Request, Source, run};
-use qontract_testkit::{Chance, Scratch, example};
+use qontract_testkit::{Chance, Scratch, chaos_count, example};
 use serde_json::Value;
 
 use super::*;
@@ -142,7 +142,7 @@ fn change(value: &mut Value, chance: &mut Chance) {
 
 #[test]
 fn what_is_said_to_be_unaffected_has_the_same_declared_state() {
-    let seeds: u64 = std::env::var("QONTRACT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(150);
+    let seeds = chaos_count(80);
     let (bytes, pool) = (example_bundle(), Pool::default());
     let parsed: Value = serde_json::from_slice(&bytes).unwrap();
     let base = loaded(&bytes, &pool).unwrap();

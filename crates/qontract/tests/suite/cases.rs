@@ -1,0 +1,255 @@
+//! One harness runs the cases of all rooms: `integrations/*/cases/*.md`.
+//!
+//! A case is run three times with the binary as a user has it: a dry run shows the plan and leaves the world as it was; a
+//! real run makes the world what the case says; then another dry run has nothing to change.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use crate::support::command;
+use qontract_inventory::{Mark, Owner, canonical, stamp};
+use qontract_testkit::{Case, Scratch, example};
+use serde_json::Value;
+
+fn rooms() -> Vec<PathBuf> {
+    let mut rooms = folders(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations")));
+    rooms.retain(|path| path.is_dir());
+    rooms
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+fn name(path: &Path) -> &str {
+    path.file_stem().unwrap().to_str().unwrap()
+}
+
+/// The cases are played in so many tests, each of which has its own time.
+const PARTS: usize = 8;
+
+/// Plays every case whose turn it is in this part.
+fn play(part: usize) {
+    let mut problems = Vec::new();
+    let mut count = 0;
+    let all = rooms().into_iter().flat_map(|room| {
+        let files = folders(&room.join("cases"));
+        files.into_iter().map(move |file| (room.clone(), file))
+    });
+    for (room, file) in all.skip(part).step_by(PARTS) {
+        let text = fs::read_to_string(&file).unwrap();
+        let result = Case::parse(&text).and_then(|case| Stage::new(&room, &case).play(&case));
+        if let Err(problem) = result {
+            problems.push(format!("{}/{}: {problem}", name(&room), name(&file)));
+        }
+        count += 1;
+    }
+    assert!(count > 0);
+    assert!(problems.is_empty(), "{} of {count} cases fail\n\n{}", problems.len(), problems.join("\n\n"));
+}
+
+macro_rules! parts {
+    ($($test:ident: $part:literal),* $(,)?) => {
+        $(#[test]
+        fn $test() {
+            play($part);
+        })*
+
+        #[test]
+        fn no_part_is_forgotten() {
+            assert_eq!([$($part),*], std::array::from_fn::<usize, PARTS, _>(|part| part));
+        }
+    };
+}
+
+parts! {
+    the_cases_of_all_rooms_hold_1: 0,
+    the_cases_of_all_rooms_hold_2: 1,
+    the_cases_of_all_rooms_hold_3: 2,
+    the_cases_of_all_rooms_hold_4: 3,
+    the_cases_of_all_rooms_hold_5: 4,
+    the_cases_of_all_rooms_hold_6: 5,
+    the_cases_of_all_rooms_hold_7: 6,
+    the_cases_of_all_rooms_hold_8: 7,
+}
+
+/// Where a case is played.
+struct Stage {
+    scratch: Scratch,
+    room: String,
+}
+
+impl Stage {
+    fn new(room: &Path, case: &Case) -> Self {
+        let (scratch, room_name) = (Scratch::new(), name(room).to_owned());
+        let own = format!("data/integrations/{room_name}.yml");
+        let listed = fs::read_to_string(example().join(&own)).unwrap_or_default();
+        let sides: &[&str] = if case.has_base() { &["head", "base"] } else { &["head"] };
+        for side in sides {
+            for part in ["schemas", "graphql-schemas"] {
+                scratch.copy(&example().join(part), &format!("{side}/{part}"));
+            }
+            scratch.write(&format!("{side}/{own}"), &listed);
+            for (path, text) in &case.files {
+                scratch.write(&format!("{side}/{path}"), text);
+            }
+        }
+        for (path, text) in &case.base {
+            scratch.write(&format!("base/{path}"), text);
+        }
+        for path in &case.base_without {
+            scratch.remove(&format!("base/{path}"));
+        }
+        let script = room.join(format!("{}.py", room_name.replace('-', "_")));
+        let mut config = String::new();
+        if script.is_file() {
+            let python = std::env::var("QONTRACT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+            let script = script.to_str().unwrap();
+            config = format!("[integrations.{room_name}]\ncommand = [{python:?}, {script:?}]\n");
+        }
+        // Without it, the cases that need it tell that there is none.
+        if let Ok(promtool) = std::env::var("QONTRACT_PROMTOOL") {
+            config.push_str(&format!("[promtool]\npath = {promtool:?}\n"));
+        }
+        scratch.write("config.toml", case.config.as_ref().unwrap_or(&config));
+        scratch.init_journal("sandbox");
+        let stage = Self { scratch, room: room_name };
+        for (path, content) in world(&case.world) {
+            stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&grown(content)));
+        }
+        stage
+    }
+
+    fn play(&self, case: &Case) -> Result<(), String> {
+        let before = self.world();
+        let level = if case.notes.is_some() { "DEBUG" } else { "WARNING" };
+        let base: &[&str] = if case.has_base() { &["--base", "base"] } else { &[] };
+        let dry = self.run(case, &[&["--dry-run", "--log-level", level], base].concat());
+        let shown = String::from_utf8_lossy(&dry.stdout).into_owned();
+        if shown != case.plan {
+            return Err(format!("expected plan:\n{}actual plan:\n{shown}{}", case.plan, said(&dry)));
+        }
+        exit("dry run", &dry, case.exit.0)?;
+        if let Some(notes) = &case.notes {
+            let said = String::from_utf8_lossy(&dry.stderr).into_owned();
+            let said: Vec<&str> = said
+                .lines()
+                .filter(|line| !line.ends_with("shows more") && !line.starts_with("debug: "))
+                .collect();
+            let said = said.join("\n") + "\n";
+            if said != *notes {
+                return Err(format!("expected notes:\n{notes}actual notes:\n{said}"));
+            }
+        }
+        if self.world() != before {
+            return Err("the dry run changed the world".to_owned());
+        }
+        let real = self.run(case, &["--log-level", "WARNING"]);
+        exit("real run", &real, case.exit.1)?;
+        let after = case.after.as_deref().map_or_else(|| before.clone(), world);
+        let now = self.world();
+        if now != after {
+            return Err(format!("expected world:\n{}actual world:\n{}", json(&after), json(&now)));
+        }
+        let again = self.run(case, &["--dry-run", "-o", "json", "--log-level", "WARNING"]);
+        let record: Value = serde_json::from_slice(&again.stdout).map_err(|error| error.to_string())?;
+        let shards = record["shards"].as_object().into_iter().flatten();
+        let left: Vec<&Value> =
+            shards.flat_map(|(_, shard)| shard["changes"].as_array().into_iter().flatten()).collect();
+        if !left.is_empty() {
+            return Err(format!("the second plan is not empty: {left:?}"));
+        }
+        Ok(())
+    }
+
+    fn run(&self, case: &Case, more: &[&str]) -> Output {
+        let mut words =
+            vec!["reconcile", &self.room, "--data", "head", "--sandbox", "sandbox", "--runs", "runs"];
+        // A case has the data that it is about, and no more.
+        words.extend(["--config", "config.toml", "--no-validate"]);
+        words.extend(more);
+        words.extend(case.flags.iter().map(String::as_str));
+        command::qontract(self.scratch.path(), &words)
+    }
+
+    fn world(&self) -> BTreeMap<String, Value> {
+        let mut found = BTreeMap::new();
+        let root = self.scratch.path().join("sandbox");
+        let mut open = vec![root.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    open.push(path);
+                    continue;
+                }
+                if path.extension().is_none_or(|extension| extension != "yaml") {
+                    continue;
+                }
+                let content = qontract_yaml::json::read(&fs::read(&path).unwrap()).unwrap();
+                found.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), told(content));
+            }
+        }
+        found
+    }
+}
+
+/// The files of a world: path ↦ content.
+fn world(text: &str) -> BTreeMap<String, Value> {
+    match qontract_yaml::json::read(text.as_bytes()).unwrap() {
+        Value::Object(files) => files.into_iter().collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// A file of a case as it is in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Who owns which fields is as the case says.
+fn grown(mut content: Value) -> Value {
+    let Some(owner) = content.as_object_mut().and_then(|map| map.remove("owner")) else { return content };
+    let (integration, version) = owner.as_str().and_then(|owner| owner.split_once(' ')).unwrap();
+    let owner = Owner::new(integration, version, None).unwrap();
+    let managed = content["metadata"].get("managedFields").cloned();
+    let mut stamped = stamp(&content, &owner, &canonical(&content).unwrap().sha256, "2026-01-01T00:00:00");
+    if let Some(managed) = managed {
+        stamped["metadata"]["managedFields"] = managed;
+    }
+    stamped
+}
+
+/// A file of the sandbox as cases tell it: with its owner instead of marks, and without who manages which field.
+fn told(mut content: Value) -> Value {
+    let Some(mark) = Mark::of(&content) else { return content };
+    content["owner"] = format!("{} {}", mark.integration, mark.version.unwrap_or_default()).into();
+    let metadata = content["metadata"].as_object_mut().unwrap();
+    metadata.remove("managedFields");
+    let annotations = metadata["annotations"].as_object_mut().unwrap();
+    annotations.retain(|name, _| !name.starts_with("qontract."));
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    content
+}
+
+fn json(world: &BTreeMap<String, Value>) -> String {
+    let lines: Vec<String> = world.iter().map(|(path, content)| format!("{path}: {content}\n")).collect();
+    lines.concat()
+}
+
+fn exit(what: &str, output: &Output, expected: i32) -> Result<(), String> {
+    match output.status.code() {
+        Some(code) if code == expected => Ok(()),
+        code => Err(format!("the {what} ended with {code:?} instead of {expected}\n{}", said(output))),
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "stdout:\n{}stderr:\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}

@@ -1,0 +1,371 @@
+//! The configuration: what is refused in it, and `qontract config check`: every check, good and bad, and that it never writes.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::loopback::{Loopback, Reply};
+use crate::support::operator::{stderr, with, world};
+use qontract_testcluster::shared;
+use qontract_testkit::{Scratch, example};
+use serde_json::Value;
+
+/// Runs the check.
+fn check(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_qontract"))
+        .current_dir(folder)
+        .args(["config", "check"])
+        .args(arguments)
+        .env("HOME", folder)
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("QONTRACT_CONFIG")
+        .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
+        .output()
+        .unwrap()
+}
+
+/// The exit code and the rows, each as `STATUS CHECK: DETAIL`.
+fn rows(folder: &Path, arguments: &[&str]) -> (i32, Vec<String>) {
+    let output = check(folder, &[arguments, &["-o", "json"]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_owned();
+    let rows = report["checks"].as_array().unwrap().iter();
+    let rows =
+        rows.map(|row| format!("{} {}: {}", text(row, "status"), text(row, "check"), text(row, "detail")));
+    (output.status.code().unwrap(), rows.collect())
+}
+
+#[track_caller]
+fn has(rows: &[String], expect: &str) {
+    assert!(rows.iter().any(|row| row.starts_with(expect)), "no `{expect}` in {rows:#?}");
+}
+
+/// A data repo with one cluster at this address, and some namespaces.
+fn repo(server: &str) -> Scratch {
+    let scratch = Scratch::new();
+    for part in ["schemas", "graphql-schemas"] {
+        scratch.copy(&example().join(part), &format!("repo/{part}"));
+    }
+    for name in ["namespaces", "limitranges", "resources", "clusterrolebindings"] {
+        let file = format!("data/integrations/openshift-{name}.yml");
+        scratch.write(&format!("repo/{file}"), std::fs::read_to_string(example().join(&file)).unwrap());
+    }
+    scratch.write(
+        "repo/data/clusters/c1.yml",
+        format!("$schema: /openshift/cluster-1.yml\nname: c1\nserverUrl: {server}\nauth: []\nautomationToken: {{path: creds/c1, field: token}}\n"),
+    );
+    let namespace = "$schema: /openshift/namespace-1.yml\nname: n1\ncluster: {$ref: /clusters/c1.yml}\nmanagedResourceTypes: [ConfigMap, Deployment.apps]\n";
+    scratch.write("repo/data/n1.yml", namespace);
+    scratch
+}
+
+const WORDS: [&str; 4] = ["--config", "config.toml", "--data", "repo"];
+
+#[test]
+fn a_wrong_configuration_fails_the_check() {
+    let scratch = Scratch::new();
+    scratch.write("config.toml", "[kubernets]\n");
+    let (code, found) = rows(scratch.path(), &["--config", "config.toml"]);
+    assert_eq!(code, 1);
+    has(
+        &found,
+        "failed configuration: `config.toml`, line 1: unknown table `[kubernets]`: did you mean `[kubernetes]`?",
+    );
+    let text = String::from_utf8(check(scratch.path(), &["--config", "config.toml"]).stdout).unwrap();
+    assert!(
+        text.starts_with("failed   configuration  `config.toml`, line 1: ")
+            && text.ends_with("0 ok, 0 warnings, 1 failed\n"),
+        "{text}"
+    );
+    let (code, found) = rows(scratch.path(), &[]);
+    assert_eq!(code, 0, "{found:?}");
+    has(&found, "warning configuration: none found");
+    has(&found, "warning data: ");
+    has(&found, "warning clusters: no `[kubernetes]` table");
+    let text = String::from_utf8(check(scratch.path(), &[]).stdout).unwrap();
+    assert!(text.contains("run only by the names `qontract-reconcile` and `run-integration`"), "{text}");
+}
+
+#[test]
+fn what_has_no_effect_is_a_warning() {
+    let scratch = repo("https://127.0.0.1:1");
+    scratch.write(
+        "config.toml",
+        "debug = true\n[promtool]\npath = \"nowhere\"\n[sandbox]\ndirectory = \"sandbox\"\n",
+    );
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 0, "{found:?}");
+    has(&found, "ok configuration: config.toml (--config)");
+    has(&found, "warning configuration: `debug` has no meaning at the top level");
+    has(&found, "warning promtool: not found at ");
+    has(&found, "ok git: ");
+    has(&found, "ok data: repo, bundle ");
+    has(&found, "ok targets: sandbox sandbox");
+    assert!(!scratch.path().join("sandbox").exists(), "it reads only");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_reached_fails_the_check_in_one_sentence() {
+    let scratch = repo("https://127.0.0.1:1");
+    scratch.write(
+        "config.toml",
+        "[kubernetes.clusters.c2]\nrequests_per_second = 9\n[creds.c1]\ntoken = \"t0ken\"\n",
+    );
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1, "{found:?}");
+    has(&found, "warning clusters: `[kubernetes.clusters.c2]` names no cluster of the data");
+    let expect = "failed cluster c1: cannot reach cluster `c1`: `POST https://127.0.0.1:1/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`: connection refused";
+    assert!(found.contains(&expect.to_owned()), "{found:#?}");
+    // A secret that is not there.
+    scratch.write("config.toml", "[kubernetes]\n[creds.other]\ntoken = \"t0ken\"\n");
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1);
+    has(&found, "failed cluster c1: cannot log in to the cluster `c1`: there is no secret `creds/c1`");
+}
+
+/// The answer to an access review.
+fn review(is_allowed: bool, date: &str) -> Reply {
+    let body =
+        format!("{{\"kind\": \"SelfSubjectAccessReview\", \"status\": {{\"allowed\": {is_allowed}}}}}");
+    Reply::Full("201 Created", format!("date: {date}\r\ncontent-type: application/json\r\n"), body)
+}
+
+#[test]
+fn faults_of_a_cluster_are_named_and_nothing_is_written() {
+    // A clock that is wrong, and an API that serves nothing else.
+    let server = Loopback::start(|line| {
+        if line.starts_with("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews ") {
+            return review(true, "Sun, 06 Nov 1994 08:49:37 GMT");
+        }
+        Reply::Full("500 Internal Server Error", String::new(), String::new())
+    });
+    let scratch = repo(server.url());
+    scratch.write("config.toml", "[kubernetes]\n[creds.c1]\ntoken = \"t0ken\"\n");
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1, "{found:?}");
+    has(&found, "ok cluster c1: http://127.0.0.1:");
+    assert!(found.iter().any(|row| row.starts_with("failed cluster c1: its clock is ") && row.ends_with(" s behind ours")), "{found:#?}");
+    has(&found, "failed cluster c1, openshift-limitranges: ");
+    let seen = server.seen();
+    let is_read = |head: &String| {
+        head.starts_with("GET ")
+            || head.starts_with("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews ")
+    };
+    assert!(seen.iter().all(is_read), "{seen:#?}");
+}
+
+#[test]
+fn a_data_server_and_a_vault_that_do_not_answer_fail_the_check() {
+    let scratch = Scratch::new();
+    scratch.write("config.toml", "[graphql]\nserver = \"http://127.0.0.1:1/graphql\"\n[vault]\nserver = \"http://127.0.0.1:1\"\ntoken = \"t0ken\"\n[creds.c1]\ntoken = \"x\"\n");
+    let (code, found) = rows(scratch.path(), &["--config", "config.toml"]);
+    assert_eq!(code, 1, "{found:?}");
+    has(&found, "warning configuration: `[creds]` not used: secrets come from Vault");
+    let row = |name: &str| {
+        found
+            .iter()
+            .find(|row| row.starts_with(&format!("failed {name}: ")))
+            .unwrap_or_else(|| panic!("{found:#?}"))
+    };
+    assert!(row("data server").ends_with("connection refused"), "{found:#?}");
+    assert!(row("vault").ends_with("connection refused"), "{found:#?}");
+}
+
+#[test]
+fn buckets_of_templates_are_listed() {
+    let aws = qontract_testaws::TestAws::start();
+    aws.bucket("artifacts");
+    let scratch = Scratch::new();
+    scratch.copy(&example(), "repo");
+    let account = "shop-stage";
+    let config = format!(
+        "[sandbox]\ndirectory = \"sandbox\"\n[templates]\nallow_s3 = [\"{account}/artifacts\", \"{account}/nothing\", \"nobody/artifacts\"]\ns3_endpoint = {:?}\n[platform.aws.shop-stage]\naws_access_key_id = \"a\"\naws_secret_access_key = \"s3cret\"\n",
+        aws.url()
+    );
+    scratch.write("config.toml", config);
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1, "{found:#?}");
+    has(&found, "ok bucket shop-stage/artifacts: can be listed");
+    has(&found, "failed bucket shop-stage/nothing: there is no bucket `nothing`");
+    has(&found, "failed bucket nobody/artifacts: the data has no AWS account");
+    assert!(!found.join("\n").contains("s3cret"));
+}
+
+#[test]
+fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
+    let api = shared();
+    let scratch = repo(&api.url);
+    let config = |token: &str| {
+        format!(
+            "[kubernetes]\nca = \"{}\"\nrequests_per_second = 400\n[creds.c1]\ntoken = {token:?}\n",
+            api.ca.display()
+        )
+    };
+    scratch.write("config.toml", config(&api.token));
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 0, "{found:#?}");
+    has(&found, &format!("ok cluster c1: {} reachable, credentials accepted", api.url));
+    has(&found, "ok cluster c1, openshift-namespaces: allowed: list/create/patch/delete Namespace");
+    has(
+        &found,
+        "ok cluster c1, openshift-resources: allowed: list/create/patch/delete ConfigMap, Deployment.apps",
+    );
+    scratch.write("config.toml", config("wr0ng"));
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1);
+    has(&found, "failed cluster c1: cannot log in to the cluster `c1`: the credentials are not accepted");
+    assert!(!found.join("\n").contains("wr0ng"));
+    // Without its CA.
+    scratch.write("config.toml", format!("[kubernetes]\n[creds.c1]\ntoken = {:?}\n", api.token));
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1);
+    assert!(
+        found.iter().any(|row| row.starts_with("failed cluster c1: ")
+            && row.ends_with("certificate signed by unknown authority")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn on_a_real_cluster_what_is_not_allowed_is_named_real_cluster() {
+    let api = shared();
+    let scratch = repo(&api.url);
+    scratch.write(
+        "config.toml",
+        format!(
+            "[kubernetes]\nca = \"{}\"\nrequests_per_second = 400\n[creds.c1]\ntoken = {:?}\n",
+            api.ca.display(),
+            api.plain_token
+        ),
+    );
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1, "{found:#?}");
+    has(&found, "failed cluster c1, openshift-namespaces: not allowed: list/create/patch/delete namespaces");
+    has(
+        &found,
+        "failed cluster c1, openshift-resources: not allowed: list/create/patch/delete configmaps, list/create/patch/delete deployments",
+    );
+    // The same with a kubeconfig.
+    let ca = api.ca.display();
+    scratch.write("kube/config", format!("apiVersion: v1\nkind: Config\ncurrent-context: other\nclusters: [{{name: k, cluster: {{server: '{}', certificate-authority: '{ca}'}}}}]\nusers: [{{name: u, user: {{tokenFile: token}}}}, {{name: e, user: {{exec: {{command: evil}}}}}}]\ncontexts: [{{name: mine, context: {{cluster: k, user: u}}}}, {{name: other, context: {{cluster: k, user: e}}}}]\n", api.url));
+    scratch.write("kube/token", format!("{}\n", api.token));
+    scratch.write("config.toml", "[kubernetes.clusters.c1]\nkubeconfig = \"kube/config\"\ncontext = \"mine\"\nrequests_per_second = 400\n");
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 0, "{found:#?}");
+    has(&found, "ok cluster c1, openshift-namespaces: allowed");
+    scratch.write("config.toml", "[kubernetes.clusters.c1]\nkubeconfig = \"kube/config\"\n");
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1);
+    has(
+        &found,
+        "failed clusters: `kubernetes.clusters.c1.kubeconfig`: `kube/config`: user `e` has `exec`, which is not supported: use a token, a token file or a client certificate",
+    );
+}
+
+const DRY: [&str; 6] = ["reconcile", "openshift-namespaces", "--dry-run", "--data", "repo", "--config"];
+
+/// A dry run with this configuration: its exit code and what it said.
+fn run_with(scratch: &Scratch, config: &str) -> (Option<i32>, String) {
+    scratch.write("conf/config.toml", config);
+    let output = with(scratch.path(), &[], &[&DRY[..], &["conf/config.toml", "--runs", "runs"]].concat());
+    (output.status.code(), stderr(&output))
+}
+
+#[test]
+fn unknown_tables_and_keys_are_refused_with_the_nearest_name() {
+    let scratch = world();
+    for (config, expect) in [
+        ("[kubernets]\n", "line 1: unknown table `[kubernets]`: did you mean `[kubernetes]`?"),
+        (
+            "\n[kubernets.clusters.a]\nca = \"x\"\n",
+            "line 2: unknown table `[kubernets]`: did you mean `[kubernetes]`?",
+        ),
+        (
+            "[guards]\nshard_removal = 5\n",
+            "line 2: unknown key `guards.shard_removal`: did you mean `shard_removals`?",
+        ),
+        (
+            "[graphql]\nserver = \"x\"\ntokne = \"s3cret\"\n",
+            "line 3: unknown key `graphql.tokne`: did you mean `token`?",
+        ),
+        ("[vault]\nserver = \"x\"\ntoken = 5318008\n", "line 3: `vault.token` must be a text (secret)"),
+        ("vault = \"s3cret\"\n", "line 1: `vault` must be a table"),
+        ("[templates]\ngithub_token = \"s3cret\"\n", "line 2: `templates.github_token` must be a table"),
+    ] {
+        let (code, said) = run_with(&scratch, config);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(&format!("error: `conf/config.toml`, {expect}")), "{said}");
+        assert!(!said.contains("s3cret") && !said.contains("5318008"), "{said}");
+    }
+}
+
+#[test]
+fn a_configuration_of_the_established_runtime_is_taken_as_it_is() {
+    let scratch = world();
+    let config = "debug = true\n[sandbox]\ndirectory = \"sandbox\"\n[smtp]\nserver = \"x\"\nport = 25\n[qontract-api]\nserver = \"x\"\ntoken = \"y\"\n[app-sre.creds.forge]\ntoken = \"z\"\n[vault-dev]\nserver = \"x\"\n[integration.forge]\ntoken = \"t\"\n";
+    let (code, said) = run_with(&scratch, config);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_missing_configuration_is_a_usage_error() {
+    let scratch = world();
+    let output = with(scratch.path(), &[], &[&DRY[..], &["nope.toml"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error: cannot read `nope.toml`: No such file"), "{}", stderr(&output));
+    scratch.write("broken.toml", "[guards\n");
+    let output = with(scratch.path(), &[], &["integrations", "--config", "broken.toml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("`broken.toml`, line 1: "), "{}", stderr(&output));
+}
+
+#[test]
+fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
+    let scratch = world();
+    let (code, said) = run_with(&scratch, "[sandbox]\ndirectory = \"own\"\n");
+    assert_eq!(code, Some(0), "{said}");
+    let words = [
+        "reconcile",
+        "openshift-namespaces",
+        "--data",
+        "repo",
+        "--runs",
+        "runs",
+        "--config",
+        "conf/config.toml",
+    ];
+    let real = with(scratch.path(), &[], &words);
+    assert!(real.status.success(), "{}", stderr(&real));
+    assert!(scratch.path().join("conf/own/clusters").is_dir() && !scratch.path().join("own").exists());
+    for (config, expect) in [
+        (
+            "[kubernetes]\nca = \"ca.pem\"\n",
+            "error: `kubernetes.ca`: cannot read `conf/ca.pem`: No such file",
+        ),
+        (
+            "[kubernetes.clusters.cliffs-stage]\nca = \"config.toml\"\n",
+            "error: `kubernetes.clusters.cliffs-stage.ca`: `conf/config.toml` has no PEM certificate",
+        ),
+        (
+            "[kubernetes.clusters.cliffs-stage]\nkubeconfig = \"kc\"\n",
+            "error: `kubernetes.clusters.cliffs-stage.kubeconfig`: cannot read `conf/kc`: No such file",
+        ),
+        (
+            "[kubernetes.clusters.cliffs-stage]\ncontext = \"a\"\n",
+            "error: `kubernetes.clusters.cliffs-stage.context` is the context of a kubeconfig",
+        ),
+    ] {
+        let (code, said) = run_with(&scratch, config);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(expect), "{said}");
+    }
+}
+
+#[test]
+fn a_cluster_that_the_data_does_not_have_is_a_warning_with_the_nearest() {
+    let scratch = world();
+    let (code, said) = run_with(&scratch, "[kubernetes.clusters.clifs-stage]\nrequests_per_second = 5\n");
+    let expect = "warning: `[kubernetes.clusters.clifs-stage]` names no cluster of the data: did you mean `cliffs-stage`?";
+    assert!(said.contains(expect), "{code:?} {said}");
+}

@@ -1,0 +1,474 @@
+//! Attacks on secrets by an unmerged change: addresses that only head names, identities and faults that depend on a secret,
+//! and guesses.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::process::Command;
+
+use crate::support::command::qontract;
+use crate::support::loopback::{Loopback, Reply};
+use crate::support::running::{Running, get};
+use crate::support::secrets_repo::{OBJECTS, Repo, SELECTED, Said};
+use qontract_testcluster::eventually;
+use qontract_testvault::{ROOT, TestVault};
+use serde_json::json;
+
+const RESOURCES: &str = "openshift-resources";
+const VAULT_SECRETS: &str = "openshift-vault-secrets";
+
+/// A template of a ConfigMap with these lines.
+fn config_map(name: &str, lines: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n{lines}")
+}
+
+/// The secret of another team, and one that base names.
+fn secrets(own: &str, other: &str) -> String {
+    format!("[shop.own]\npassword = {own:?}\nuser = \"somebody\"\n[shop.other]\nclient_secret = {other:?}\n")
+}
+
+/// What is said is the same whatever these secrets are.
+fn says_the_same(repo: &Repo, secrets: [&str; 2], run: impl Fn() -> Said) -> Said {
+    let [one, other] = secrets.map(|secrets| {
+        repo.secrets(secrets);
+        run()
+    });
+    assert_eq!(one, other, "what is said depends on a secret");
+    one
+}
+
+const LEAKING_NAME: &str = "leak{% for c in vault('shop/other', 'client_secret') %}.{{ c }}{% endfor %}";
+
+#[test]
+fn a_secret_that_only_head_names_is_not_read_in_a_check() {
+    let repo = Repo::new();
+    let own = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
+    repo.template("base", &own);
+    let note = "which is new in this change and is not read before it is merged";
+    let both = [secrets("canary-own", "madeup"), secrets("canary-own", "hiddenaway")];
+    let both = [both[0].as_str(), both[1].as_str()];
+    for (template, address) in [
+        (config_map(LEAKING_NAME, ""), "the field `client_secret` of the secret `shop/other`"),
+        (own.replace("'password'", "'user'"), "the field `user` of the secret `shop/own`"),
+        (
+            own.replace("'password'", "'password', 2"),
+            "the field `password` of the secret `shop/own` in version 2",
+        ),
+        // One bit at a time: whether it fails, whether there is an object.
+        (
+            config_map(
+                "x",
+                "data: {a: \"{% if vault('shop/other', 'client_secret') == 'madeup' %}{{ nope }}{% endif %}\"}\n",
+            ),
+            "the field `client_secret` of the secret `shop/other`",
+        ),
+        // Base names the path, but not after what another secret says.
+        (
+            own.replace("'password'", "vault('shop/own', 'password')"),
+            "asks for a secret whose address depends on another, and it is not read",
+        ),
+    ] {
+        repo.template("head", &template);
+        let said = says_the_same(&repo, both, || repo.check(RESOURCES));
+        assert_eq!(said.code, Some(0), "{}", said.text);
+        assert!(said.text.contains(address), "{address}: {}", said.text);
+        assert!(!said.text.contains("canary") && !said.text.contains("madeup`"), "{}", said.text);
+        assert!(said.text.contains("+ create ConfigMap `plain`"), "the rest is planned: {}", said.text);
+        if !address.starts_with("asks") {
+            assert!(said.text.contains(note.trim_start_matches("which ")), "{}", said.text);
+        }
+        let plan = says_the_same(&repo, both, || repo.plan(RESOURCES));
+        assert!(plan.text.contains(address), "{address}: {}", plan.text);
+        assert!(!plan.text.contains("canary") && !plan.text.contains("madeup`"), "{}", plan.text);
+    }
+    // What base names is read, and the operator may trust head.
+    repo.template("head", &own.replace("name: own", "name: renamed"));
+    let said = repo.check(RESOURCES);
+    assert!(said.text.contains("+ create ConfigMap `renamed`"), "{}", said.text);
+    repo.template("head", &own.replace("'password'", "'user'"));
+    let said = repo.reconcile(RESOURCES, &["--dry-run", "--base", "base", "--trust-head"]);
+    assert!(said.text.contains("+ create ConfigMap `own`"), "{}", said.text);
+}
+
+#[test]
+fn an_entry_whose_secret_is_new_is_not_read_and_nothing_of_its_kind_is_removed() {
+    let repo = Repo::new();
+    repo.secrets(&secrets("canary-own", "canary-other"));
+    let entry = |path: &str, version: u32| {
+        format!("- {{provider: vault-secret, name: s, path: {path}, version: {version}}}\n")
+    };
+    repo.entries("base", &entry("shop/own", 1));
+    repo.entries("head", &entry("shop/own", 1));
+    // In the cluster there is the one that base names, and one that nothing names any more.
+    assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
+    let made = repo.scratch.read(&format!("{OBJECTS}/Secret/s.yaml"));
+    repo.world("Secret/old", &made.replace("name: s\n", "name: old\n"));
+    for (path, version) in [("shop/other", 1), ("shop/own", 2)] {
+        repo.entries("head", &entry(path, version));
+        let said = repo.check(VAULT_SECRETS);
+        let address = format!("the secret `{path}` in version {version} is new in this change");
+        assert!(said.text.contains(&address), "{}", said.text);
+        assert!(said.text.contains("not done: - remove Secret `old`"), "{}", said.text);
+        assert!(!said.text.contains("canary"), "{}", said.text);
+    }
+    // Merged, it is read.
+    assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
+    assert!(!repo.scratch.path().join(OBJECTS).join("Secret/old.yaml").exists());
+}
+
+#[test]
+fn the_store_is_not_asked_for_what_only_head_names() {
+    let (repo, vault) = (Repo::new(), TestVault::start());
+    vault.put("own", &json!({"password": "canary-own"}));
+    vault.put("other", &json!({"client_secret": "canary-other"}));
+    let config = format!(
+        "[sandbox]\ndirectory = \"sandbox\"\n[vault]\nserver = {:?}\ntoken = {ROOT:?}\n",
+        vault.url()
+    );
+    repo.scratch.write("config.toml", config);
+    repo.template("base", &config_map("own", "data: {a: \"{{ vault('secret/own', 'password') }}\"}\n"));
+    let head = "data: {a: \"{{ vault('secret/own', 'password') }}\", b: \"{{ vault('secret/other', 'client_secret') }}\"}\n";
+    repo.template("head", &config_map("own", head));
+    let words =
+        ["reconcile", RESOURCES, "--data", "head", "--base", "base", "--dry-run", "--config", "config.toml"];
+    let run = |more: &[&str]| {
+        let output =
+            qontract(repo.scratch.path(), &[&words[..], &SELECTED, &["--runs", "runs"], more].concat());
+        let told =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), told)
+    };
+    let (code, told) = run(&[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("the field `client_secret` of the secret `secret/other` is new"), "{told}");
+    assert_eq!(vault.requests("GET /v1/secret/data/other"), 0);
+    let (code, told) = run(&["--trust-head"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(vault.requests("GET /v1/secret/data/other"), 1, "the test means something");
+}
+
+#[test]
+fn a_template_may_not_take_an_identity_from_a_secret() {
+    let repo = Repo::new();
+    let letters = "{% for c in vault('shop/other', 'client_secret') %}.{{ c }}{% endfor %}";
+    let refused = "takes its `apiVersion`, `kind`, name or namespace from a secret, which is refused";
+    let no_object = "is not an object when addresses stand in place of secrets";
+    for (template, expect) in [
+        (config_map(LEAKING_NAME, ""), no_object),
+        (config_map("x{{ vault('shop/other', 'client_secret')|length }}", ""), refused),
+        (config_map("x", "").replace("ConfigMap", "{{ vault('shop/other', 'client_secret') }}"), refused),
+        (config_map("x", "").replace("v1", "{{ vault('shop/other', 'client_secret') }}"), refused),
+        (config_map("x", &format!("  namespace: catalog-stage{letters}\n")), refused),
+        (
+            config_map("x", "").replace(
+                "ConfigMap",
+                "{{ 'Service' if vault('shop/other', 'client_secret')[0] == 'm' else 'ConfigMap' }}",
+            ),
+            "",
+        ),
+        // Whether there is an object, and how many.
+        (
+            format!(
+                "{{% if vault('shop/other', 'client_secret')[0] != 'x' %}}{}{{% endif %}}",
+                config_map("x", "")
+            ),
+            "",
+        ),
+        (
+            format!(
+                "{}{{% for c in vault('shop/other', 'client_secret') %}}\n---\n{{% endfor %}}",
+                config_map("x", "")
+            ),
+            no_object,
+        ),
+        (
+            config_map("x", "").replace(
+                "name: x",
+                "name: x{% if vault('shop/other', 'client_secret')|length > 6 %}y{% endif %}",
+            ),
+            "",
+        ),
+    ] {
+        repo.template("head", &template);
+        for options in [&["--dry-run", "--log-level", "DEBUG"][..], &["--log-level", "DEBUG"][..]] {
+            let mut all = Vec::new();
+            for secret in ["madeup", "hidden"] {
+                repo.secrets(&secrets("x", secret));
+                repo.world("ConfigMap/any", "");
+                std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
+                let said = repo.reconcile(RESOURCES, options);
+                assert!(!said.text.contains("m.a.d.e"), "{template}: {}", said.text);
+                assert!(
+                    !said.text.contains("madeup") && !said.text.contains("hidden"),
+                    "{template}: {}",
+                    said.text
+                );
+                all.push(said);
+            }
+            if expect.is_empty() {
+                // One bit remains where base names the secret: that it is refused, or not.
+                assert!(all.iter().all(|said| matches!(said.code, Some(0 | 1))));
+                continue;
+            }
+            assert_eq!(all[0], all[1], "{template}");
+            assert_eq!(all[0].code, Some(1), "{template}: {}", all[0].text);
+            assert!(all[0].text.contains(expect), "{template}: {}", all[0].text);
+        }
+    }
+}
+
+#[test]
+fn after_a_secret_was_read_a_fault_tells_neither_line_nor_value() {
+    let repo = Repo::new();
+    let mut lines = "data:\n  a: \"{% set c = vault('shop/own', 'password')[0] %}{% if false %}\n".to_owned();
+    for letter in 'a'..='z' {
+        lines += &format!("    {{% elif c == '{letter}' %}}{{{{ nope_{letter} }}}}\n");
+    }
+    lines += "    {% endif %}\"\n";
+    for template in [
+        config_map("x", &lines),
+        config_map("x", "data: {a: \"{% raise_error vault('shop/own', 'password') %}\"}\n"),
+        config_map("x", "data: {a: \"{{ {}[vault('shop/own', 'password')] }}\"}\n"),
+        config_map("x", "data: {a: \"{{ vault('shop/own', vault('shop/own', 'password')) }}\"}\n"),
+        config_map("x", "data: {a: {{ vault('shop/own', 'password') }}: {b}}}\n"),
+    ] {
+        repo.template("base", &template.replace("name: x", "name: y"));
+        repo.template("head", &template);
+        let both = [secrets("madeupmadeup", ""), secrets("hiddenhidden", "")];
+        let both = [both[0].as_str(), both[1].as_str()];
+        for options in [&["--dry-run", "--base", "base"][..], &["--log-level", "DEBUG"][..]] {
+            let said = says_the_same(&repo, both, || {
+                repo.world("ConfigMap/any", "");
+                std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
+                repo.reconcile(RESOURCES, options)
+            });
+            // Which line of the template changed is public; the fault names no line of its own.
+            let mut lines = said.text.lines();
+            while lines.by_ref().any(|line| line.starts_with("error: ")) {
+                let places = lines.by_ref().take_while(|line| line.starts_with("    -->"));
+                let of_template: Vec<&str> = places.filter(|line| line.contains("x.yaml.j2")).collect();
+                assert!(of_template.iter().all(|line| line.ends_with("x.yaml.j2")), "no line: {}", said.text);
+            }
+            assert!(!said.text.contains("nope_"), "{}", said.text);
+        }
+    }
+}
+
+#[test]
+fn the_names_of_fields_of_a_secret_are_counted_in_a_check_and_recorded_in_a_real_run() {
+    let repo = Repo::new();
+    let entry = "- {provider: vault-secret, name: s, path: shop/own, version: 1}\n";
+    repo.entries("base", &entry.replace("name: s", "name: r"));
+    repo.entries("head", entry);
+    repo.secrets("[shop.own]\nfirst = \"1\"\n");
+    assert_eq!(repo.reconcile(VAULT_SECRETS, &[]).code, Some(0));
+    repo.secrets("[shop.own]\nfirst = \"2\"\ncanarykey = \"1\"\n");
+    for said in [repo.check(VAULT_SECRETS), repo.plan(VAULT_SECRETS)] {
+        assert!(said.text.contains("data: 2 fields that come from a secret differ"), "{}", said.text);
+        assert!(!said.text.contains("canarykey") && !said.text.contains("first"), "{}", said.text);
+    }
+    let said = repo.reconcile(VAULT_SECRETS, &[]);
+    assert!(said.text.contains("+ data.canarykey") && said.text.contains("~ data.first"), "{}", said.text);
+    // Not even the name of one that cannot be a key.
+    repo.secrets("[shop.own]\n\"canary key\" = \"1\"\n");
+    let said = repo.check(VAULT_SECRETS);
+    assert!(
+        said.text.contains("`shop/own` has a field whose name cannot be a key of a Secret"),
+        "{}",
+        said.text
+    );
+    assert!(!said.text.contains("canary"), "{}", said.text);
+}
+
+#[test]
+fn a_key_that_a_template_takes_from_a_secret_is_never_named() {
+    let repo = Repo::new();
+    let text = |key: &str| config_map("x", &format!("data:\n  plain: a\n  {key}: b\n"));
+    repo.template("head", &text("old"));
+    assert_eq!(repo.reconcile(RESOURCES, &[]).code, Some(0));
+    repo.template("head", &text("{{ vault('shop/own', 'password') }}"));
+    let both = [secrets("madeup", ""), secrets("hidden", "")];
+    let both = [both[0].as_str(), both[1].as_str()];
+    let said = says_the_same(&repo, both, || repo.reconcile(RESOURCES, &["--dry-run"]));
+    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+    repo.template("base", &text("{{ vault('shop/own', 'password') }}").replace("plain: a", "plain: b"));
+    let said = says_the_same(&repo, both, || repo.plan(RESOURCES));
+    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+    let said = repo.reconcile(RESOURCES, &[]);
+    assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+    assert!(!said.text.contains("hidden"), "{}", said.text);
+}
+
+const GUESSES: usize = 1000;
+
+/// Objects with ten guesses each, in labels that differ from those in the cluster.
+/// Whether a template that knows its own rendering with addresses tells them from secrets: an address has a slash, none of these secrets has.
+const IS_ADDRESS: &str = "'shop/' in s";
+
+/// A loop over all letters that a secret may have, with a body for those that it has.
+fn letters(body: &str) -> String {
+    format!(
+        "{{% set s = vault('shop/own', 'password') %}}\n{{% for i in range(8) %}}{{% for c in 'abcdefghijklmnop' %}}{{% if {IS_ADDRESS} or s[i] == c %}}\n{body}\n{{% endif %}}{{% endfor %}}{{% endfor %}}\n"
+    )
+}
+
+#[test]
+fn a_template_that_pretends_without_secrets_shows_neither_fields_nor_their_number() {
+    let repo = Repo::new();
+    let own = |lines: &str| {
+        config_map("own", &format!("data:\n  pw: \"{{{{ vault('shop/own', 'password') }}}}\"\n{lines}"))
+    };
+    repo.template("base", &own(""));
+    repo.template("head", &own(""));
+    let [one, other] = [secrets("abcdefgh", "x"), secrets("ponmlkji", "x")];
+    repo.secrets(&one);
+    assert_eq!(repo.reconcile(RESOURCES, &[]).code, Some(0));
+    let count = format!(
+        "{{% set s = vault('shop/own', 'password') %}}\n{{% if not ({IS_ADDRESS}) %}}{{% for i in range('abcdefghijklmnop'.find(s[0]) + 1) %}}\n  k{{{{ i }}}}: x\n{{% endfor %}}{{% endif %}}\n"
+    );
+    for lines in [letters("  p{{ i }}_{{ c }}: x"), count] {
+        repo.template("head", &own(&lines));
+        let said = says_the_same(&repo, [&one, &other], || repo.check(RESOURCES));
+        assert!(said.text.contains("object: content that depends on a secret differs"), "{}", said.text);
+    }
+    repo.secrets(&one);
+    let said = repo.reconcile(RESOURCES, &[]);
+    assert!(
+        said.code == Some(0) && !said.text.contains("p0_a") && !said.text.contains("k0"),
+        "{}",
+        said.text
+    );
+}
+
+#[test]
+fn a_secret_decides_no_request_to_the_outside() {
+    let repo = Repo::new();
+    let server = Loopback::start(|_| Reply::Full("200 OK", String::new(), "x".to_owned()));
+    let body = format!("  p{{{{ i }}}}: \"{{{{ url('{}/ok/' ~ i ~ c) }}}}\"", server.url());
+    let own = config_map(
+        "own",
+        &format!("data:\n  pw: \"{{{{ vault('shop/own', 'password') }}}}\"\n{}", letters(&body)),
+    );
+    repo.template("base", &own);
+    repo.template("head", &own);
+    let config = |word: &str| {
+        format!(
+            "[templates]\nallow_urls = [\"{}/ok/\"]\n[sandbox]\ndirectory = \"sandbox\"\n[shop.own]\npassword = \"{word}\"\n",
+            server.url()
+        )
+    };
+    let requests = ["abcdefgh", "ponmlkji"].map(|word| {
+        repo.scratch.write("config.toml", config(word));
+        let before = server.seen().len();
+        let said = repo.reconcile(RESOURCES, &["--dry-run", "--config", "config.toml"]);
+        let mut seen = server.seen().split_off(before);
+        seen.sort();
+        (seen, said.code)
+    });
+    assert_eq!(requests[0], requests[1]);
+}
+
+fn guess(repo: &Repo) {
+    let own = "- {provider: resource-template, path: /own.yaml.j2}\n";
+    let text = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
+    repo.resource("base", "own.yaml.j2", &text);
+    repo.entries("base", own);
+    // Also in a key of an object that holds the secret, put together by the template.
+    let keys = "data: {a: \"{{ vault('shop/own', 'password') }}\", {{ 'guess-' ~ '0500-abcdef' }}: x}\n";
+    repo.resource("head", "own.yaml.j2", &config_map("own", keys));
+    let mut entries = own.to_owned();
+    for object in 0..GUESSES / 10 {
+        let label = |number: usize| format!("    l{number}: guess-{:04}-abcdef\n", object * 10 + number);
+        let labels: String = (0..10).map(label).collect();
+        let name = format!("g{object}");
+        repo.resource("head", &format!("{name}.yaml"), &config_map(&name, &format!("  labels:\n{labels}")));
+        entries += &format!("- {{provider: resource, path: /{name}.yaml}}\n");
+        let labels = labels.replace("guess-", "other-");
+        repo.world(&format!("ConfigMap/{name}"), &config_map(&name, &format!("  labels:\n{labels}")));
+    }
+    repo.entries("head", &entries);
+    repo.world("ConfigMap/own", &config_map("own", "data: {a: x}\n"));
+}
+
+#[test]
+fn a_right_guess_looks_like_a_wrong_one() {
+    let repo = Repo::new();
+    guess(&repo);
+    let both = [secrets("guess-0500-abcdef", ""), secrets("nobody-guesses-this", "")];
+    let both = [both[0].as_str(), both[1].as_str()];
+    let said = says_the_same(&repo, both, || repo.check(RESOURCES));
+    assert_eq!(said.code, Some(0), "{}", said.text);
+    let shown =
+        (0..GUESSES).filter(|number| said.text.contains(&format!(": \"guess-{number:04}-abcdef\""))).count();
+    assert_eq!(shown, GUESSES, "every guess is shown: {}", &said.text[..3000]);
+    assert!(!said.text.contains("redacted"), "{}", said.text);
+    // A loop counts redactions: there are none, right or wrong.
+    let metrics = both.map(|secrets| {
+        repo.secrets(secrets);
+        loop_metrics(&repo)
+    });
+    assert_eq!(metrics, [Vec::<String>::new(), Vec::new()]);
+}
+
+#[test]
+fn what_is_in_no_file_of_head_is_redacted_and_counted() {
+    let repo = Repo::new();
+    repo.secrets(&secrets("in-the-cluster-only", ""));
+    let own = config_map("own", "data: {a: \"{{ vault('shop/own', 'password') }}\"}\n");
+    repo.template("base", &own);
+    let labels = |c: &str| config_map("l", &format!("  labels: {{a: b, c: {c}}}\n"));
+    repo.resource("head", "l.yaml", &labels("e"));
+    repo.template("head", &own);
+    let template =
+        "- {provider: resource-template, path: /x.yaml.j2}\n- {provider: resource, path: /l.yaml}\n";
+    repo.entries("head", template);
+    assert_eq!(repo.reconcile(RESOURCES, &[]).code, Some(0));
+    let made = repo.scratch.read(&format!("{OBJECTS}/ConfigMap/l.yaml"));
+    assert!(made.contains("a: b\n"), "{made}");
+    repo.world("ConfigMap/l", &made.replace("a: b\n", "a: in-the-cluster-only\n"));
+    repo.resource("head", "l.yaml", &labels("d"));
+    let said = repo.check(RESOURCES);
+    assert!(!said.text.contains("in-the-cluster-only"), "{}", said.text);
+    assert!(
+        said.text.contains("[redacted]") && said.text.contains("metadata.labels.c: \"e\" → \"d\""),
+        "{}",
+        said.text
+    );
+    assert_eq!(
+        loop_metrics(&repo),
+        [r#"qontract_reconcile_redactions_total{integration="openshift-resources"} 1"#]
+    );
+}
+
+/// What a loop of dry runs tells about redactions after its first run.
+fn loop_metrics(repo: &Repo) -> Vec<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command
+        .current_dir(repo.scratch.path())
+        .args([
+            "reconcile",
+            RESOURCES,
+            "--dry-run",
+            "--every",
+            "1h",
+            "--data",
+            "head",
+            "--sandbox",
+            "sandbox",
+        ])
+        .args(["--runs", "loop", "--listen", "127.0.0.1:0"])
+        .args(SELECTED);
+    let mut running = Running::of(&mut command);
+    let told = running.until("answers on http://");
+    let address = told.split_once("http://").unwrap().1.trim().trim_end_matches('/').to_owned();
+    let lines = running.drain();
+    let metrics = eventually("the run has ended", || {
+        let metrics = get(&address, "/metrics");
+        metrics.contains("qontract_reconcile_last_run_status{").then_some(metrics)
+    });
+    drop(running);
+    drop(lines.join());
+    metrics
+        .lines()
+        .filter(|line| line.starts_with("qontract_reconcile_redactions_total"))
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,310 @@
+//! Loops as processes: what wakes them, what ends them, and what they answer.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Command;
+
+use crate::support::running::{Running, get};
+use qontract_testkit::{Scratch, example};
+use rustix::process::{Pid, Signal, kill_process};
+
+const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
+const FILE: &str = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
+
+/// When the allocator gives memory back.
+const DELAY: &str = "MIMALLOC_PURGE_DELAY";
+
+fn stage() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.copy(&example(), "repo");
+    scratch.write("config.toml", "[sandbox]\ndirectory = \"sandbox\"\n");
+    scratch
+}
+
+fn qontract(scratch: &Scratch) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(scratch.path()).env("GIT_CEILING_DIRECTORIES", scratch.path().parent().unwrap());
+    command.env_remove(DELAY);
+    command
+}
+
+fn start(scratch: &Scratch) -> Running {
+    let words = "reconcile openshift-namespaces --every 1h --data repo --config config.toml --runs runs";
+    let mut command = qontract(scratch);
+    command.args(words.split(' ')).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
+    Running::of(&mut command)
+}
+
+/// What a process was told about giving memory back.
+fn delay(running: &Running) -> String {
+    let environment = std::fs::read(format!("/proc/{}/environ", running.child.id())).unwrap();
+    let environment = String::from_utf8(environment).unwrap();
+    let mut variables = environment.split('\0').filter_map(|variable| variable.split_once('='));
+    variables.find(|(name, _)| *name == DELAY).map(|(_, delay)| delay.to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn loops_give_back_at_once_what_they_do_not_need_while_they_wait() {
+    let scratch = stage();
+    let mut one = start(&scratch);
+    one.until("answers on");
+    assert_eq!(delay(&one), "0");
+    for (said, taken) in [(Some("7"), "7"), (None, "0")] {
+        let mut command = qontract(&scratch);
+        command.args(["up", "repo", "--sandbox", "another", "--runs", "runs"]);
+        let mut all = Running::telling_on_stdout(command.envs(said.map(|said| (DELAY, said))));
+        all.until("bundle ");
+        assert_eq!(delay(&all), taken, "unless somebody has said otherwise");
+    }
+}
+
+#[test]
+fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
+    let scratch = stage();
+    let mut running = start(&scratch);
+    let told = running.json("answers on")["message"].as_str().unwrap().to_owned();
+    let address = told.strip_prefix("answers on http://").unwrap().trim_end_matches('/').to_owned();
+    let line = running.json("create Namespace `catalog-stage`");
+    for field in ["run", "bundle", "shard", "place", "integration"] {
+        assert!(line[field].is_string(), "an audit line has `{field}`: {line}");
+    }
+    assert!(scratch.read("runs/trail.jsonl").contains("create Namespace `catalog-stage`"), "it is kept");
+    qontract_testcluster::eventually("it is ready", || {
+        get(&address, "/readyz").starts_with("HTTP/1.1 200").then_some(())
+    });
+    assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"));
+    let metrics = get(&address, "/metrics");
+    let labels = "{integration=\"openshift-namespaces\",shards=\"1\",shard_id=\"0-1\"}";
+    assert!(metrics.contains(&format!("qontract_reconcile_last_run_status{labels} 0")), "{metrics}");
+    assert!(
+        metrics.contains(
+            "qontract_reconcile_phase_seconds_count{integration=\"openshift-namespaces\",phase=\"observe\"}"
+        ),
+        "{metrics}"
+    );
+    let other = scratch.read(NAMESPACE).replace("name: catalog-stage", "name: catalog-staging");
+    scratch.write(NAMESPACE, other);
+    running.json("create Namespace `catalog-staging`");
+    assert!(scratch.path().join(FILE.replace("catalog-stage", "catalog-staging")).exists());
+    running.signal(Signal::USR1);
+    // It may still be at it, or sleep already.
+    let told = running.json("\"WARNING\"");
+    let text = told["message"].as_str().unwrap();
+    assert!(text.starts_with("runs, ") || text.starts_with("sleeps, runs again in"), "{told}");
+    assert_eq!(told["integration"], "openshift-namespaces");
+    running.signal(Signal::TERM);
+    running.until("shutting down; no step in progress");
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_environment_of_the_established_runtime_is_understood() {
+    let scratch = stage();
+    let mut command = qontract(&scratch);
+    command.args(["peer", "run-integration"]).env_clear();
+    for (name, value) in [
+        ("INTEGRATION_NAME", "openshift-namespaces"),
+        ("CONFIG", "config.toml"),
+        ("DRY_RUN", "--no-dry-run"),
+        ("RUN_ONCE", "true"),
+        ("PROMETHEUS_PORT", "0"),
+        ("LOG_FILE", "log.txt"),
+        ("INTEGRATION_EXTRA_ARGS", "--data repo --runs runs --cluster-name cliffs-stage"),
+    ] {
+        command.env(name, value);
+    }
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(scratch.path().join(FILE).exists());
+    assert!(
+        !scratch.path().join("sandbox/clusters/harbor-prod").exists(),
+        "the flags of the integration count"
+    );
+    assert!(scratch.read("log.txt").contains("create Namespace `catalog-stage`"));
+    // Errors are in the file, too.
+    scratch.write("repo/data/twice.yml", scratch.read(NAMESPACE));
+    let output = command.env("RUN_ONCE", "1").output().unwrap();
+    assert_ne!(output.status.code(), Some(0));
+    assert!(scratch.read("log.txt").contains("is declared more than once"), "{}", scratch.read("log.txt"));
+    // So is what keeps it from beginning.
+    let output = command.env("CONFIG", "no.toml").env("PREFIX_LOG_LEVEL", "true").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(scratch.read("log.txt").contains("[ERROR] cannot begin: cannot read `no.toml`"));
+    let output = command.env_remove("INTEGRATION_NAME").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn what_keeps_it_from_beginning_is_tried_again() {
+    let scratch = stage();
+    std::fs::rename(scratch.path().join("config.toml"), scratch.path().join("later.toml")).unwrap();
+    let mut command = qontract(&scratch);
+    command.args(["peer", "run-integration"]).env_clear();
+    for (name, value) in [
+        ("INTEGRATION_NAME", "openshift-namespaces"),
+        ("CONFIG", "config.toml"),
+        ("PROMETHEUS_PORT", "0"),
+        ("SLEEP_ON_ERROR", "1"),
+        ("QONTRACT_LOG_FORMAT", "json"),
+        ("INTEGRATION_EXTRA_ARGS", "--data repo --runs runs"),
+    ] {
+        command.env(name, value);
+    }
+    let mut running = Running::of(&mut command);
+    running.json("cannot begin: cannot read `config.toml`");
+    assert_eq!(delay(&running), "0");
+    std::fs::rename(scratch.path().join("later.toml"), scratch.path().join("config.toml")).unwrap();
+    running.json("create Namespace `catalog-stage`");
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_loop_ends_while_a_server_does_not_answer() {
+    let (scratch, silent) = (stage(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let server = format!("http://{}", silent.local_addr().unwrap());
+    let mut command = qontract(&scratch);
+    let words = "reconcile openshift-namespaces --every 10m --config config.toml --runs runs --data";
+    let mut running = Running::of(command.args(words.split(' ')).arg(server));
+    // Who looks for news asks, and so does the first run.
+    let _asked = (silent.accept().unwrap(), silent.accept().unwrap());
+    let told = running.drain();
+    running.signal(Signal::TERM);
+    let told = told.join().unwrap();
+    assert!(told.contains("shutting down") && !told.contains("panicked"), "{told}");
+}
+
+/// How many threads a process has.
+fn threads(running: &Running) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", running.child.id())).unwrap().count()
+}
+
+#[test]
+fn nobody_is_left_behind_by_what_did_not_begin() {
+    let (scratch, taken) = (stage(), std::net::TcpListener::bind("0.0.0.0:0").unwrap());
+    let mut command = qontract(&scratch);
+    command.args(["peer", "run-integration"]).env_clear();
+    for (name, value) in [
+        ("INTEGRATION_NAME", "openshift-namespaces"),
+        ("CONFIG", "config.toml"),
+        ("PROMETHEUS_PORT", &taken.local_addr().unwrap().port().to_string()),
+        ("SLEEP_ON_ERROR", "1"),
+        ("QONTRACT_LOG_FORMAT", "json"),
+        ("INTEGRATION_EXTRA_ARGS", "--data repo --runs runs"),
+    ] {
+        command.env(name, value);
+    }
+    let mut running = Running::of(&mut command);
+    running.json("cannot begin: cannot listen on");
+    let first = threads(&running);
+    running.json("cannot begin: cannot listen on");
+    assert_eq!(threads(&running), first, "each try leaves as many threads as the one before");
+    // Nothing is listened for yet, so that it ends on the spot.
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), None);
+}
+
+#[test]
+fn what_cannot_be_started_is_not_ready_until_it_can_be() {
+    let scratch = stage();
+    let program = scratch.path().join("deps.sh");
+    let config = format!(
+        "[sandbox]\ndirectory = \"sandbox\"\n[integrations.service-dependencies]\ncommand = [\"sh\", {:?}]\n",
+        program.to_str().unwrap()
+    );
+    scratch.write("config.toml", config);
+    let mut command = qontract(&scratch);
+    let words = "up repo --every 1s --config config.toml --runs runs --listen 127.0.0.1:0 --log-format json";
+    let mut child = command
+        .args(words.split(' '))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let told = lines.by_ref().map_while(Result::ok).find(|line| line.contains("answers on")).unwrap();
+    // It says on while we ask.
+    let reading = std::thread::spawn(move || lines.map_while(Result::ok).count());
+    let (_, rest) = told.split_once("http://").unwrap();
+    let address = rest.split('/').next().unwrap().to_owned();
+    let missing = "service-dependencies: cannot be started\n";
+    qontract_testcluster::eventually("only it is missing", || {
+        let answer = get(&address, "/readyz");
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer.ends_with(&format!("\r\n\r\n{missing}")).then_some(())
+    });
+    let alive = get(&address, "/healthz");
+    assert!(alive.starts_with("HTTP/1.1 200") && alive.ends_with(&format!("ok\n{missing}")), "{alive}");
+    let script = SLOW.replace("\"slow\"", "\"service-dependencies\"");
+    scratch.write("deps.sh", script);
+    qontract_testcluster::eventually("it is started when it can be", || {
+        get(&address, "/readyz").starts_with("HTTP/1.1 200").then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    child.wait().unwrap();
+    reading.join().unwrap();
+}
+
+/// A program whose steps take as long as a file is there.
+const SLOW: &str = r#"
+case $1 in
+describe) echo '{"name": "slow", "description": "takes its time", "sandbox": true}' ;;
+declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}]}' ;;
+plan) echo '{"scopes": [{"scope": [["app", "a"]], "count": 0}], "groups": [{"steps": [
+    {"action": 1, "changes": [{"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "thing", "name": "one"}, "what": "create thing"}]},
+    {"action": 2, "changes": [{"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "thing", "name": "two"}, "what": "create thing"}]}]}]}' ;;
+apply) echo begun > begun; while [ -e hold ]; do sleep 0.01; done; echo done >> done; echo '{}' ;;
+esac
+"#;
+
+#[test]
+fn an_integration_of_a_configuration_that_comes_later_is_known_then() {
+    let scratch = stage();
+    let registered = "[integrations.slow]\ncommand = [\"sh\", \"slow.sh\"]\n";
+    let config = format!("[sandbox]\ndirectory = \"sandbox\"\n{registered}");
+    std::fs::remove_file(scratch.path().join("config.toml")).unwrap();
+    scratch.write("slow.sh", SLOW);
+    let mut command = qontract(&scratch);
+    command.args(["peer", "run-integration"]).env_clear();
+    for (name, value) in [
+        ("INTEGRATION_NAME", "slow"),
+        ("CONFIG", "config.toml"),
+        ("PROMETHEUS_PORT", "0"),
+        ("SLEEP_ON_ERROR", "1"),
+        ("QONTRACT_LOG_FORMAT", "json"),
+        ("PATH", &std::env::var("PATH").unwrap()),
+        ("INTEGRATION_EXTRA_ARGS", "--data repo --runs runs --no-validate-schemas"),
+    ] {
+        command.env(name, value);
+    }
+    let mut running = Running::of(&mut command);
+    running.json("cannot begin: cannot read `config.toml`");
+    scratch.write("config.toml", config);
+    assert_eq!(running.json("create thing")["done"], true);
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn asked_to_end_amid_a_step_it_finishes_that_one_and_begins_no_other() {
+    let scratch = stage();
+    scratch.write("slow.sh", SLOW);
+    scratch.write("hold", "");
+    let config = "[sandbox]\ndirectory = \"sandbox\"\n[integrations.slow]\ncommand = [\"sh\", \"slow.sh\"]\n";
+    scratch.write("config.toml", config);
+    let mut command = qontract(&scratch);
+    let words = "reconcile --every 1h --data repo --runs runs --log-format json --no-validate-schemas";
+    command.args(words.split(' ')).args(["--config", "config.toml", "slow"]);
+    let mut running = Running::of(&mut command);
+    qontract_testcluster::eventually("a step is under way", || {
+        scratch.path().join("begun").exists().then_some(())
+    });
+    running.signal(Signal::TERM);
+    running.until("shutting down; waiting for 1 step in progress");
+    std::fs::remove_file(scratch.path().join("hold")).unwrap();
+    let line = running.json("create thing");
+    assert_eq!(line["done"], true, "{line}");
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    assert_eq!(scratch.read("done"), "done\n", "the first step is done, and the second was not begun");
+}

@@ -1,0 +1,46 @@
+//! The tests that run the binary as a user has it, in one test program: it is linked once, and what they share is compiled once.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+mod canaries;
+mod cases;
+mod cli;
+mod codes;
+mod config_check;
+mod drop_in;
+mod escapees;
+mod example_real_cluster;
+mod first_contact;
+mod first_hour;
+mod frozen;
+mod git_layouts;
+mod guide;
+mod held;
+mod hostile_git;
+mod hostile_output;
+mod hostile_programs;
+mod hostile_remotes;
+mod hostile_secrets;
+mod hostile_server;
+mod hostile_trees;
+mod loops;
+mod operators;
+mod plan;
+mod process_sandbox;
+mod query;
+mod real_cluster;
+mod real_cluster_logins;
+mod reconcile;
+mod redaction_order;
+mod release;
+mod remembered;
+mod removal_budget;
+mod report_details;
+mod runs;
+mod screen;
+mod secret_store;
+mod serve;
+mod stopping;
+mod support;
+mod templates;
+mod up;
+mod whole_truth;

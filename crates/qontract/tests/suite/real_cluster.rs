@@ -1,0 +1,262 @@
+//! Namespaces and their labels against a real API server, with the binary as a user has it.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::time::Duration;
+
+use crate::support::cluster::{Stage, phase};
+use qontract_testcluster::eventually;
+use qontract_testkit::{Chance, chaos_count};
+use serde_json::json;
+
+/// The integration that owns the labels of namespaces.
+const LABELS: &str = "openshift-namespace-labels";
+
+#[test]
+fn namespaces_are_made_marked_labelled_and_removed() {
+    let stage = Stage::new();
+    let (kept, gone) = (stage.name("kept"), stage.name("gone"));
+    stage.declare(&kept, "labels: {team: shop}");
+    stage.declare(&gone, "");
+    let (code, plan) = stage.reconcile(&["--dry-run"]);
+    let lines: Vec<&str> = plan.lines().filter(|line| line.starts_with('+')).collect();
+    let line = |name: &str| format!("+ create Namespace `{name}` (cluster=c1)");
+    assert_eq!((code, lines), (0, vec![line(&gone).as_str(), line(&kept).as_str()]), "{plan}");
+    assert_eq!(stage.namespace(&kept), None, "a dry run makes nothing");
+
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    assert_eq!(stage.run(LABELS, &[]).0, 0);
+    let made = stage.namespace(&kept).unwrap();
+    assert_eq!(made["metadata"]["labels"]["team"], "shop");
+    assert_eq!(made["metadata"]["annotations"]["qontract.integration"], "openshift-namespaces");
+    for room in ["openshift-namespaces", LABELS] {
+        let (code, plan) = stage.run(room, &[]);
+        assert_eq!((code, plan.as_str()), (0, ""), "the second run of {room} has nothing to do");
+    }
+    assert_eq!(
+        stage.namespace(&kept).unwrap()["metadata"]["resourceVersion"],
+        made["metadata"]["resourceVersion"]
+    );
+
+    stage.api.kubectl(&["label", "namespace", &kept, "team=books", "mine=stays", "--overwrite"], "").text();
+    stage.declare(&kept, "labels: {team: shop, tier: one}");
+    stage.declare(&gone, "delete: true");
+    for room in ["openshift-namespaces", LABELS] {
+        let (code, plan) = stage.run(room, &[]);
+        assert_eq!(code, 0, "{plan}");
+    }
+    let labels = &stage.namespace(&kept).unwrap()["metadata"]["labels"];
+    assert_eq!(
+        (&labels["team"], &labels["tier"], &labels["mine"]),
+        (&"shop".into(), &"one".into(), &"stays".into())
+    );
+    eventually("the namespace is gone", || stage.namespace(&gone).is_none().then_some(()));
+    stage.declare(&kept, "labels: {tier: one}");
+    assert_eq!(stage.run(LABELS, &[]).0, 0);
+    let labels = &stage.namespace(&kept).unwrap()["metadata"]["labels"];
+    assert_eq!(
+        (labels.get("team"), labels["mine"].as_str()),
+        (None, Some("stays")),
+        "what is not declared goes"
+    );
+}
+
+#[test]
+fn one_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
+    let stage = Stage::new();
+    let name = stage.name("applied");
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"old": "field", "team": "shop"}}});
+    stage.api.kubectl(&["apply", "--filename", "-"], &object.to_string()).text();
+    stage.declare(&name, "labels: {team: shop}");
+    let (code, plan) = stage.reconcile(&[]);
+    assert_eq!(code, 0, "{plan}");
+    assert!(plan.contains(&format!("~ adopt Namespace `{name}`")), "{plan}");
+    let (code, plan) = stage.run(LABELS, &[]);
+    assert!(code == 0 && plan.contains(&format!("~ note the labels of Namespace `{name}`")), "{plan}");
+    let labels = &stage.namespace(&name).unwrap()["metadata"]["labels"];
+    assert_eq!((&labels["old"], &labels["team"]), (&"field".into(), &"shop".into()));
+}
+
+#[test]
+fn a_label_that_a_program_manages_is_a_conflict() {
+    let stage = Stage::new();
+    let (name, other) = (stage.name("contended"), stage.name("other"));
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"team": "books"}}});
+    let words = ["apply", "--server-side", "--field-manager", "some-operator", "--filename", "-"];
+    stage.api.kubectl(&words, &object.to_string()).text();
+    stage.declare(&name, "labels: {team: shop, tier: one}");
+    stage.declare(&other, "labels: {team: shop}");
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let (code, plan) = stage.run(LABELS, &[]);
+    assert_eq!(code, 1, "{plan}");
+    assert!(plan.contains("is `books`, set by somebody else"), "{plan}");
+    let labels = |name: &str| stage.namespace(name).unwrap()["metadata"]["labels"].clone();
+    assert_eq!((&labels(&name)["team"], &labels(&name)["tier"]), (&"books".into(), &"one".into()));
+    assert_eq!(labels(&other)["team"], "shop", "the rest goes on");
+    // What was ours and is somebody else's now is told by the cluster itself.
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": other, "labels": {"team": "books"}}});
+    let words = [&words[..], &["--force-conflicts"]].concat();
+    stage.api.kubectl(&words, &object.to_string()).text();
+    let (code, plan) = stage.run(LABELS, &["--namespace-name", &other]);
+    assert!(code == 1 && plan.contains("`some-operator` owns"), "{plan}");
+    assert_eq!(labels(&other)["team"], "books");
+}
+
+#[test]
+fn a_cluster_that_cannot_be_reached_is_told_and_the_others_go_on() {
+    let stage = Stage::new();
+    let name = stage.name("reached");
+    stage.declare(&name, "");
+    stage.write("data/clusters/c2.yml", &Stage::cluster("c2", "https://127.0.0.1:9"));
+    stage.write(
+        "data/away.yml",
+        "$schema: /openshift/namespace-1.yml\nname: away\ncluster: {$ref: /clusters/c2.yml}\ndelete: true\n",
+    );
+    let (code, plan) = stage.reconcile(&[]);
+    assert_eq!(code, 75, "{plan}");
+    assert!(plan.contains("error: cannot read `cluster=c2`: cannot reach cluster `c2`"), "{plan}");
+    assert!(stage.namespace(&name).is_some());
+    let (code, plan) = stage.reconcile(&["--cluster-name", "c1"]);
+    assert_eq!((code, plan.as_str()), (0, ""));
+}
+
+#[test]
+fn a_dry_run_asks_the_cluster_whether_it_would_take_it() {
+    let stage = Stage::new();
+    let name = stage.name("refused");
+    let quota = |cpu: &str| {
+        let text = "$schema: /openshift/quota-1.yml\nname: q\nquotas:\n- name: compute\n  resources: {limits: {cpu: CPU}}\n";
+        stage.write("data/quota.yml", &text.replace("CPU", cpu));
+        stage.declare(&name, "quota: {$ref: /quota.yml}");
+    };
+    let quotas = |more: &[&str]| stage.run("openshift-resourcequotas", more);
+    quota("lots");
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let (code, plan) = quotas(&["--dry-run"]);
+    assert_eq!(code, 1, "{plan}");
+    assert!(plan.contains("error: + create ResourceQuota") && plan.contains("quantities"), "{plan}");
+    // What we made ourselves is no conflict when it is to change.
+    quota("\"1\"");
+    assert_eq!(quotas(&[]).0, 0);
+    assert_eq!(quotas(&[]), (0, String::new()), "what the cluster makes of it is what was declared");
+    quota("\"2\"");
+    let (code, plan) = quotas(&["--dry-run"]);
+    assert_eq!(code, 0, "{plan}");
+    assert!(plan.contains("~ change ResourceQuota `compute`"), "{plan}");
+}
+
+#[test]
+fn what_a_cluster_makes_of_an_object_is_what_was_declared() {
+    let stage = Stage::new();
+    let (name, other) = (stage.name("all"), stage.name("let-in"));
+    let role = stage.name("role");
+    for (file, text) in [
+        ("quota", "$schema: /openshift/quota-1.yml\nname: q\nquotas:\n- name: jobs\n  resources: {limits: {cpu: '1'}, pods: 3}\n  scopes: [Terminating]\n- name: objects\n  resources: {pods: 1000}\n".to_owned()),
+        ("limits", "$schema: /openshift/limitrange-1.yml\nname: l\nlimits:\n- type: Container\n  default: {memory: 1024Mi}\n  max: {cpu: 1000m}\n".to_owned()),
+        ("role", format!("$schema: /access/role-1.yml\nname: r\naccess:\n- namespace: {{$ref: /{name}.yml}}\n  role: view\n- cluster: {{$ref: /clusters/c1.yml}}\n  clusterRole: {role}\n")),
+        ("ann", "$schema: /access/user-1.yml\nname: ann\norg_username: ann\ngithub_username: ann\nroles: [{$ref: /role.yml}]\n".to_owned()),
+        ("bot", "$schema: /access/bot-1.yml\nname: ci\nopenshift_serviceaccount: pipelines/ci\nroles: [{$ref: /role.yml}]\n".to_owned()),
+    ] {
+        stage.write(&format!("data/{file}.yml"), &text);
+    }
+    let allow = format!("networkPoliciesAllow: [{{$ref: /{other}.yml}}]");
+    let all = format!(
+        "managedRoles: true\nquota: {{$ref: /quota.yml}}\nlimitRanges: {{$ref: /limits.yml}}\n{allow}"
+    );
+    stage.declare(&name, &all);
+    stage.declare(&other, "");
+    let server = Stage::cluster("c1", &stage.api.url);
+    stage.write("data/clusters/c1.yml", &format!("{server}managedClusterRoles: true\n"));
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let rooms = ["limitranges", "network-policies", "resourcequotas", "rolebindings", "clusterrolebindings"];
+    for room in rooms.map(|room| format!("openshift-{room}")) {
+        let (code, plan) = stage.run(&room, &[]);
+        assert!(code == 0 && plan.contains("+ create"), "{room}: {plan}");
+        let again = stage.run(&room, &[]);
+        assert_eq!(again, (0, String::new()), "{room}");
+    }
+    // What is of the whole cluster is not left to others.
+    for who in ["ann", "pipelines-ci"] {
+        stage.api.kubectl(&["delete", "clusterrolebinding", &format!("{role}-{who}")], "").text();
+    }
+}
+
+#[test]
+fn what_the_operator_got_wrong_is_told_as_that() {
+    let stage = Stage::new();
+    stage.declare(&stage.name("never"), "");
+    for (config, expect) in [
+        ("[creds.admin]\ntoken = \"wrong\"\n", "the credentials are not accepted"),
+        ("[creds.admin]\ntoken = \"a\\nb\"\n", "its token or its address cannot be sent"),
+        (
+            "[creds.admin]\ntoken = \"x\"\nserver = \"https://elsewhere.example.com\"\n",
+            "its credentials are for the server `https://elsewhere.example.com`",
+        ),
+        ("[creds.other]\ntoken = \"x\"\n", "creds/admin"),
+    ] {
+        stage.configure(config);
+        let (code, plan) = stage.reconcile(&["--dry-run"]);
+        assert!(code == 1 && plan.contains(expect) && plan.contains("hint: "), "{code}: {plan}");
+    }
+    stage.write("data/clusters/c1.yml", &Stage::cluster("c1", "https://ann:hunter2@127.0.0.1:9"));
+    let (code, plan) = stage.reconcile(&["--dry-run"]);
+    assert!(
+        code == 1 && plan.contains("has a user or a password") && !plan.contains("hunter2"),
+        "{code}: {plan}"
+    );
+}
+
+#[test]
+fn slots_split_the_namespaces() {
+    let stage = Stage::new();
+    let names: Vec<String> = (0..6).map(|number| stage.name(&format!("slot{number}"))).collect();
+    for name in &names {
+        stage.declare(name, "");
+    }
+    for id in ["0", "1", "2"] {
+        let before = names.iter().filter(|name| stage.namespace(name).is_some()).count();
+        let (code, plan) = stage.reconcile_with(&[], &[("SHARDS", "3"), ("SHARD_ID", id)]);
+        assert_eq!(code, 0, "{plan}");
+        let after = names.iter().filter(|name| stage.namespace(name).is_some()).count();
+        assert_eq!(plan.lines().filter(|line| line.starts_with("✓ +")).count(), after - before);
+    }
+    assert!(names.iter().all(|name| stage.namespace(name).is_some()));
+}
+
+/// Kills the process at random points of writing 200 objects. The next run finishes it, and nothing foreign is touched.
+#[test]
+fn killed_anywhere_it_converges() {
+    let rounds = chaos_count(6);
+    let stage = Stage::new();
+    let foreign = stage.name("foreign");
+    stage.api.kubectl(&["create", "namespace", &foreign], "").text();
+    let untouched = stage.namespace(&foreign).unwrap();
+    let names: Vec<String> = (0..200).map(|number| stage.name(&format!("kill{number}"))).collect();
+    let mut chance = Chance::new(7);
+    let (mut killed, mut half) = (0, 0);
+    // Each round writes a label to all of them.
+    for name in &names {
+        stage.declare(name, "");
+    }
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    for round in 0..rounds {
+        for name in &names {
+            stage.declare(name, &format!("labels: {{round: r{round}}}"));
+        }
+        let patience = Duration::from_millis(300 + chance.below(2500) as u64);
+        killed += usize::from(stage.kill_after(LABELS, patience));
+        let done = stage.count(&format!("round=r{round}"));
+        half += usize::from(done > 0 && done < names.len());
+        let (code, plan) = stage.run(LABELS, &[]);
+        assert_eq!(code, 0, "round {round}: {plan}");
+        assert_eq!(stage.count(&format!("round=r{round}")), names.len(), "round {round}");
+        let (code, plan) = stage.run(LABELS, &["--dry-run"]);
+        assert_eq!((code, plan.as_str()), (0, ""), "round {round}: the second plan is empty");
+    }
+    assert!(killed > 0 && half > 0, "{killed} of {rounds} were killed, {half} in the midst of it: too few");
+    let now = stage.namespace(&foreign).unwrap();
+    assert_eq!(now["metadata"]["resourceVersion"], untouched["metadata"]["resourceVersion"]);
+    assert_eq!(phase(&now), "Active");
+}

@@ -1,0 +1,204 @@
+//! What belongs to a release: the version with its commit, completions, manual pages.
+
+// The build script says what is watched and what the version is; here it is told which checkout to look at.
+#[path = "../../build.rs"]
+#[expect(dead_code, reason = "its `main` is for cargo")]
+#[expect(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
+mod build_script;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::command;
+use qontract_testkit::{Scratch, not_tested};
+
+fn said(arguments: &[&str]) -> String {
+    let output = command::qontract(Path::new("."), arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The commands, or integrations, that a help text lists.
+fn listed(help: &str) -> Vec<&str> {
+    let is_heading = |line: &str| {
+        let headings = ["Commands:", "Integrations:"];
+        let groups = ["Start here:", "Data:", "Reconciliation:", "Inspection:", "Setup and other:"];
+        headings.contains(&line) || groups.contains(&line)
+    };
+    let sections = help.split("\n\n").filter(|section| section.lines().next().is_some_and(is_heading));
+    let rows = sections.flat_map(|section| section.lines().skip(1));
+    // a row begins with a name, in the third column; what follows it may go on in the next line
+    rows.filter(|row| row.len() > 2 && row.as_bytes()[2] != b' ')
+        .filter_map(|row| row.split_whitespace().next())
+        .collect()
+}
+
+#[test]
+fn the_short_version_is_short_and_the_long_one_tells_the_commit() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(said(&["-V"]), format!("qontract {version}\n"));
+    assert_eq!(said(&["--version"]), format!("qontract {}\n", env!("QONTRACT_VERSION")));
+    assert!(env!("QONTRACT_VERSION").starts_with(version));
+}
+
+#[test]
+fn the_version_tells_what_is_known_of_the_commit() {
+    let check = |commit: &str, expect: &str| assert_eq!(build_script::version("1.2.3", commit), expect);
+    check("", "1.2.3");
+    check(" \n", "1.2.3");
+    check("0123456789abcdef0123456789abcdef01234567", "1.2.3 (commit 0123456789ab)");
+    check("0123456789abcdef 2026-11-16", "1.2.3 (commit 0123456789ab, 2026-11-16)");
+    check("0123456789ab modified", "1.2.3 (commit 0123456789ab, modified)");
+}
+
+/// What the build script finds in the folder of the package, with the paths below `top`.
+fn found(package: &Path, top: &Path) -> Option<(String, Vec<String>)> {
+    let (commit, watched) = build_script::checkout(package)?;
+    let top = top.canonicalize().expect("a folder");
+    let place = |path: &PathBuf| {
+        let path = path.canonicalize().expect("what is watched is there");
+        path.strip_prefix(&top).expect("it is below the top").display().to_string()
+    };
+    Some((commit, watched.iter().map(place).collect()))
+}
+
+fn checkout() -> (Scratch, PathBuf, String) {
+    let scratch = Scratch::new();
+    scratch.write("repo/crates/qontract/Cargo.toml", "");
+    scratch.git(&["init", "--quiet", "--initial-branch=main", "repo"]);
+    let package = scratch.path().join("repo/crates/qontract");
+    let commit = commit(&scratch, "repo");
+    (scratch, package, commit)
+}
+
+fn commit(scratch: &Scratch, folder: &str) -> String {
+    scratch.git(&["-C", folder, "add", "--all"]);
+    scratch.git(&["-C", folder, "commit", "--quiet", "--allow-empty", "--message", "x"]);
+    scratch.git(&["-C", folder, "rev-parse", "HEAD"])
+}
+
+fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+#[test]
+fn a_checkout_is_watched_where_its_commit_is_kept() {
+    let (scratch, package, commit) = checkout();
+    let expected = (format!("{commit} 2023-11-14"), names(["repo/.git/HEAD", "repo/.git/refs/heads/main"]));
+    assert_eq!(found(&package, scratch.path()), Some(expected));
+}
+
+#[test]
+fn a_branch_that_is_packed_is_watched_where_the_next_commit_will_be() {
+    let (scratch, package, commit) = checkout();
+    scratch.git(&["-C", "repo", "pack-refs", "--all"]);
+    let watched = names(["repo/.git/HEAD", "repo/.git/packed-refs", "repo/.git/refs/heads"]);
+    assert_eq!(found(&package, scratch.path()), Some((format!("{commit} 2023-11-14"), watched)));
+}
+
+#[test]
+fn a_second_work_tree_has_its_own_head() {
+    let (scratch, _, _) = checkout();
+    scratch.git(&["-C", "repo", "worktree", "add", "--quiet", "-b", "side", "../side"]);
+    scratch.write("side/new", "");
+    let commit = commit(&scratch, "side");
+    let watched = names(["repo/.git/worktrees/side/HEAD", "repo/.git/refs/heads/side"]);
+    let package = scratch.path().join("side/crates/qontract");
+    assert_eq!(found(&package, scratch.path()), Some((format!("{commit} 2023-11-14"), watched)));
+}
+
+#[test]
+fn an_archive_has_no_commit_not_even_in_the_repository_of_somebody_else() {
+    let scratch = Scratch::new();
+    scratch.write("vendor/crates/qontract/Cargo.toml", "");
+    let package = scratch.path().join("vendor/crates/qontract");
+    assert_eq!(found(&package, scratch.path()), None);
+    scratch.commit_all("theirs");
+    assert_eq!(found(&package, scratch.path()), None);
+}
+
+#[test]
+fn every_shell_is_told_every_command() {
+    let help = said(&["--help"]);
+    let commands = listed(&help);
+    assert!(commands.contains(&"reconcile") && commands.len() > 15, "{commands:?}");
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = said(&["completions", shell]);
+        for word in commands.iter().chain(&["openshift-namespaces", "only-errors"]) {
+            assert!(script.contains(word), "{shell} is not told of `{word}`");
+        }
+    }
+}
+
+#[test]
+fn shells_can_read_their_completions() {
+    let scratch = Scratch::new();
+    for (shell, needed) in [("bash", true), ("zsh", false), ("fish", false)] {
+        let script = scratch.write(shell, said(&["completions", shell]));
+        match Command::new(shell).arg("-n").arg(&script).output() {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+            Err(error) if needed => panic!("{shell}: {error}"),
+            Err(_) => not_tested(&format!("this machine has no {shell}")),
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands_integrations_and_values() {
+    let scratch = Scratch::new();
+    scratch.write("completions", said(&["completions", "bash"]));
+    let check = |words: &str, expect: &str| {
+        let last = words.split(' ').count() - 1;
+        let ask = format!(
+            "source ./completions; COMP_WORDS=({words}); COMP_CWORD={last}; _qontract qontract \
+             \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{last}-1]}}\"; echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").current_dir(scratch.path()).args(["-c", &ask]).output();
+        let output = output.expect("bash runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expect, "{words}");
+    };
+    check("qontract vali", "validate");
+    check("qontract reconcile openshift-rol", "openshift-rolebindings");
+    check("qontract diff --output m", "md");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let scratch = Scratch::new();
+    let folder = scratch.path().join("man1");
+    said(&["man", folder.to_str().expect("text")]);
+    let pages: BTreeSet<String> = std::fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    let mut expected = BTreeSet::from(["qontract.1".to_owned()]);
+    let mut unread = vec![Vec::new()];
+    while let Some(words) = unread.pop() {
+        let words: Vec<String> = words;
+        let mut asked: Vec<&str> = words.iter().map(String::as_str).collect();
+        asked.push("--help");
+        for command in listed(&said(&asked)) {
+            let deeper = [&words[..], &[command.to_owned()]].concat();
+            expected.insert(format!("qontract-{}.1", deeper.join("-")));
+            unread.push(deeper);
+        }
+    }
+    assert_eq!(pages, expected);
+    let page = scratch.read("man1/qontract-validate.1");
+    assert!(page.contains("Show no warnings") && page.contains(".SH OPTIONS"), "{page}");
+}
+
+#[test]
+fn manual_pages_can_be_set() {
+    let scratch = Scratch::new();
+    said(&["man", scratch.path().to_str().expect("text")]);
+    let arguments = ["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", "qontract.1", "qontract-reconcile.1"];
+    match Command::new("man").current_dir(scratch.path()).args(arguments).output() {
+        Ok(output) if output.status.success() => {
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+            assert!(!output.stdout.is_empty());
+        }
+        _ => not_tested("this machine has no man that can set pages"),
+    }
+}

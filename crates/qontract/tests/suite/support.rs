@@ -1,0 +1,11 @@
+//! What the tests share.
+
+pub mod cluster;
+pub mod command;
+pub mod empty_cluster;
+pub mod limited;
+pub mod loopback;
+pub mod operator;
+pub mod running;
+pub mod secrets_repo;
+pub mod terminal;

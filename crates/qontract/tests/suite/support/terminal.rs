@@ -1,0 +1,69 @@
+//! The binary on a terminal of its own.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// The binary on a terminal of its own.
+pub struct Terminal {
+    child: Child,
+    screen: File,
+    seen: String,
+}
+
+impl Terminal {
+    /// Starts it in `folder`.
+    pub fn run(folder: &Path, arguments: &[&str]) -> Self {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
+        let own = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_qontract"))
+            .current_dir(folder)
+            .args(arguments)
+            .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
+            // What is drawn must not depend on where the tests run.
+            .env_remove("CI")
+            .env("TERM", "xterm-256color")
+            .stdin(own())
+            .stdout(own())
+            .stderr(own())
+            .spawn()
+            .unwrap();
+        Self { child, screen: File::from(controller), seen: String::new() }
+    }
+
+    /// Waits until this is shown, and forgets what was shown before it.
+    pub fn until(&mut self, text: &str) {
+        let mut bytes = [0; 4096];
+        while !self.seen.contains(text) {
+            // If it never comes, the test is ended by its deadline, or by the end of the process.
+            let count = self.screen.read(&mut bytes).unwrap_or_else(|error| panic!("{error}: {}", self.seen));
+            self.seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        let end = self.seen.find(text).unwrap() + text.len();
+        self.seen.drain(..end);
+    }
+
+    /// Sends what Ctrl-C sends; the exit code.
+    pub fn interrupt(&mut self) -> Option<i32> {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        // A terminal that nobody reads holds up whoever writes to it.
+        let mut bytes = [0; 4096];
+        while self.screen.read(&mut bytes).is_ok_and(|count| count > 0) {}
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Already gone, if all went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
