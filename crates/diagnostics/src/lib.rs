@@ -8,6 +8,8 @@
 
 pub mod code;
 mod diagnostic;
+pub mod human;
+mod messages;
 mod place;
 pub mod record;
 pub mod render;
@@ -18,6 +20,7 @@ pub mod suggest;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Note, Severity};
+pub use messages::MessageSink;
 pub use place::{LineIndex, Place, Position, Span, position};
 pub use report::{MAX_PER_FILE, NoSources, Omitted, Report, Sources, counted};
 pub use shown::{is_safe, shown, shown_json, shown_lines, shown_yaml};

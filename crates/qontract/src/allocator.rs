@@ -16,7 +16,7 @@ const DELAY: &str = "MIMALLOC_PURGE_DELAY";
 
 /// When memory that is free is given back; after a second, unless it is said.
 #[derive(Clone, Copy)]
-pub enum GiveBack {
+pub enum PurgeDelay {
     /// After a tenth of a second. Whoever replaces bundles again and again has a quarter less memory by it, and the same at the end as at the
     /// beginning; answers take no longer.
     Soon,
@@ -27,7 +27,7 @@ pub enum GiveBack {
 
 /// Begins the program anew in the same process, with an allocator that gives memory back so, unless somebody has said otherwise. Where that cannot be done, it goes
 /// on as it is. What was done before is done again, so it comes first: before anything is read, written or locked.
-pub fn begin_anew(give_back: GiveBack) {
+pub fn reexec_with_purge_delay(give_back: PurgeDelay) {
     if env::var_os(DELAY).is_some() {
         return;
     }
@@ -37,8 +37,8 @@ pub fn begin_anew(give_back: GiveBack) {
         // By its name it is known whose part it plays.
         again.arg0(words.next().unwrap_or_else(|| program.into_os_string()));
         let delay = match give_back {
-            GiveBack::Soon => "100",
-            GiveBack::AtOnce => "0",
+            PurgeDelay::Soon => "100",
+            PurgeDelay::AtOnce => "0",
         };
         qontract_child::retire_watchdog();
         let _failed = again.args(words).env(DELAY, delay).exec();

@@ -4,7 +4,9 @@ mod affected;
 mod approve;
 mod bundle;
 mod completions;
-mod config;
+mod config_check;
+mod config_init;
+mod data_server;
 mod diff;
 mod explain;
 mod get;
@@ -14,21 +16,21 @@ mod inventory;
 mod journal;
 mod man;
 mod peer_bundler;
+mod peer_run_integration;
+mod peer_server;
 mod peer_validator;
 mod plan;
 mod query;
 mod reconcile;
-mod run_integration;
 mod runs;
 mod schema;
-mod serve;
 mod shards;
 mod up;
 mod validate;
 
-use crate::cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
-use crate::exit::Exit;
-use crate::printer::Printer;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
+use qontract_daemon::exit::Exit;
 
 /// Does what was asked.
 pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
@@ -39,7 +41,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Diff(arguments) => Ok(diff::run(arguments, printer)),
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
-        Command::Serve(arguments) => serve::run(*arguments),
+        Command::Serve(arguments) => data_server::run(*arguments),
         Command::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Own, printer),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
@@ -49,16 +51,16 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Runs(arguments) => runs::run(arguments, printer),
         Command::Approve(arguments) => approve::run(arguments, printer),
         Command::Config(config) => match config.action {
-            ConfigAction::Check(arguments) => config::check(&arguments, printer),
-            ConfigAction::Init { file } => config::init(&file, printer),
-            ConfigAction::Reference => printer.text(&crate::environment::page()).map(|()| Exit::Ok),
+            ConfigAction::Check(arguments) => config_check::run(*arguments, printer),
+            ConfigAction::Init { file } => config_init::init(&file, printer),
+            ConfigAction::Reference => printer.text(&qontract_config::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
             PeerTool::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Peer, printer),
-            PeerTool::RunIntegration => run_integration::run(),
-            PeerTool::Server(arguments) => serve::run_peer(&arguments),
+            PeerTool::RunIntegration => peer_run_integration::run(),
+            PeerTool::Server(arguments) => peer_server::run(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),
         },
         Command::Completions(arguments) => completions::run(&arguments, printer),

@@ -1,56 +1,34 @@
 //! The binary: command line in, exit code out. Nothing is decided here.
 
 mod allocator;
-mod announce;
-mod check;
-mod cli;
-mod clusters;
 mod commands;
-mod config;
-mod data;
-mod discovery;
-mod environment;
-mod exit;
-mod human;
-mod input;
 mod integrations;
-mod journal;
-mod keep;
-mod lines;
-mod ownership;
-mod plan_report;
-mod pretty;
-mod printer;
-mod private;
-mod program_log;
-mod progress;
-mod remembered;
-mod runs;
-mod start;
-mod table;
-mod targets;
-mod terminal;
-mod unfinished;
-mod watchdog;
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use qontract_cli::printer::Printer;
+use qontract_cli::{Cli, ColorWhen};
+use qontract_daemon::exit::{Exit, ExitConvention};
+use qontract_daemon::run_loop::BuildInfo;
 use qontract_diagnostics::shown_lines;
 
-use crate::cli::{Cli, ColorWhen};
-use crate::exit::{Exit, ExitConvention};
-use crate::printer::Printer;
+/// What `--version` prints: the version, the commit and its date.
+const VERSION: &str = env!("QONTRACT_VERSION");
+
+/// Which build this is.
+const BUILD: BuildInfo =
+    BuildInfo { version: env!("CARGO_PKG_VERSION"), commit: env!("QONTRACT_BUILD_COMMIT") };
 
 /// Many small values are made by many threads: this allocator takes a third of the CPU time off a bundle.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    if watchdog::is_asked_for() {
-        return watchdog::run();
+    if qontract_daemon::watchdog::is_asked_for() {
+        return qontract_daemon::watchdog::run();
     }
     qontract_child::enable_watchdog();
     qontract_child::adopt_orphans();
@@ -64,7 +42,7 @@ fn main() -> std::process::ExitCode {
 
 /// Runs the command that the command line asks for.
 fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
-    cli::know(integrations::known(arguments));
+    qontract_cli::register_integrations(integrations::known(arguments));
     let color = ColorWhen::of(arguments);
     color.set();
     let cli = match parsed(color, arguments) {
@@ -77,7 +55,7 @@ fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
             return print_usage(&error, peer);
         }
     };
-    printer::set_verbosity(cli.global.verbosity());
+    qontract_cli::printer::set_verbosity(cli.global.verbosity());
     let printer = Printer::default();
     commands::run(cli, &printer).unwrap_or_else(|error| {
         printer.error(&error);
@@ -87,7 +65,7 @@ fn command(arguments: &[OsString], peer: Option<Peer>) -> Exit {
 
 /// Reads a command line.
 fn parsed(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut command = cli::command(color);
+    let mut command = qontract_cli::command(color, VERSION);
     let matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }

@@ -5,11 +5,21 @@
 //!
 //! This crate is pure: no clock, no network, no files. What calls it collects the runs.
 
+pub mod affected;
+pub mod data_diff;
+mod data_use;
 pub mod line_diff;
+pub mod listing;
 pub mod markdown;
 mod model;
+pub mod status_table;
+pub mod table;
 pub mod text;
 
+/// How files are called in text for people.
+pub type FileName<'a> = &'a dyn Fn(&str) -> String;
+
+pub use data_use::DataUse;
 pub use model::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult,

@@ -12,6 +12,7 @@ mod compress;
 mod connection;
 mod diff;
 mod graphql;
+mod http;
 mod lease;
 mod listener;
 mod origin;
@@ -28,7 +29,7 @@ mod wire;
 
 pub use admission::HostPolicy;
 pub use bundles::{Bundles, Listener, LoadFailure, Told, chain};
-pub use listener::serve_limited;
+pub use listener::{Page, Pages, serve_pages};
 pub use origin::{Content, File, Origin, OriginError, Store, Stored};
 pub use serve::Server;
 pub use settings::{Heard, Hearer, ReleaseHook, Settings};

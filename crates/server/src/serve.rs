@@ -1,37 +1,31 @@
 //! From the socket to the reply: listens, holds connections to their limits, finds who answers.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use qontract_bundle::Bundle;
 use qontract_bundle::json::JavaScript;
 use qontract_concurrency::Limiter;
 use qontract_graphql::Engine;
 use qontract_telemetry::served::{Held, Request as Label, ServerMetrics};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use crate::admission::refusal;
 use crate::answers::Answers;
 use crate::bundles::{Bundles, Missing, chain, now};
-use crate::connection::{Admission, Connection, Connections, Patient};
+use crate::connection::{Admission, Connection, Connections};
 use crate::graphql::header;
+use crate::http::{ClientLimits, Responder, accept};
 use crate::persisted::{self, Persisted};
 use crate::reply::{InFlight, JSON, Reply, Sent, escape};
 use crate::route::{Route, Which};
 use crate::settings::{Heard, Settings};
 use crate::{body, diff, graphql, lease, page};
-
-/// The pause after a connection could not be accepted.
-const ACCEPT_RETRY: Duration = Duration::from_millis(20);
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -82,51 +76,27 @@ impl Server {
 
     /// Answers until `stop`; then what is under way may end.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let graceful = GracefulShutdown::new();
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                () = &mut stop => break,
-            };
-            if let Ok((stream, _)) = accepted {
-                self.connect(stream, &graceful);
-            } else {
-                // Too many open files, or a client that was gone before it was there. The process gets a file back as soon as the closed connection is dropped.
-                self.shared.connections.close_oldest_waiting();
-                tokio::time::sleep(ACCEPT_RETRY).await;
-            }
-        }
-        drop(listener);
+        let Self { shared } = self;
+        let limits = ClientLimits {
+            connections: Arc::clone(&shared.connections),
+            head_timeout: shared.settings.head_time,
+            write_timeout: shared.settings.patience,
+        };
+        let graceful = accept(listener, &limits, &shared, stop).await;
         // What has not ended by then ends with the process.
-        let _ = tokio::time::timeout(self.shared.settings.wind_down, graceful.shutdown()).await;
+        let _ = tokio::time::timeout(shared.settings.wind_down, graceful.shutdown()).await;
     }
+}
 
-    fn connect(&self, stream: TcpStream, graceful: &GracefulShutdown) {
-        let shared = Arc::clone(&self.shared);
-        // All are busy, those of the reserve too: the client sees a closed connection, and tries again.
-        let Some(open) = shared.connections.open() else { return };
-        // An answer is written as a whole: there is nothing to wait for.
-        let _ = stream.set_nodelay(true);
-        let stream = TokioIo::new(Patient::new(stream, shared.settings.patience));
-        let connection = Arc::clone(&open.connection);
-        let service = service_fn({
-            let shared = Arc::clone(&shared);
-            move |request| respond(Arc::clone(&shared), Arc::clone(&connection), request)
-        });
-        let serving = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(shared.settings.head_time)
-            .max_buf_size(64 << 10)
-            .serve_connection(stream, service);
-        let serving = graceful.watch(serving);
-        tokio::spawn(async move {
-            tokio::select! {
-                // A connection that breaks is the client's affair.
-                _ = serving => {}
-                () = open.connection.must_close() => {}
-            }
-        });
+impl Responder for Shared {
+    type Body = Sent;
+
+    async fn respond(
+        self: Arc<Self>,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> Response<Sent> {
+        respond(self, connection, request).await
     }
 }
 
@@ -134,7 +104,7 @@ async fn respond(
     shared: Arc<Shared>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
-) -> Result<Response<Sent>, std::convert::Infallible> {
+) -> Response<Sent> {
     let begun = Instant::now();
     let (parts, body) = request.into_parts();
     let route = Route::of(parts.uri.path());
@@ -183,7 +153,7 @@ async fn respond(
         let (method, path, status) = (parts.method.as_str(), parts.uri.path(), response.status().as_u16());
         heard(&Heard { method, path, status, took });
     }
-    Ok(response)
+    response
 }
 
 /// What is answered without the body of the request, if anything.

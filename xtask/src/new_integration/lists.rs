@@ -2,7 +2,7 @@
 
 use super::name::RoomName;
 use crate::cli::Form;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 /// Makes one more room known to a file.
 pub type Edit = fn(&str, &RoomName, Form) -> Result<String>;

@@ -1,65 +1,38 @@
 //! `qontract affected`: which integrations and shards a change can affect, by which rule and because of what.
 
-mod text;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_report::Location;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Affected, ReportFormat};
+use qontract_config::Config;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::InputResolver;
+use qontract_daemon::pinned::{ComparedData, PinnedData};
+use qontract_daemon::targets::Targets;
+use qontract_report::affected::{self as affected_report, Row, ShardRow};
+use qontract_report::{FileName, Location};
 use qontract_runtime::affected::{self, Pair, Verdict, What};
 use qontract_runtime::{Options, Place, Room};
-use serde::Serialize;
 
-use crate::cli::{Affected, ReportFormat};
-use crate::config::Config;
-use crate::data::{ComparedSides, Side};
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
-use crate::integrations;
-use crate::plan_report::FileName;
-use crate::printer::Printer;
-use crate::targets::Targets;
-
-/// Whether and why one integration is affected.
-#[derive(Serialize)]
-struct Row {
-    integration: String,
-    affected: bool,
-    /// Left out if it is: an integration that the data does not declare cannot be judged.
-    #[serde(skip_serializing_if = "is_true")]
-    declared: bool,
-    rule: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    causes: Vec<String>,
-    /// `null` if all of them are.
-    shards: Option<Vec<ShardRow>>,
-}
-
-#[derive(Serialize)]
-struct ShardRow {
-    shard: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    differs: Vec<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    gone: bool,
-}
+use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
     let Affected { base, head, integration, verbose, config, repo, output, layout } = arguments;
     let config = Config::find_and_note(config.as_deref(), printer)?;
-    let opener = Opener::new(&repo, layout.into(), printer);
+    let opener = InputResolver::new(&repo, layout.into(), printer);
     let (base, head) = opener.sides(base, head)?;
-    let open = |word: &str, beside: Option<&Side>| {
-        Side::open(&opener, word, beside)
+    let open = |word: &str, beside: Option<&PinnedData>| {
+        PinnedData::open(&opener, word, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
     };
     let base = open(&base, None)?;
     let head = open(&head, Some(&base))?;
-    let rooms = integrations::rooms(&config, &Targets::none(), printer)?;
+    let rooms = REGISTRY.all(&config, &Targets::none(), printer)?;
     if let Some(unknown) =
         integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))
     {
-        return Err(integrations::no_such(unknown, &config));
+        return Err(REGISTRY.unknown(unknown, &config));
     }
     let is_chosen = |room: &&Room| integration.is_empty() || integration.contains(&room.about().name);
     let chosen: Vec<&Room> = rooms.iter().filter(is_chosen).collect();
@@ -72,7 +45,7 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
         chosen.iter().filter(|room| !is_defined(room)).collect()
     };
     let pair = |room| Pair::new(room, Arc::clone(&base.source), Arc::clone(&head.source));
-    let sides = ComparedSides::new(&base, &head);
+    let sides = ComparedData::new(&base, &head);
     // In text, files have names that lead there from the working directory.
     let file_name = |file: &str| match output {
         ReportFormat::Text => head.display(file),
@@ -89,8 +62,8 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
         rows.extend(undeclared.iter().map(|room| Row::undeclared(&room.about().name)));
     }
     match output {
-        ReportFormat::Text => printer.styled(&text::render(&rows, verbose))?,
-        ReportFormat::Md => printer.text(&text::markdown(&rows))?,
+        ReportFormat::Text => printer.styled(&affected_report::text(&rows, verbose))?,
+        ReportFormat::Md => printer.text(&affected_report::markdown(&rows))?,
         ReportFormat::Json => printer.json(&[&serde_json::to_vec_pretty(&rows)?[..], b"\n"].concat())?,
     }
     Ok(match rows.iter().any(|row| row.affected) {
@@ -103,21 +76,9 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
 /// The exit code of an integration that the data does not declare, as of a run.
 const UNDECLARED: u8 = 4;
 
-impl Row {
-    fn undeclared(integration: &str) -> Self {
-        let (integration, rule) = (integration.to_owned(), "not declared in the data".to_owned());
-        Row { integration, affected: false, declared: false, rule, causes: Vec::new(), shards: None }
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_true(value: &bool) -> bool {
-    *value
-}
-
 /// How places are called.
 struct Names<'a> {
-    sides: &'a ComparedSides<'a>,
+    sides: &'a ComparedData<'a>,
     file_name: FileName<'a>,
 }
 

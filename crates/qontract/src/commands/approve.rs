@@ -5,16 +5,15 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use qontract_diagnostics::counted;
+use qontract_cli::Approve;
+use qontract_cli::printer::Printer;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::run_store::HeldRun;
+use qontract_diagnostics::{counted, human};
 use qontract_runtime::Record;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date};
 
-use crate::cli::Approve;
 use crate::commands::runs;
-use crate::exit::{Exit, UsageError};
-use crate::human;
-use crate::printer::Printer;
-use crate::runs::HeldRun;
 
 pub fn run(arguments: Approve, printer: &Printer) -> anyhow::Result<Exit> {
     let Approve { run, out, expires, reason, runs } = arguments;

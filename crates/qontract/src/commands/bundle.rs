@@ -6,18 +6,17 @@ use std::path::Path;
 use anyhow::Context as _;
 use qontract_bundle::store::Draft;
 use qontract_bundle::{Aids, Layout, Pool, Repo, Stamp};
+use qontract_cli::Bundle;
+use qontract_cli::printer::{Printer, written};
+use qontract_cli::progress::Progress;
+use qontract_daemon::discovery::{self, PassedAs};
+use qontract_daemon::exit::Exit;
+use qontract_daemon::input;
+use qontract_daemon::repo_cache::RepoCache;
+use qontract_daemon::validation::{self, Depth};
 use qontract_diagnostics::{Report, Severity, counted};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
-
-use crate::check;
-use crate::cli::Bundle;
-use crate::discovery::{self, PassedAs};
-use crate::exit::Exit;
-use crate::input;
-use crate::printer::{Printer, written};
-use crate::progress::Progress;
-use crate::remembered::Remembered;
 
 pub fn run(arguments: Bundle, printer: &Printer) -> anyhow::Result<Exit> {
     let Bundle { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
@@ -55,8 +54,7 @@ pub struct Order<'a> {
 pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> anyhow::Result<Exit> {
     let Order { strict, validate, output } = *order;
     let pool = Pool::default();
-    let mut remembered =
-        if validate { Remembered::to_check(repo, &pool) } else { Remembered::of(repo, &pool) };
+    let mut remembered = if validate { RepoCache::to_check(repo, &pool) } else { RepoCache::of(repo, &pool) };
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
     // Written while it is made, and put into its place once it is good.
     let mut draft = match output {
@@ -68,11 +66,8 @@ pub fn make(repo: &Repo, stamp: Stamp, order: &Order<'_>, printer: &Printer) -> 
     let mut outcome = input::make(repo, stamp, &pool, aids)?;
     let report = if validate {
         // What is allowed and probably not meant is told by `validate`; here it would bury the rest.
-        let told = if strict {
-            check::everything(repo, &outcome, Formats::Ignored, remembered.right.known())?
-        } else {
-            check::errors(repo, &outcome, remembered.right.known())
-        };
+        let depth = if strict { Depth::All(Formats::Ignored) } else { Depth::Errors };
+        let told = validation::validate_outcome(repo, &outcome, depth, remembered.right.known())?;
         Report::new(outcome.findings.drain(..).chain(told).collect())
     } else {
         Report::new(outcome.findings)

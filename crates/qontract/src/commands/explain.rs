@@ -1,12 +1,12 @@
 //! `qontract explain`: what a code means at length, and what a run decided and did.
 
+use qontract_cli::printer::Printer;
+use qontract_cli::{Explain, RecordFormat};
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_diagnostics::{Code, Severity, Style, Styled, code};
 
-use crate::cli::{Explain, RecordFormat};
 use crate::commands::runs;
-use crate::exit::{Exit, UsageError};
-use crate::printer::Printer;
 
 pub fn run(arguments: Explain, printer: &Printer) -> anyhow::Result<Exit> {
     let Explain { code, run, runs: folder } = arguments;

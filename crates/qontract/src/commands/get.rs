@@ -1,23 +1,17 @@
 //! `qontract get`: lists and shows what the data describes, by the schema alone; no kind has code of its own.
 
-mod kind;
-mod rows;
-mod selection;
-
 use anyhow::Context as _;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Get, GetFormat};
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::{shown, suggest};
 use qontract_graphql::{Engine, Limits, Request};
+use qontract_report::listing::{self, Kind, ROWS, Rows, Selection, UnknownName};
+use qontract_report::table;
 use qontract_runtime::Place;
 use serde_json::Value;
 
 use super::query::Asked;
-use crate::cli::{Get, GetFormat};
-use crate::exit::{Exit, UsageError};
-use crate::printer::Printer;
-use crate::table;
-use kind::Kind;
-use rows::Rows;
-use selection::{ROWS, Selection};
 
 pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
     let Get { kind, name, output, filter, sort, data } = arguments;
@@ -26,10 +20,10 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         Limits { aliases: usize::MAX, query_bytes: usize::MAX, selections: usize::MAX, ..Limits::default() };
     let asked = Asked::open(data, limits, printer)?;
     let Some(kind) = kind else {
-        printer.styled(&kind::list(&asked.engine))?;
+        printer.styled(&listing::list(&asked.engine))?;
         return Ok(Exit::Ok);
     };
-    let kind = Kind::find(asked.engine.schema(), &kind)?;
+    let kind = Kind::find(asked.engine.schema(), &kind).map_err(usage)?;
     let filters = filter.iter().map(|text| split(text)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut selection = match output {
         GetFormat::Table => Selection::short(&kind),
@@ -37,7 +31,7 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         GetFormat::Json | GetFormat::Yaml => Selection::whole(&kind),
     };
     for field in filters.iter().map(|(field, _)| *field).chain(sort.as_deref()) {
-        selection.need(&kind, field)?;
+        selection.need(&kind, field).map_err(usage)?;
     }
     let name = name.map(|name| asked.side.path_of(&name).to_owned());
     let query = selection.query(&kind, name.as_deref());
@@ -78,6 +72,10 @@ pub fn run(arguments: Get, printer: &Printer) -> anyhow::Result<Exit> {
         GetFormat::Yaml => printer.text(&qontract_yaml::json::print(&rows.values(name.is_some())))?,
     }
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
+}
+
+fn usage(UnknownName(text): UnknownName) -> UsageError {
+    UsageError(text)
 }
 
 /// The name or path nearest to one that may not be there.

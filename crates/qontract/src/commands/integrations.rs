@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use qontract_cli::printer::Printer;
+use qontract_cli::{IntegrationSchemas, Integrations, IntegrationsAction, IntegrationsFormat};
+use qontract_config::Config;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::targets::Targets;
 use qontract_diagnostics::shown;
 use qontract_graphql::Limits;
 use qontract_runtime::{About, Data, FlagKind, LooksUp, Options, Room, Terms, allowed, listing};
 use serde_json::{Value, json};
 
-use crate::cli::{IntegrationSchemas, Integrations, IntegrationsAction, IntegrationsFormat};
 use crate::commands::query::Asked;
-use crate::config::Config;
-use crate::exit::{Exit, UsageError};
-use crate::integrations;
-use crate::printer::Printer;
-use crate::targets::Targets;
+use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::find_and_note(arguments.config.as_deref(), printer)?;
@@ -29,7 +29,7 @@ pub fn run(arguments: Integrations, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
-    let rooms = integrations::rooms(config, &Targets::none(), printer)?;
+    let rooms = REGISTRY.all(config, &Targets::none(), printer)?;
     let abouts: Vec<&About> = rooms.iter().map(Room::about).collect();
     match output.unwrap_or_default() {
         IntegrationsFormat::Text => {
@@ -78,7 +78,7 @@ fn object(about: &About, is_program: bool) -> Value {
 /// The list for the integration's file: what its queries can read by the types, what they do read of this data, and what every integration lists.
 fn schemas(arguments: IntegrationSchemas, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let IntegrationSchemas { name, data } = arguments;
-    let room = integrations::room(&name, config, &Targets::none())?;
+    let room = REGISTRY.integration(&name, config, &Targets::none())?;
     let asked = Asked::open(data, Limits::default(), printer)?;
     let reach = allowed::reach(&asked.engine, &room.about().queries)?;
     let mut schemas: BTreeSet<String> = allowed::ALWAYS.map(str::to_owned).into();

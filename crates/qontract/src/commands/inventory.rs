@@ -4,12 +4,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Inventory, InventoryAction};
+use qontract_daemon::exit::Exit;
 use qontract_inventory::canonical;
 use serde_json::{Value, json};
-
-use crate::cli::{Inventory, InventoryAction};
-use crate::exit::Exit;
-use crate::printer::Printer;
 
 pub fn run(arguments: Inventory, printer: &Printer) -> anyhow::Result<Exit> {
     match arguments.action {

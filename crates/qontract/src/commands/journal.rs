@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use qontract_access::Mode;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Journal as Arguments, JournalAction, variable};
+use qontract_daemon::exit::Exit;
+use qontract_daemon::journal;
+use qontract_daemon::run_store::RunStore;
 use qontract_journal::Initialised;
-
-use crate::cli::{Journal as Arguments, JournalAction, variable};
-use crate::exit::Exit;
-use crate::journal;
-use crate::printer::Printer;
-use crate::runs::Runs;
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     let JournalAction::Init { runs, sandbox } = arguments.action;
@@ -18,7 +17,9 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start threads")?;
     let journal = match sandbox {
         Some(sandbox) => journal::of_sandbox(&sandbox),
-        None => journal::of_runs(&Runs::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?),
+        None => {
+            journal::of_runs(&RunStore::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?)
+        }
     };
     #[expect(
         clippy::disallowed_methods,

@@ -4,16 +4,15 @@ use std::fs;
 
 use anyhow::Context as _;
 use clap::CommandFactory as _;
-
-use crate::cli::{Cli, Man};
-use crate::exit::Exit;
-use crate::printer::Printer;
+use qontract_cli::printer::Printer;
+use qontract_cli::{Cli, Man};
+use qontract_daemon::exit::Exit;
 
 pub fn run(arguments: &Man, printer: &Printer) -> anyhow::Result<Exit> {
     let folder = &arguments.folder;
     let write = || -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
-        clap_mangen::generate_to(Cli::command(), folder)
+        clap_mangen::generate_to(Cli::command().long_version(crate::VERSION), folder)
     };
     write().with_context(|| format!("cannot write into `{}`", folder.display()))?;
     printer.note(&format!("see `man -l {}`", folder.join("qontract.1").display()));

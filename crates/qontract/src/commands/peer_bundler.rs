@@ -1,11 +1,11 @@
 //! `qontract peer bundler`: the arguments of qontract-bundler, its bytes on stdout.
 
 use qontract_bundle::{Layout, Repo, Stamp};
+use qontract_cli::PeerBundler;
+use qontract_cli::printer::Printer;
+use qontract_daemon::exit::{Exit, UsageError};
 
-use crate::cli::PeerBundler;
 use crate::commands::bundle;
-use crate::exit::{Exit, UsageError};
-use crate::printer::Printer;
 
 pub fn run(arguments: PeerBundler, printer: &Printer) -> anyhow::Result<Exit> {
     let PeerBundler {

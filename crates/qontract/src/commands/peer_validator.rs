@@ -1,12 +1,11 @@
 //! `qontract peer validator`: the arguments of qontract-validator, its records on stdout.
 
 use qontract_bundle::{Pool, load_from};
+use qontract_cli::PeerValidator;
+use qontract_cli::printer::Printer;
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_diagnostics::shown;
 use qontract_validate::peer::{self, JsonRecords};
-
-use crate::cli::PeerValidator;
-use crate::exit::{Exit, UsageError};
-use crate::printer::Printer;
 
 pub fn run(arguments: &PeerValidator, printer: &Printer) -> anyhow::Result<Exit> {
     let PeerValidator { only_errors, bundle: path } = arguments;

@@ -8,30 +8,32 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_cli::plan_output;
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{LogOptions, Plan, variable};
+use qontract_config::Config;
+use qontract_daemon::discovery;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::{InputResolver, ValidationFailed};
+use qontract_daemon::journal;
+use qontract_daemon::pinned::PinnedData;
+use qontract_daemon::plan_report;
+use qontract_daemon::registry::{SandboxUnsupported, missing};
+use qontract_daemon::run_setup::RunSetup;
+use qontract_daemon::run_store::RunStore;
+use qontract_daemon::signals;
+use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_report::{PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Stop;
-use qontract_runtime::{Bodies, Ended, Fault, Record, Room, listing};
+use qontract_runtime::{Bodies, Ended, Record, Room, listing};
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::Log;
 
-use crate::cli::{Plan, Talk, variable};
-use crate::commands::reconcile::{Aloud, record};
+use crate::commands::reconcile::{WarnOnly, record};
 use crate::commands::up::default_sandbox;
-use crate::config::Config;
-use crate::data::Side;
-use crate::discovery;
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
-use crate::integrations::{self, ALL, SandboxUnsupported};
-use crate::journal;
-use crate::keep::signals;
-use crate::plan_report;
-use crate::printer::Printer;
-use crate::progress::Progress;
-use crate::runs::Runs;
-use crate::start::Start;
-use crate::targets::{SandboxAt, Targets};
+use crate::integrations::REGISTRY;
 
 /// The most integrations that are planned at the same time. Each works on several shards at once.
 const MAX_CONCURRENT: usize = 4;
@@ -40,23 +42,28 @@ const MAX_CONCURRENT: usize = 4;
 pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::find_and_note(config_file.as_deref(), printer)?;
-    let opener = Opener::new(&arguments.repo, Layout::default(), printer);
+    let opener = InputResolver::new(&arguments.repo, Layout::default(), printer);
     let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
-    let mut head = open(&opener, &head_word, None)?;
-    if !arguments.no_validate {
-        head.require_valid(&head_word, printer)?;
-    }
+    let head = if arguments.no_validate {
+        open(&opener, &head_word, None)?
+    } else {
+        PinnedData::open_valid(&opener, &head_word).map_err(|error| match error.is::<ValidationFailed>() {
+            true => error,
+            false => cannot_open(error, &head_word),
+        })?
+    };
     let base = open(&opener, &base_word, Some(&head))?;
     let sandbox = sandbox(&arguments, &config, printer);
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxAt { folder: sandbox.as_deref(), repo: repo.as_deref() };
-    let talk = Talk::default().with_environment()?;
+    let talk = LogOptions::default().with_environment()?;
     let log = Arc::new(Log::new(talk.level().into()).to(talk.form(&std::io::stderr()), std::io::stderr()));
     let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = names(&arguments, &config, &head)?;
-    let runs =
-        Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
+    let runs = Arc::new(RunStore::new(
+        arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
+    )?);
     let ledger = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
     let activities = Activities::default();
     let (stopper, stop) = Stop::pair();
@@ -66,7 +73,7 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     planner.note_removed(&mut report)?;
     let (mut rooms, mut unready) = (Vec::new(), BTreeMap::new());
     for name in names {
-        match integrations::room(&name, &planner.config, &targets) {
+        match REGISTRY.integration(&name, &planner.config, &targets) {
             Ok(room) => {
                 // An integration that is named on the command line has to be checked: that it cannot run is an error.
                 if let Err(fault) = room.ready()
@@ -114,14 +121,8 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     drop(progress);
     let Plan { output, full, .. } = planner.arguments;
     let file_name = |file: &str| planner.head.display(file);
-    plan_report::print(&report, output, plan_report::detail(full), &file_name, printer)?;
+    plan_output::print(&report, output, plan_output::detail(full), &file_name, printer)?;
     Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
-}
-
-/// What an integration misses on this machine, with what to do.
-pub fn missing(fault: &Fault) -> String {
-    let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    format!("{}{hint}", fault.text)
 }
 
 /// The exit of a dry run with this report.
@@ -133,9 +134,12 @@ pub fn exit(report: &PlanReport) -> Exit {
     }
 }
 
-fn open(opener: &Opener<'_>, word: &str, beside: Option<&Side>) -> anyhow::Result<Side> {
-    Side::open(opener, word, beside)
-        .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
+fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<PinnedData> {
+    PinnedData::open(opener, word, beside).map_err(|error| cannot_open(error, word))
+}
+
+fn cannot_open(error: anyhow::Error, word: &str) -> anyhow::Error {
+    error.context(UsageError(format!("cannot open `{word}`")))
 }
 
 /// The folder in place of every target system: the one that is named, or, without any target in the configuration, the one that `up` has made for the data repo.
@@ -151,12 +155,10 @@ fn sandbox(arguments: &Plan, config: &Config, printer: &Printer) -> Option<PathB
 }
 
 /// The integrations to plan: those that are named, or those that the data defines and that are here.
-fn names(arguments: &Plan, config: &Config, head: &Side) -> anyhow::Result<Vec<String>> {
-    let is_here = |name: &String| {
-        config.integrations.contains_key(name) || ALL.iter().any(|entry| (entry.about)().name == *name)
-    };
+fn names(arguments: &Plan, config: &Config, head: &PinnedData) -> anyhow::Result<Vec<String>> {
+    let is_here = |name: &String| REGISTRY.has(name, config);
     if let Some(unknown) = arguments.integration.iter().find(|name| !is_here(name)) {
-        return Err(integrations::no_such(unknown, config));
+        return Err(REGISTRY.unknown(unknown, config));
     }
     let mut names: Vec<String> = if arguments.integration.is_empty() {
         listing::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_here).collect()
@@ -170,9 +172,9 @@ fn names(arguments: &Plan, config: &Config, head: &Side) -> anyhow::Result<Vec<S
 
 /// What all runs of a plan have in common.
 struct Planner {
-    head: Arc<Side>,
-    base: Side,
-    runs: Arc<Runs>,
+    head: Arc<PinnedData>,
+    base: PinnedData,
+    runs: Arc<RunStore>,
     ledger: Arc<dyn Ledger>,
     config: Config,
     arguments: Plan,
@@ -184,7 +186,7 @@ struct Planner {
 
 impl Planner {
     fn empty_report(&self) -> PlanReport {
-        let revision = |side: &Side| RevisionInfo {
+        let revision = |side: &PinnedData| RevisionInfo {
             sha256: side.source.sha().to_owned(),
             commit: side.source.commit().map(str::to_owned),
         };
@@ -221,7 +223,8 @@ impl Planner {
         let Self { head, base, runs, ledger, config, arguments, activities, stop } = self;
         let integration = &room.about().name;
         let mode = Mode::DryRun;
-        let mut begun = Start { integration, mode, head, runs, ledger, heard: Arc::new(Aloud) }.now()?;
+        let mut begun =
+            RunSetup { integration, mode, head, runs, ledger, heard: Arc::new(WarnOnly) }.now()?;
         let request = &mut begun.request;
         request.base = Some(Arc::clone(&base.source));
         request.only_affected = !arguments.all;

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use qontract_bundle::Value;
 use qontract_bundle::json::Reader;
+use qontract_cli::printer::Printer;
+use qontract_cli::{DataOptions, Query};
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::InputResolver;
+use qontract_daemon::pinned::PinnedData;
 use qontract_graphql::{Engine, Limits, Origin, Request};
 use qontract_runtime::Place;
-
-use crate::cli::{DataOptions, Query};
-use crate::data::Side;
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
-use crate::printer::Printer;
 
 pub fn run(arguments: Query, printer: &Printer) -> anyhow::Result<Exit> {
     let Query { request, variables, operation, provenance, timeout, data } = arguments;
@@ -44,17 +43,17 @@ pub struct Asked {
     /// The engine.
     pub engine: Arc<Engine>,
     /// Where its lines are.
-    pub side: Side,
+    pub side: PinnedData,
 }
 
 impl Asked {
     /// Opens what the options name, to be asked within limits.
     pub fn open(options: DataOptions, limits: Limits, printer: &Printer) -> anyhow::Result<Self> {
         let DataOptions { data, repo, layout } = options;
-        let opener = Opener::new(&repo, layout.into(), printer);
+        let opener = InputResolver::new(&repo, layout.into(), printer);
         let input = opener.open(&data)?;
         let engine = Arc::new(input.engine(&data)?.with_limits(limits));
-        let side = Side::asked(input, Arc::clone(&engine), &opener.layout);
+        let side = PinnedData::asked(input, Arc::clone(&engine), &opener.layout);
         Ok(Self { engine, side })
     }
 }

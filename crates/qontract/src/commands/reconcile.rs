@@ -1,7 +1,5 @@
 //! `qontract reconcile`: one run of one integration, or run after run.
 
-mod text;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +8,28 @@ use std::time::Duration;
 use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
+use qontract_cli::plan_output;
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{
+    CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions, SelectedIntegration,
+};
+use qontract_config::{Config, Location};
+use qontract_daemon::announcement::Announcement;
+use qontract_daemon::audit::WriteObserver;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input::InputResolver;
+use qontract_daemon::journal;
+use qontract_daemon::pinned::{ComparedData, Connection, PinnedData};
+use qontract_daemon::plan_report;
+use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, Part, run_loop};
+use qontract_daemon::run_setup::{RunSetup, StartedRun};
+use qontract_daemon::run_store::RunStore;
+use qontract_daemon::run_text;
+use qontract_daemon::signals;
+use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_diagnostics::shown;
+use qontract_report::FileName;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::{Pace, Stop};
 use qontract_runtime::slot::Slot;
@@ -18,26 +37,9 @@ use qontract_runtime::{Bodies, ChangeKind, Clock, Ended, Outcome, Place, PlaceLi
 use qontract_telemetry::activity::Activities;
 use qontract_telemetry::log::{Line, Log};
 
-use crate::allocator::{self, GiveBack};
-use crate::announce::Announcement;
-use crate::cli::{Chosen, CommandLine, LogLevel, PlanFormat, Reconcile, RunFormat, RunOptions};
-use crate::config::{Config, Location};
-use crate::data::{ComparedSides, Connection, Side};
-use crate::exit::{Exit, UsageError};
-use crate::input::Opener;
-use crate::integrations;
-use crate::journal;
-use crate::keep::audit::Heard;
-use crate::keep::one::{Keeping, keep};
-use crate::keep::signals;
-use crate::plan_report::{self, FileName};
-use crate::printer::Printer;
-use crate::progress::Progress;
-use crate::runs::Runs;
-use crate::start::{Begun, Start};
-use crate::targets::Targets;
-
-pub use text::explain;
+use crate::BUILD;
+use crate::allocator::{self, PurgeDelay};
+use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
     let Reconcile { options, integration } = arguments;
@@ -59,11 +61,11 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     let log = Arc::new(
         Log::new(options.talk.level().into()).to(options.talk.form(&std::io::stderr()), std::io::stderr()),
     );
-    let targets = Targets::new(&config, options.sandbox_at(), mode)?.with_log(&log);
-    let room = integrations::room(&integration.name, &config, &targets)?;
+    let targets = Targets::new(&config, sandbox_at(&options), mode)?.with_log(&log);
+    let room = REGISTRY.integration(&integration.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let runs = Arc::new(Runs::new(options.runs.clone())?);
+    let runs = Arc::new(RunStore::new(options.runs.clone())?);
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
     let job = Job { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
     let progress = Progress::start("reading the data", Activities::default());
@@ -71,8 +73,15 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     drop(progress);
     let (head, base) = sides?;
     if line == CommandLine::Own {
-        let announcement = Announcement { options: &options, config: &config, room: &room, mode };
-        announcement.print(&integration.options, &head, printer);
+        let announcement = Announcement {
+            data: options.data.as_deref(),
+            sandbox: options.sandbox.as_deref(),
+            part: part(&options),
+            config: &config,
+            room: &room,
+            mode,
+        };
+        announcement.print(&integration.options, &head, options.talk.level().into(), printer);
     }
     let mut begun = job.begin(&integration, mode, &head)?;
     let request = &mut begun.request;
@@ -94,7 +103,7 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
     })?;
     drop(progress);
     if options.talk.level() <= LogLevel::Debug {
-        printer.note(text::activities(&activities.finished()).trim_end());
+        printer.note(run_text::activities(&activities.finished()).trim_end());
     }
     let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
     record.head.modified = mode == Mode::Real && head.is_modified();
@@ -110,13 +119,17 @@ pub fn run(arguments: Reconcile, line: CommandLine, printer: &Printer) -> anyhow
 }
 
 /// Runs again and again.
-fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> anyhow::Result<Exit> {
+fn keep_going(
+    options: &RunOptions,
+    integration: &SelectedIntegration,
+    every: Duration,
+) -> anyhow::Result<Exit> {
     if options.base.is_some() || options.early_exit_compare_sha.is_some() {
         let text = "`--every` keeps the world as the data says: there is nothing to compare it with";
         return Err(UsageError(text.to_owned()).into());
     }
-    allocator::begin_anew(GiveBack::AtOnce);
-    let keeping = Keeping {
+    allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
+    let keeping = LoopOptions {
         pace: Pace { every, retry: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
         log: Arc::new(
@@ -127,21 +140,64 @@ fn keep_going(options: &RunOptions, integration: &Chosen, every: Duration) -> an
         shard: None,
         push: None,
     };
-    keep(options, integration, &keeping)
+    run_in_loop(options, integration, &keeping)
+}
+
+/// Which part of the work is done here.
+fn part(options: &RunOptions) -> Part {
+    Part { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) }
+}
+
+/// The folder in place of every target system, if there is one.
+fn sandbox_at(options: &RunOptions) -> SandboxAt<'_> {
+    let repo = options.data.as_deref().map(Path::new).filter(|folder| folder.is_dir());
+    SandboxAt { folder: options.sandbox.as_deref(), repo }
+}
+
+/// Runs an integration in a loop, as the options say.
+pub fn run_in_loop(
+    options: &RunOptions,
+    integration: &SelectedIntegration,
+    keeping: &LoopOptions,
+) -> anyhow::Result<Exit> {
+    let config = options.configuration()?;
+    let input = LoopInput {
+        integrations: REGISTRY,
+        integration: &integration.name,
+        options: &integration.options,
+        config: &config,
+        data: DataSpec {
+            spec: options.data.clone(),
+            repo: options.repo.clone(),
+            is_pinned: options.gql_sha_url || !options.no_gql_sha_url,
+        },
+        sandbox: sandbox_at(options),
+        runs: options.runs.clone(),
+        mode: if options.dry_run { Mode::DryRun } else { Mode::Real },
+        part: part(options),
+        validate_schemas: options.validate_schemas || !options.no_validate_schemas,
+        bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
+        messages: Arc::new(Printer::default()),
+        build: BUILD,
+    };
+    run_loop(&input, keeping)
 }
 
 /// What a run is made of.
 struct Job<'a> {
     options: &'a RunOptions,
     config: &'a Config,
-    runs: &'a Arc<Runs>,
+    runs: &'a Arc<RunStore>,
     ledger: &'a Arc<dyn Ledger>,
     printer: &'a Printer,
 }
 
 impl Job<'_> {
     /// The data, and the data before a proposed change: each pinned from here on.
-    fn sides(&self, runtime: &tokio::runtime::Handle) -> anyhow::Result<(Arc<Side>, Option<Side>)> {
+    fn sides(
+        &self,
+        runtime: &tokio::runtime::Handle,
+    ) -> anyhow::Result<(Arc<PinnedData>, Option<PinnedData>)> {
         let Self { options, config, printer, .. } = self;
         let compare = options.early_exit_compare_sha.as_deref();
         if let Some(graphql) = config.server(options.data.as_deref()) {
@@ -155,28 +211,35 @@ impl Job<'_> {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));
             }
             let base = compare.map(|sha| connection.base(sha)).transpose()?;
-            let side = |remote| Side::elsewhere(Arc::new(remote));
+            let side = |remote| PinnedData::elsewhere(Arc::new(remote));
             return Ok((Arc::new(side(head)), base.map(side)));
         }
         if compare.is_some() {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
             return Err(UsageError(text.to_owned()).into());
         }
-        let opener = Opener::new(&options.repo, Layout::default(), printer);
+        let opener = InputResolver::new(&options.repo, Layout::default(), *printer);
         let word = options.data.as_deref().unwrap_or(".");
-        let mut head = Side::open(&opener, word, None)?;
-        if !options.no_validate {
-            head.require_valid(word, printer)?;
-        }
-        let base = options.base.as_deref().map(|base| Side::open(&opener, base, Some(&head))).transpose()?;
+        let head = if options.no_validate {
+            PinnedData::open(&opener, word, None)?
+        } else {
+            PinnedData::open_valid(&opener, word)?
+        };
+        let base =
+            options.base.as_deref().map(|base| PinnedData::open(&opener, base, Some(&head))).transpose()?;
         Ok((Arc::new(head), base))
     }
 
     /// Begins the run as the options say.
-    fn begin(&self, integration: &Chosen, mode: Mode, head: &Arc<Side>) -> anyhow::Result<Begun> {
+    fn begin(
+        &self,
+        integration: &SelectedIntegration,
+        mode: Mode,
+        head: &Arc<PinnedData>,
+    ) -> anyhow::Result<StartedRun> {
         let Self { options, config, runs, ledger, .. } = self;
-        let heard = Arc::new(Aloud);
-        let mut begun = Start { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
+        let heard = Arc::new(WarnOnly);
+        let mut begun = RunSetup { integration: &integration.name, mode, head, runs, ledger, heard }.now()?;
         let request = &mut begun.request;
         request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
             .map_err(|error| UsageError(error.to_string()))?;
@@ -196,7 +259,7 @@ impl Job<'_> {
         if let Some(file) = &options.dump_schemas {
             dump(outcome, file)?;
         }
-        let talk = text::talk(record, options.talk.level(), file_name);
+        let talk = run_text::talk(record, options.talk.level().into(), file_name);
         if !talk.is_empty() {
             printer.note(talk.trim_end());
         }
@@ -204,19 +267,19 @@ impl Job<'_> {
             RunFormat::Text => {
                 printer.styled(&plan_report::text_of(
                     record,
-                    plan_report::detail(options.full),
+                    plan_output::detail(options.full),
                     file_name,
                 ))?;
             }
             RunFormat::Md => {
                 let report = plan_report::of(std::slice::from_ref(record));
-                let detail = plan_report::detail(options.full);
-                plan_report::print(&report, PlanFormat::Md, detail, file_name, printer)?;
+                let detail = plan_output::detail(options.full);
+                plan_output::print(&report, PlanFormat::Md, detail, file_name, printer)?;
             }
             RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
         }
         if options.talk.level() <= LogLevel::Warning {
-            let warnings = text::held_warnings(record, options.output);
+            let warnings = run_text::held_warnings(record, options.output != RunFormat::Json);
             warnings.lines().for_each(|line| printer.note(line));
         }
         match kept {
@@ -231,9 +294,9 @@ impl Job<'_> {
 }
 
 /// Reports at once that writes are not recorded; the writes of one run are reported at its end.
-pub struct Aloud;
+pub struct WarnOnly;
 
-impl Heard for Aloud {
+impl WriteObserver for WarnOnly {
     fn wrote(&self, _: &Line, _: ChangeKind, _: Option<i64>) {}
 
     fn lost(&self, why: &str) {
@@ -246,11 +309,11 @@ impl Heard for Aloud {
 }
 
 /// The record of a run. Lines are those that differ from base; what only base has, has its lines there.
-pub fn record(outcome: &Outcome, clock: Clock, head: &Side, base: Option<&Side>) -> Record {
+pub fn record(outcome: &Outcome, clock: Clock, head: &PinnedData, base: Option<&PinnedData>) -> Record {
     match base {
         None => head.with_lines(|line| Record::new(outcome, clock, PlaceLines::same(line))),
         Some(base) => {
-            let sides = ComparedSides::new(base, head);
+            let sides = ComparedData::new(base, head);
             let (changes, faults) =
                 (|place: &Place| sides.line(place, &outcome.causes), |place: &Place| sides.own_line(place));
             Record::new(outcome, clock, PlaceLines { changes: &changes, faults: &faults })

@@ -1,8 +1,5 @@
 //! `qontract runs`: which runs there were, and what came of them.
 
-mod entry;
-mod since;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,14 +7,16 @@ use std::time::Duration;
 use qontract_diagnostics::counted;
 use qontract_runtime::{Record, RunState};
 
-use crate::cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
-use crate::commands::reconcile::explain;
-use crate::exit::Exit;
-use crate::human;
-use crate::printer::{Printer, Reader};
-use crate::runs::{Idle, RunFilter, Runs};
-use crate::table;
-use entry::RunEntry;
+use qontract_cli::printer::{Printer, Reader};
+use qontract_cli::since;
+use qontract_cli::{RecordFormat, Runs as Arguments, RunsAction, RunsList, variable};
+use qontract_daemon::exit::Exit;
+use qontract_daemon::run_entry::{HEADER, RunEntry};
+use qontract_daemon::run_store::{Idle, RunFilter, RunStore};
+use qontract_diagnostics::human;
+use qontract_report::table;
+
+use qontract_daemon::run_text::explain;
 
 /// How often `--follow` looks for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -57,8 +56,8 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 /// The records in `folder`, or where the environment says.
-pub fn open(folder: Option<PathBuf>) -> anyhow::Result<Runs> {
-    Runs::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
+pub fn open(folder: Option<PathBuf>) -> anyhow::Result<RunStore> {
+    RunStore::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
 }
 
 /// Shows one run.
@@ -88,7 +87,7 @@ fn filter(list: &RunsList) -> anyhow::Result<RunFilter> {
 
 /// Prints new records until the reader closes the pipe, or the process is ended. `known` are the ids of those that are not new.
 fn follow(
-    runs: &Runs,
+    runs: &RunStore,
     filter: &RunFilter,
     mut known: BTreeSet<String>,
     output: RecordFormat,
@@ -111,7 +110,7 @@ fn follow(
             RecordFormat::Text => {
                 let rows: Vec<Vec<String>> =
                     records.iter().map(|record| RunEntry::from(record).row()).collect();
-                let text = table::print(&entry::HEADER.map(str::to_owned), &rows);
+                let text = table::print(&HEADER.map(str::to_owned), &rows);
                 printer.follow(text.split_once('\n').map_or("", |(_, rows)| rows))?
             }
             RecordFormat::Json => printer.follow(&lines(&records)?)?,
@@ -128,7 +127,7 @@ fn listed(records: &[Record]) -> String {
         return "no runs\n".to_owned();
     }
     let rows: Vec<Vec<String>> = records.iter().map(|record| RunEntry::from(record).row()).collect();
-    table::print(&entry::HEADER.map(str::to_owned), &rows)
+    table::print(&HEADER.map(str::to_owned), &rows)
 }
 
 fn lines(records: &[Record]) -> anyhow::Result<String> {

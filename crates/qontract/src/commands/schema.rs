@@ -3,17 +3,16 @@
 use std::fs;
 
 use anyhow::Context as _;
+use qontract_cli::SchemaExport;
+use qontract_cli::printer::Printer;
+use qontract_daemon::exit::Exit;
+use qontract_daemon::input::InputResolver;
 use qontract_validate::export;
-
-use crate::cli::SchemaExport;
-use crate::exit::Exit;
-use crate::input::Opener;
-use crate::printer::Printer;
 
 /// `qontract schema export`: plain JSON Schemas, and the settings that tell an editor which is for which file.
 pub fn export(arguments: SchemaExport, printer: &Printer) -> anyhow::Result<Exit> {
     let SchemaExport { folder, from, repo, layout } = arguments;
-    let opener = Opener::new(&repo, layout.into(), printer);
+    let opener = InputResolver::new(&repo, layout.into(), printer);
     let input = opener.open(&from)?;
     let schemas = export::schemas(&input.bundle);
     let settings = export::settings(&input.bundle, &folder.display().to_string(), &opener.layout);

@@ -1,10 +1,9 @@
 //! `qontract shards`: hash slots.
 
+use qontract_cli::printer::Printer;
+use qontract_cli::{Shards, ShardsAction};
+use qontract_daemon::exit::Exit;
 use qontract_runtime::slot;
-
-use crate::cli::{Shards, ShardsAction};
-use crate::exit::Exit;
-use crate::printer::Printer;
 
 pub fn run(arguments: Shards, printer: &Printer) -> anyhow::Result<Exit> {
     match arguments.action {

@@ -1,9 +1,5 @@
 //! `up`: the whole platform in one process.
 
-mod crew;
-mod screen;
-mod view;
-
 use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -15,36 +11,40 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use qontract_access::Mode;
 use qontract_bundle::{Layout, Sha256};
+use qontract_cli::plan_output;
+use qontract_cli::printer::{self, Printer};
+use qontract_cli::screen::Screen;
+use qontract_cli::terminal::{self, SilentKeys, Size};
+use qontract_cli::{Up, variable};
+use qontract_config::Config;
+use qontract_daemon::clusters;
+use qontract_daemon::discovery::{self, PassedAs};
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::health::{self, Health};
+use qontract_daemon::invalid::{DataReporter, DataUse};
+use qontract_daemon::journal;
+use qontract_daemon::plan_report;
+use qontract_daemon::private_files;
+use qontract_daemon::run_store::{RunStore, state_folder};
+use qontract_daemon::signals;
+use qontract_daemon::source::{DataSource, PollResult, WatchedRepo};
+use qontract_daemon::status_view::loop_view;
+use qontract_daemon::supervisor::{LoopRegistry, Supervisor, Unchecked};
+use qontract_daemon::targets::{SandboxAt, Targets};
 use qontract_report::UncheckedIntegration;
+use qontract_report::status_table::{self, Title, View};
 use qontract_runtime::looping::{Limiter, Stop};
 use qontract_runtime::{Bodies, Source};
 use qontract_telemetry::log::{Form, Level, Line, Log};
+use tokio::time::Instant;
 
-use crate::allocator::{self, GiveBack};
-use crate::cli::{Up, variable};
-use crate::clusters;
-use crate::config::Config;
-use crate::discovery::{self, PassedAs};
-use crate::exit::{Exit, UsageError};
-use crate::journal;
-use crate::keep::feed::{Feed, Folder, Look};
-use crate::keep::health::{self, Health};
-use crate::keep::invalid::{DataReporter, DataUse};
-use crate::keep::one::build_metrics;
-use crate::keep::signals;
-use crate::plan_report;
-use crate::printer::{self, Printer};
-use crate::private;
-use crate::runs::{Runs, state_folder};
-use crate::targets::{SandboxAt, Targets};
-use crate::terminal::{self, SilentKeys};
-use crew::{Crew, Unchecked};
-use screen::Screen;
-use view::Title;
+use crate::BUILD;
+use crate::allocator::{self, PurgeDelay};
+use crate::integrations::REGISTRY;
 
 pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     if !arguments.once {
-        allocator::begin_anew(GiveBack::AtOnce);
+        allocator::reexec_with_purge_delay(PurgeDelay::AtOnce);
     }
     let arguments = Up { talk: arguments.talk.with_environment()?, ..arguments };
     let repo = match &arguments.repo {
@@ -65,29 +65,34 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     let data_word = discovery::title(&repo);
     let mode_word = mode.as_str();
     log.write(&Line::new(Level::Info, format!("up: {mode_word} of {} on {place}", repo.display())));
-    let feed = Arc::new(Folder::new(repo, Layout::default()));
+    let feed = Arc::new(WatchedRepo::new(repo, Layout::default()));
     let printer = Printer::default();
-    if matches!(feed.look(&|text| printer.note(text.trim_end()))?, Look::Bad | Look::StillBad) {
+    if matches!(
+        feed.poll(&|text| printer.note(text.trim_end()))?,
+        PollResult::Invalid | PollResult::StillInvalid
+    ) {
         return Ok(Exit::Failure);
     }
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
     log.write(&bundle_line(&*feed.side()?.source, sandbox.as_deref()));
-    let runs =
-        Arc::new(Runs::new(arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?);
+    let runs = Arc::new(RunStore::new(
+        arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
+    )?);
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if sandbox.is_some() {
         // Runs have threads of their own: what is left is to wait.
         threads.worker_threads(1);
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
-    let crew = Crew {
+    let supervisor = Supervisor {
+        integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
         feed: Arc::clone(&feed),
         ledger: journal::of(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
-        metrics: build_metrics(),
+        metrics: BUILD.metrics(),
         // The table shows how runs end.
         run_level: if is_live { Level::Debug } else { Level::Info },
         mode,
@@ -100,29 +105,29 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         let ended = runtime.block_on(async {
             let (stopper, stop) = Stop::pair();
             signals::listen(stopper, Vec::new, Arc::clone(&log))?;
-            crew.once(&stop).await
+            supervisor.once(&stop).await
         });
         runtime.shutdown_background();
         let (exit, records) = ended?;
         if let (true, Some(records)) = (prints_plan, records) {
             let mut report = plan_report::of(&records);
-            for (integration, reason) in crew.unchecked() {
+            for (integration, reason) in supervisor.unchecked() {
                 report.add_unchecked(UncheckedIntegration { integration, reason });
             }
-            let (side, detail) = (feed.side()?, plan_report::detail(arguments.full));
-            plan_report::print(&report, arguments.output, detail, &|file| side.display(file), &printer)?;
+            let (side, detail) = (feed.side()?, plan_output::detail(arguments.full));
+            plan_output::print(&report, arguments.output, detail, &|file| side.display(file), &printer)?;
         }
         return Ok(exit);
     }
-    watch(&feed, &crew, &screen);
+    watch(&feed, &supervisor, &screen);
     let _keys = is_live.then(SilentKeys::new);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
-        let voices = Arc::<crew::Voices>::default();
+        let reporters = Arc::<LoopRegistry>::default();
         if let Some(address) = arguments.listen {
-            serve_health(address, &crew, &voices).await?;
+            serve_health(address, &supervisor, &reporters).await?;
         }
-        let (known, reader, ends) = (Arc::clone(&voices), Arc::clone(&screen), stopper.clone());
+        let (known, reader, ends) = (Arc::clone(&reporters), Arc::clone(&screen), stopper.clone());
         tokio::spawn(async move {
             reader.is_gone().await;
             ends.ask();
@@ -130,17 +135,17 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         signals::listen(stopper.clone(), move || known.all(), Arc::clone(&log))?;
         let title = title(
             Arc::clone(&feed),
-            Arc::clone(&crew.unchecked),
+            Arc::clone(&supervisor.unchecked),
             Title { data: data_word, mode: mode_word, targets: targets_word, ..Title::default() },
         );
-        tokio::spawn(screen::draw(Arc::clone(&screen), Arc::clone(&voices), title));
+        tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&reporters), title));
         let ends = stop.clone();
         tokio::spawn(async move {
             ends.asked().await;
             // From here on the process may be ended at any moment.
             terminal::restore();
         });
-        let exit = crew.keep(voices, stop).await?;
+        let exit = supervisor.keep(reporters, stop).await?;
         anyhow::Ok(signals::exit_of_loop(&stopper, exit))
     })?;
     screen.close();
@@ -182,25 +187,30 @@ impl Output {
 }
 
 /// Serves health and metrics of the loops.
-async fn serve_health(address: SocketAddr, crew: &Crew, voices: &Arc<crew::Voices>) -> anyhow::Result<()> {
-    let (known, missed, unchecked) = (Arc::clone(voices), Arc::clone(voices), Arc::clone(&crew.unchecked));
+async fn serve_health(
+    address: SocketAddr,
+    supervisor: &Supervisor,
+    reporters: &Arc<LoopRegistry>,
+) -> anyhow::Result<()> {
+    let (known, missed, unchecked) =
+        (Arc::clone(reporters), Arc::clone(reporters), Arc::clone(&supervisor.unchecked));
     let health = Health {
-        metrics: Arc::clone(&crew.metrics),
-        voices: Arc::new(move || known.all()),
+        metrics: Arc::clone(&supervisor.metrics),
+        reporters: Arc::new(move || known.all()),
         unstarted: Arc::new(move || missed.unstarted()),
         unchecked: Arc::new(move || {
             unchecked.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
         }),
-        feed: Arc::new(OnceLock::from(Arc::clone(&crew.feed) as Arc<dyn Feed>)),
+        feed: Arc::new(OnceLock::from(Arc::clone(&supervisor.feed) as Arc<dyn DataSource>)),
     };
     let bound = health.serve(address).await?;
     let text = format!("answers on {}", health::addresses(bound));
-    crew.log.write(&Line::new(Level::Info, text));
+    supervisor.log.write(&Line::new(Level::Info, text));
     Ok(())
 }
 
 /// The title of the table: what stays as it is, with the bundle in force and its commit.
-fn title(feed: Arc<Folder>, unchecked: Unchecked, fixed: Title) -> impl Fn() -> Title {
+fn title(feed: Arc<WatchedRepo>, unchecked: Unchecked, fixed: Title) -> impl Fn() -> Title {
     move || {
         // Without a bundle nothing would run.
         let source = feed.side().ok().map(|side| Arc::clone(&side.source));
@@ -250,8 +260,9 @@ fn limiter(sandbox: Option<&Path>) -> Limiter {
 /// Takes a sandbox for this process.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");
-    private::make_folder(folder, folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-    let opened = private::options().write(true).truncate(false).open(&file);
+    private_files::make_folder(folder, folder)
+        .with_context(|| format!("cannot make `{}`", folder.display()))?;
+    let opened = private_files::options().write(true).truncate(false).open(&file);
     let lock = opened.with_context(|| format!("cannot write `{}`", file.display()))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
@@ -266,17 +277,33 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
 }
 
 /// Follows the data repo, in a thread of its own.
-fn watch(feed: &Arc<Folder>, crew: &Crew, screen: &Arc<Screen>) {
-    let (log, metrics) = (Arc::clone(&crew.log), Some(Arc::clone(&crew.metrics)));
+fn watch(feed: &Arc<WatchedRepo>, supervisor: &Supervisor, screen: &Arc<Screen>) {
+    let (log, metrics) = (Arc::clone(&supervisor.log), Some(Arc::clone(&supervisor.metrics)));
     feed.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
-    let (feed, log, screen) = (Arc::clone(feed), Arc::clone(&crew.log), Arc::clone(screen));
+    let (feed, log, screen) = (Arc::clone(feed), Arc::clone(&supervisor.log), Arc::clone(screen));
     std::thread::spawn(move || {
         // A terminal that is closed does not stop the watch.
         let show = |text: &str| drop(screen.text(text));
         feed.watch(&show, |look| {
-            if look == Look::New {
+            if look == PollResult::New {
                 log.write(&Line::new(Level::Info, "the data changed"));
             }
         });
     });
+}
+
+/// How often the table is drawn again, if something changed.
+const REDRAW: Duration = Duration::from_secs(1);
+
+/// Draws the table until the process ends.
+async fn draw(screen: Arc<Screen>, reporters: Arc<LoopRegistry>, title: impl Fn() -> Title) {
+    loop {
+        let now = Instant::now();
+        let loops = reporters.all();
+        let loops =
+            loops.iter().map(|reporter| loop_view(reporter.integration(), &reporter.status(), now)).collect();
+        let size = Size::of_stdout();
+        screen.show(status_table::lines(&View { title: title(), loops }, size.width, size.height), size);
+        tokio::time::sleep(REDRAW).await;
+    }
 }

@@ -1,25 +1,22 @@
 //! `qontract validate`: every mistake at once, of a data repo or of some of its files.
 
-mod subject;
-mod templates;
-
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Pool, load_from};
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{FindingsFormat, Validate};
+use qontract_daemon::discovery::{self, PassedAs};
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::input;
+use qontract_daemon::repo_cache::RepoCache;
+use qontract_daemon::validation::subject::Subject;
+use qontract_daemon::validation::templates;
+use qontract_daemon::validation::{self, Depth};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate};
 use serde_json::json;
-
-use crate::check;
-use crate::cli::{FindingsFormat, Validate};
-use crate::discovery::{self, PassedAs};
-use crate::exit::{Exit, UsageError};
-use crate::input;
-use crate::printer::Printer;
-use crate::progress::Progress;
-use crate::remembered::Remembered;
-use subject::Subject;
 
 pub fn run(arguments: Validate, printer: &Printer) -> anyhow::Result<Exit> {
     let Validate { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
@@ -79,8 +76,8 @@ fn find(
             })?;
             let options = Options { layout, formats, ..Options::default() };
             let mut findings = validate(&bundle, &options);
-            findings.extend(check::types(&bundle, &options, &findings));
-            findings.extend(check::approvals(&bundle, &options.layout));
+            findings.extend(validation::types(&bundle, &options, &findings));
+            findings.extend(validation::approvals(&bundle, &options.layout));
             findings.extend(templates::check(&bundle, &options.layout, &findings));
             return Ok((findings, Box::new(NoSources)));
         }
@@ -93,9 +90,9 @@ fn find(
         }
         Subject::Revision { word, repo } => input::word_as_revision(repo, word, &layout)?,
     };
-    let mut remembered = Remembered::to_check(&repo, &pool);
+    let mut remembered = RepoCache::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
-    let found = check::everything(&repo, &outcome, formats, remembered.right.known())?;
+    let found = validation::validate_outcome(&repo, &outcome, Depth::All(formats), remembered.right.known())?;
     outcome.findings.extend(found);
     if let Some(bundle) = &outcome.built {
         remembered.keep(None);

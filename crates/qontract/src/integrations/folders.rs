@@ -20,6 +20,14 @@ fn is_program(path: &Path) -> bool {
 }
 
 #[test]
+fn every_integration_that_works_on_clusters_says_what_it_needs_there() {
+    let all = ALL.iter().map(|entry| (entry.about)().name);
+    let on_clusters: Vec<String> = all.filter(|name| name.starts_with("openshift-")).collect();
+    let needs = qontract_daemon::clusters::NEEDS.map(|need| need.integration.to_owned());
+    assert_eq!(needs.to_vec(), on_clusters);
+}
+
+#[test]
 fn the_list_is_the_folders_that_are_packages_in_order() {
     let rooms = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integrations"));
     let mut packages = Vec::new();

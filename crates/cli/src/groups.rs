@@ -1,0 +1,108 @@
+//! The commands of `qontract --help` in groups.
+
+use clap::{Command, CommandFactory as _};
+
+use super::{Cli, ColorWhen};
+use crate::terminal::Size;
+
+/// Groups of commands. A command that is in none of them is listed with the last one.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Start here", &["up", "init"]),
+    ("Data", &["validate", "bundle", "diff", "get", "describe", "query", "serve", "schema"]),
+    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal", "status"]),
+    ("Inspection", &["integrations", "shards", "inventory"]),
+    ("Setup and other", &["config", "peer", "completions", "man", "version", "help"]),
+];
+
+/// Most columns of a line.
+const MAX_WIDTH: usize = 100;
+
+/// The command line, with its commands in groups; `version` is what `--version` prints.
+pub fn command(color: ColorWhen, version: &'static str) -> Command {
+    let command = Cli::command().color(color.into()).long_version(version);
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
+        groups(&command, Size::known().map_or(MAX_WIDTH, |size| size.width.min(MAX_WIDTH))),
+        heading("Options")
+    );
+    command.help_template(template)
+}
+
+/// The commands in groups, each with what it does.
+fn groups(command: &Command, width: usize) -> String {
+    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let all: Vec<(&str, String)> = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .map(|command| (command.get_name(), command.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect();
+    let column = all.iter().map(|(name, _)| name.len()).max().unwrap_or_default() + 4;
+    let mut text = String::new();
+    for (index, (heading, names)) in GROUPS.iter().enumerate() {
+        text.push_str(&format!("{}\n", self::heading(heading)));
+        let named = names.iter().filter_map(|name| all.iter().find(|(known, _)| known == name));
+        let others = all.iter().filter(|(name, _)| index + 1 == GROUPS.len() && !is_grouped(name));
+        for (name, about) in named.chain(others) {
+            let name_width = column - 2;
+            text.push_str(&format!("  \x1b[1m{name}\x1b[0m{:1$}", "", name_width - name.len()));
+            text.push_str(&wrapped(about, width.saturating_sub(column), column));
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A heading, styled as those of other help texts.
+fn heading(text: &str) -> String {
+    format!("\x1b[1m\x1b[4m{text}:\x1b[0m")
+}
+
+/// A text in lines of so many columns; all but the first begin with blanks.
+fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > width {
+            out.push_str(&format!("\n{:indent$}", ""));
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_the_runner_are_reserved() {
+        let command = Cli::command();
+        let reconcile = command.find_subcommand("reconcile").unwrap();
+        for flag in reconcile.get_arguments().chain(command.get_arguments()).filter_map(clap::Arg::get_long) {
+            assert!(qontract_runtime::process::is_reserved(flag), "`--{flag}` of a program would hide ours");
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            assert_eq!(grouped.iter().filter(|known| **known == name).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words() {
+        assert_eq!(wrapped("one two three", 7, 2), "one two\n  three");
+        assert_eq!(wrapped("one two three", 6, 2), "one\n  two\n  three");
+        assert_eq!(wrapped("verylongword x", 4, 1), "verylongword\n x");
+        assert_eq!(wrapped("", 4, 1), "");
+    }
+}

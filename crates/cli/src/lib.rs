@@ -1,0 +1,625 @@
+//! The shape of the command line, whose doc comments are the reference, and what is printed: [`printer`] writes to both streams, [`progress`] shows what is
+//! waited for, [`terminal`] knows the size and the modes of the terminal.
+
+mod global;
+mod groups;
+mod line;
+mod plan;
+pub mod plan_output;
+mod pretty;
+pub mod printer;
+pub mod progress;
+mod records;
+mod run;
+pub mod screen;
+mod serve;
+pub mod since;
+pub mod terminal;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use qontract_bundle::Layout;
+use qontract_config::environment::{ReadBy, help};
+
+pub use qontract_config::variable;
+
+pub use global::{ColorWhen, GlobalOptions};
+pub use groups::command;
+pub use line::CommandLine;
+pub use plan::{Affected, Diff, DiffFormat, Plan, PlanFormat, ReportFormat};
+pub use records::{Approve, RecordFormat, Runs, RunsAction, RunsList};
+pub use run::{
+    LogLevel, LogOptions, Reconcile, RunFormat, RunOptions, SelectedIntegration, Up, register_integrations,
+};
+pub use serve::{PeerServer, Serve};
+
+/// Reconcile your infrastructure from one Git repository.
+#[derive(Debug, Parser)]
+#[command(name = "qontract", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options that every command has.
+    #[command(flatten)]
+    pub global: GlobalOptions,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the whole platform in one process: bundle, validate, and continuously reconcile
+    ///
+    /// Every integration that the data defines and the binary has runs in a loop, on a directory in place of the target systems. A
+    /// saved file takes effect within a second. Nothing else has to be installed.
+    #[command(after_long_help = examples(&[
+        ("qontract up", "the data repo that the working directory is in, on a sandbox of its own"),
+        ("qontract up --sandbox ./sandbox", "keep the sandbox where it can be looked at"),
+        ("qontract up --once --dry-run", "show what would change, then end"),
+    ]))]
+    Up(Up),
+    /// Show what a change to the data would do: a dry run of every integration that it affects
+    ///
+    /// Compares BASE with HEAD, plans each affected integration against the configured targets or the sandbox, and prints one report. Nothing is changed, and addresses and secrets
+    /// that only HEAD names are not used.
+    ///
+    /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error. With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage
+    /// error.
+    Plan(Plan),
+    /// Turn a data repo into a bundle, named by the SHA-256 of its bytes
+    #[command(after_long_help = examples(&[
+        ("qontract bundle -o bundle.json", "bundle and validate the working tree"),
+        ("qontract bundle --rev main -o main.json", "bundle a Git revision, without a checkout"),
+    ]))]
+    Bundle(Bundle),
+    /// Show the differences between two data repos, revisions or bundles; by default between HEAD and the folder
+    ///
+    /// Exit code: 0 no differences, 1 differences, 2 error.
+    Diff(Diff),
+    /// Check a data repo, some of its files, a Git revision or a bundle, and show every mistake at once
+    ///
+    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, it depends on their findings alone.
+    #[command(after_long_help = examples(&[
+        ("qontract validate", "the data repo that the working directory is in"),
+        ("qontract validate data/services/billing/app.yml", "show the findings of one file"),
+        ("qontract validate HEAD~1", "a Git revision"),
+        ("qontract explain Q2041", "what a code means"),
+    ]))]
+    Validate(Validate),
+    /// Work with the JSON schemas of a data repo
+    Schema(Schema),
+    /// List or show what the data describes: `get namespaces`, `get apps billing`
+    #[command(after_long_help = examples(&[
+        ("qontract get", "all kinds"),
+        ("qontract get namespaces --filter cluster=cliffs-stage", "a table"),
+        ("qontract get apps billing -o yaml", "one object"),
+    ]))]
+    Get(Get),
+    /// Query the data with GraphQL
+    #[command(after_long_help = examples(&[
+        ("qontract query '{ apps_v1 { name } }'", "indented on a terminal, else in one line"),
+        ("qontract query - < query.graphql | jq .data", "a query from a file"),
+    ]))]
+    Query(Query),
+    /// Serve GraphQL over HTTP, for many bundles, each by its sha
+    #[command(after_long_help = examples(&[
+        ("qontract serve --watch", "serve the data repo as it changes, on http://127.0.0.1:4000/graphql"),
+        ("qontract serve --bundle bundle.json --listen 8080", "serve a bundle on another port"),
+    ]))]
+    Serve(Box<Serve>),
+    /// Run an integration: make its targets match the data
+    ///
+    /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define the integration, 5 it reads a schema that it must not read, 75 only transient
+    /// failures. With --dry-run --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
+    #[command(after_long_help = examples(&[
+        ("qontract reconcile openshift-namespaces --sandbox ./sandbox --dry-run", "what would change"),
+        ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "one cluster"),
+        ("qontract reconcile openshift-namespaces --config config.toml --every 10m --listen 9090", "in a loop"),
+    ]))]
+    Reconcile(Box<Reconcile>),
+    /// Show which integrations and shards a change can affect, and why
+    ///
+    /// Exit code: 0 none, 1 some, 2 error.
+    Affected(Affected),
+    /// List the integrations, or show what one of them reads
+    Integrations(Integrations),
+    /// Work with hash slots
+    Shards(Shards),
+    /// Work with Kubernetes objects
+    Inventory(Inventory),
+    /// Explain a code such as Q1007 at length, or a run; without either, list all codes
+    Explain(Explain),
+    /// List runs, or show one
+    Runs(Runs),
+    /// Write the datafile that approves the removals that a run held
+    Approve(Approve),
+    /// Work with the configuration
+    Config(Config),
+    /// Work with the journal: what all processes remember together, such as recent removals
+    Journal(Journal),
+    /// Drop-in replacements for qontract-server, -bundler, -validator, -reconcile and run-integration
+    Peer(Peer),
+    /// Generate shell completions: `source <(qontract completions bash)`
+    Completions(Completions),
+    /// Write the manual pages, one for each command
+    Man(Man),
+    /// Print the help of a command
+    Help(Help),
+    /// Print the version, the commit and its date
+    Version,
+}
+
+/// Arguments of `help`.
+#[derive(Args, Debug)]
+pub struct Help {
+    /// The command, for example `reconcile` or `integrations schemas`; without one, all commands
+    pub command: Vec<String>,
+}
+
+/// Help of `--config` where the default places are read.
+pub const CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`, else `./qontract.toml` (not in data repos and Git work trees), else `$XDG_CONFIG_HOME/qontract/config.toml`";
+
+/// Help of `--config` where only a file that is named is read.
+pub const NAMED_CONFIG_HELP: &str = "Configuration file; by default `$QONTRACT_CONFIG`. The default places (`./qontract.toml`, `$XDG_CONFIG_HOME/qontract/config.toml`) are not read";
+
+/// Examples below the help of a command: what to type, and what for.
+fn examples(rows: &[(&str, &str)]) -> String {
+    let rows = rows.iter().map(|(line, what)| format!("  {line}\n      {what}\n"));
+    format!("Examples:\n{}", rows.collect::<String>())
+}
+
+/// Where the parts of a data repo are.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Layout of the data repo")]
+pub struct LayoutOptions {
+    /// Folder of datafiles
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub data_dir: String,
+    /// Folder of resources; may be absent
+    #[arg(long, value_name = "DIR", default_value = "resources")]
+    pub resources_dir: String,
+    /// Folder of JSON Schemas
+    #[arg(long, value_name = "DIR", default_value = "schemas")]
+    pub schemas_dir: String,
+    /// File that describes the GraphQL types
+    #[arg(long, value_name = "FILE", default_value = "graphql-schemas/schema.yml")]
+    pub graphql_file: String,
+}
+
+impl From<LayoutOptions> for Layout {
+    fn from(options: LayoutOptions) -> Self {
+        let LayoutOptions { data_dir, resources_dir, schemas_dir, graphql_file } = options;
+        Layout { data: data_dir, resources: resources_dir, schemas: schemas_dir, graphql: graphql_file }
+            .normal()
+    }
+}
+
+/// Arguments of `bundle`.
+#[derive(Args, Debug)]
+pub struct Bundle {
+    /// Folder of the data repo
+    #[arg(default_value = ".")]
+    pub repo: PathBuf,
+    /// File to write; without it, or with `-`, the bundle goes to stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Bundle this Git revision instead of the files in the folder
+    #[arg(long, value_name = "REVISION")]
+    pub rev: Option<String>,
+    /// Commit to write into the bundle; the default is the one Git knows
+    #[arg(long, value_name = "COMMIT", requires = "commit_timestamp")]
+    pub commit: Option<String>,
+    /// Time of that commit, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", requires = "commit")]
+    pub commit_timestamp: Option<String>,
+    /// Let warnings fail too
+    #[arg(long)]
+    pub strict: bool,
+    /// Only bundle, and do not check what the files say
+    #[arg(long)]
+    pub no_validate: bool,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Arguments of `validate`.
+#[derive(Args, Debug)]
+pub struct Validate {
+    /// What to check: a data repo, a Git revision or a bundle file; or files and directories of a data repo, whose findings alone
+    /// are shown; by default the data repo that the working directory is in
+    #[arg(value_name = "WHAT", default_value = ".")]
+    pub what: Vec<String>,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Show no warnings
+    #[arg(long, conflicts_with = "strict")]
+    pub only_errors: bool,
+    /// Let warnings fail too
+    #[arg(long)]
+    pub strict: bool,
+    /// Show at most this many findings
+    #[arg(long, value_name = "N")]
+    pub max: Option<usize>,
+    /// Enforce `format`, which says what a text is
+    #[arg(long)]
+    pub formats: bool,
+    /// Form of the findings
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: FindingsFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Forms of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FindingsFormat {
+    /// For people, with the lines they are about
+    #[default]
+    Text,
+    /// For machines
+    Json,
+}
+
+/// Arguments of `schema`.
+#[derive(Args, Debug)]
+pub struct Schema {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub action: SchemaAction,
+}
+
+/// What can be done with schemas.
+#[derive(Debug, Subcommand)]
+pub enum SchemaAction {
+    /// Write the schemas as plain JSON Schemas that editors understand
+    Export(SchemaExport),
+}
+
+/// Arguments of `schema export`.
+#[derive(Args, Debug)]
+pub struct SchemaExport {
+    /// Folder to write into; files in it that are in the way are replaced
+    pub folder: PathBuf,
+    /// The data repo, a Git revision or a bundle file to take them from
+    #[arg(long, alias = "data", value_name = "WHAT", default_value = ".")]
+    pub from: String,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// The data that is asked.
+#[derive(Args, Debug)]
+pub struct DataOptions {
+    /// A folder, a bundle file, or a Git revision
+    #[arg(long, value_name = "DATA", default_value = ".")]
+    pub data: String,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Arguments of `query`.
+#[derive(Args, Debug)]
+pub struct Query {
+    /// The request, for example `{ apps_v1 { name } }`; `-` reads it from stdin
+    #[arg(value_name = "QUERY")]
+    pub request: String,
+    /// Values of its variables, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub variables: Option<String>,
+    /// Which operation of the request is meant
+    #[arg(long, value_name = "NAME")]
+    pub operation: Option<String>,
+    /// Add to the answer where each object comes from: file, JSON pointer, line
+    #[arg(long)]
+    pub provenance: bool,
+    /// Give up an answer that takes longer
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+    /// What is asked.
+    #[command(flatten)]
+    pub data: DataOptions,
+}
+
+/// Arguments of `get`.
+#[derive(Args, Debug)]
+pub struct Get {
+    /// What to list: a field of the type `Query`, with or without its version; without one, list them all
+    pub kind: Option<String>,
+    /// The name of one of them, or its path
+    pub name: Option<String>,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: GetFormat,
+    /// Only those whose field has this value; may be given several times
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub filter: Vec<String>,
+    /// Order by this field instead of by path
+    #[arg(long, value_name = "FIELD")]
+    pub sort: Option<String>,
+    /// What is asked.
+    #[command(flatten)]
+    pub data: DataOptions,
+}
+
+/// Forms of what `get` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GetFormat {
+    /// The columns that tell most, for people
+    #[default]
+    Table,
+    /// All columns, for people
+    Wide,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+}
+
+/// Arguments of `integrations`.
+#[derive(Args, Debug)]
+pub struct Integrations {
+    /// What to show; all of them by default.
+    #[command(subcommand)]
+    pub action: Option<IntegrationsAction>,
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP)]
+    pub config: Option<PathBuf>,
+    /// Output format of the list
+    #[arg(short, long, value_enum)]
+    pub output: Option<IntegrationsFormat>,
+}
+
+/// Output formats of the list of integrations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum IntegrationsFormat {
+    /// Names and descriptions, for people
+    #[default]
+    Text,
+    /// A JSON list: name, description, whether it is compiled in or a program of the configuration, flags
+    Json,
+    /// Names alone, one in each line
+    Name,
+}
+
+/// What can be shown of integrations.
+#[derive(Debug, Subcommand)]
+pub enum IntegrationsAction {
+    /// List the integrations, as without a subcommand
+    List {
+        /// Output format
+        #[arg(short, long, value_enum)]
+        output: Option<IntegrationsFormat>,
+    },
+    /// Print the schemas that an integration can read, as its file in the data has to list them
+    Schemas(IntegrationSchemas),
+}
+
+/// Arguments of `integrations schemas`.
+#[derive(Args, Debug)]
+pub struct IntegrationSchemas {
+    /// The integration
+    pub name: String,
+    /// The data whose types it is judged by.
+    #[command(flatten)]
+    pub data: DataOptions,
+}
+
+/// Arguments of `shards`.
+#[derive(Args, Debug)]
+pub struct Shards {
+    /// What to show.
+    #[command(subcommand)]
+    pub action: ShardsAction,
+}
+
+/// What can be shown of hash slots.
+#[derive(Debug, Subcommand)]
+pub enum ShardsAction {
+    /// Print the slot of a value
+    Of(ShardsOf),
+}
+
+/// Arguments of `shards of`.
+#[derive(Args, Debug)]
+pub struct ShardsOf {
+    /// The value, for example `cluster/namespace`
+    pub value: String,
+    /// How many slots there are
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub shards: u32,
+}
+
+/// Arguments of `inventory`.
+#[derive(Args, Debug)]
+pub struct Inventory {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: InventoryAction,
+}
+
+/// What can be done with Kubernetes objects.
+#[derive(Debug, Subcommand)]
+pub enum InventoryAction {
+    /// Print the canonical form and the hash of objects, as they are kept in `qontract.sha256sum`
+    Hash(InventoryHash),
+}
+
+/// Arguments of `inventory hash`.
+#[derive(Args, Debug)]
+pub struct InventoryHash {
+    /// YAML or JSON: one object, several documents, or a list; `-` is stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// Arguments of `explain`.
+#[derive(Args, Debug)]
+pub struct Explain {
+    /// A code, for example Q1007; or the word `run`
+    #[arg(value_name = "CODE|run")]
+    pub code: Option<String>,
+    /// A run, after the word `run`: its id, the start of its id, `last`, or an integration
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR")]
+    pub runs: Option<PathBuf>,
+}
+
+/// Arguments of `config`.
+#[derive(Args, Debug)]
+pub struct Config {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ConfigAction,
+}
+
+/// What to do with the configuration.
+#[derive(Subcommand, Debug)]
+pub enum ConfigAction {
+    /// Check the configuration, the tools, the data, and access to every target system
+    ///
+    /// Reads only. For each cluster: is it reachable, are the credentials accepted, and does it allow what the integrations that the data defines need. For each
+    /// program of `[integrations.*]`: can it be started, and does it answer `describe`.
+    /// Exit code: 0 nothing failed, 1 something failed, 2 usage error.
+    Check(Box<ConfigCheck>),
+    /// Write a configuration to start from, in which every line is a comment
+    Init {
+        /// The file; it must not exist
+        #[arg(value_name = "FILE", default_value = "qontract.toml")]
+        file: PathBuf,
+    },
+    /// Print every configuration key and environment variable, in Markdown
+    Reference,
+}
+
+/// Arguments of `config check`.
+#[derive(Args, Debug)]
+pub struct ConfigCheck {
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
+    pub config: Option<PathBuf>,
+    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
+    #[arg(long, value_name = "DATA")]
+    pub data: Option<String>,
+    /// Folder of the data repo that a Git revision is of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub repo: PathBuf,
+    /// Check only this cluster; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Vec<String>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: FindingsFormat,
+    /// Where the parts are.
+    #[command(flatten)]
+    pub layout: LayoutOptions,
+}
+
+/// Arguments of `journal`.
+#[derive(Args, Debug)]
+pub struct Journal {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: JournalAction,
+}
+
+/// What to do with the journal.
+#[derive(Subcommand, Debug)]
+pub enum JournalAction {
+    /// Declare that the journal, or what of it is lost or damaged, is new
+    ///
+    /// Without a journal nothing is removed without approval, because earlier removals are not known. Run this once for a new installation, and after
+    /// a loss, when it is clear what was removed in the last 24 hours. A journal that is whole is left as it is.
+    Init {
+        /// Folder of the records of runs, which holds the journal for real targets; by default `$QONTRACT_RUNS`, else below the user's state folder
+        #[arg(long, value_name = "DIR")]
+        runs: Option<PathBuf>,
+        /// Folder of a sandbox, which holds a journal of its own
+        #[arg(long, value_name = "DIR", conflicts_with = "runs")]
+        sandbox: Option<PathBuf>,
+    },
+}
+
+/// Arguments of `peer`.
+#[derive(Args, Debug)]
+pub struct Peer {
+    /// Which tool.
+    #[command(subcommand)]
+    pub tool: PeerTool,
+}
+
+/// The established tools.
+#[derive(Debug, Subcommand)]
+pub enum PeerTool {
+    /// qontract-bundler: write the bundle of four places to stdout
+    Bundler(PeerBundler),
+    /// qontract-reconcile: run an integration
+    #[command(mut_arg("config", |arg| arg.help(NAMED_CONFIG_HELP)))]
+    Reconcile(Box<Reconcile>),
+    /// run-integration: run an integration in a loop, configured by environment variables
+    #[command(after_help = help(ReadBy::RunIntegration))]
+    RunIntegration,
+    /// qontract-server: serve GraphQL over HTTP, configured by environment variables
+    #[command(after_help = help(ReadBy::Server))]
+    Server(PeerServer),
+    /// qontract-validator: write a record of every check of a bundle to stdout
+    Validator(PeerValidator),
+}
+
+/// Arguments of `qontract-validator`.
+#[derive(Args, Debug)]
+pub struct PeerValidator {
+    /// Only the records of errors
+    #[arg(long)]
+    pub only_errors: bool,
+    /// The bundle
+    pub bundle: PathBuf,
+}
+
+/// Arguments of `qontract-bundler`.
+#[derive(Args, Debug)]
+pub struct PeerBundler {
+    /// Accepted and not needed: all cores are used
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub thread_pool_size: u32,
+    /// Folder of JSON Schemas
+    pub schema_dir: String,
+    /// File that describes the GraphQL types
+    pub graphql_schema_file: String,
+    /// Folder of datafiles
+    pub data_dir: String,
+    /// Folder of resources
+    pub resource_dir: String,
+    /// Commit to write into the bundle
+    pub git_commit: String,
+    /// Time of that commit
+    pub git_commit_timestamp: String,
+}
+
+/// Arguments of `completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// Which shell
+    pub shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Folder to write into; pages in it that are in the way are replaced
+    pub folder: PathBuf,
+}

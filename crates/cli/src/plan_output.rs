@@ -1,0 +1,31 @@
+//! Prints plan reports.
+
+use qontract_report::text::{self, Detail};
+use qontract_report::{FileName, PlanReport, markdown};
+
+use crate::PlanFormat;
+use crate::printer::Printer;
+
+/// How much of a plan is shown.
+pub fn detail(full: bool) -> Detail {
+    if full { Detail::FULL } else { Detail::default() }
+}
+
+/// Prints a report. In text, files have names that lead there from the working directory; in other formats they are relative to the data repo.
+pub fn print(
+    report: &PlanReport,
+    format: PlanFormat,
+    detail: Detail,
+    file_name: FileName<'_>,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    match format {
+        PlanFormat::Text => {
+            let mut report = report.clone();
+            report.rename_files(file_name);
+            printer.styled(&text::render(&report, detail))
+        }
+        PlanFormat::Md => printer.text(&markdown::render(report, detail, markdown::MAX_BYTES)),
+        PlanFormat::Json => printer.json(&report.to_json()),
+    }
+}

@@ -1,0 +1,214 @@
+//! The one place that prints: data to stdout, talk to stderr.
+//!
+//! **Invariant:** no character of the data commands a terminal or changes what is seen (`hostile_output.rs`). Text goes through [`shown_lines`] and JSON through [`shown_json`], whatever the
+//! command did before; terminal styles pass only in [`Styled`], in which data is escaped. What a command prints as one line goes through `shown` beforehand, so that data does not begin
+//! lines of its own.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use anstream::AutoStream;
+use qontract_diagnostics::{MessageSink, Report, Sources, Styled, shown, shown_json, shown_lines};
+use qontract_runtime::Fault;
+
+use crate::pretty;
+use crate::progress;
+
+/// How much is printed besides results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verbosity {
+    /// Warnings and errors.
+    Quiet,
+    /// Notes, too.
+    Normal,
+    /// Everything.
+    Verbose,
+}
+
+/// The verbosity of the process, set once from the command line.
+static VERBOSITY: AtomicU8 = AtomicU8::new(Verbosity::Normal as u8);
+
+/// Sets how much this process prints.
+pub fn set_verbosity(verbosity: Verbosity) {
+    VERBOSITY.store(verbosity as u8, Ordering::Relaxed);
+}
+
+/// How much this process prints.
+pub fn verbosity() -> Verbosity {
+    match VERBOSITY.load(Ordering::Relaxed) {
+        0 => Verbosity::Quiet,
+        1 => Verbosity::Normal,
+        _ => Verbosity::Verbose,
+    }
+}
+
+/// Both streams of the process.
+#[derive(Debug)]
+pub struct Printer {
+    out: io::Stdout,
+    err: io::Stderr,
+}
+
+/// Whether stdout is still read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// It is.
+    There,
+    /// The other end of the pipe is closed.
+    Gone,
+}
+
+impl Default for Printer {
+    fn default() -> Self {
+        Self { out: io::stdout(), err: io::stderr() }
+    }
+}
+
+impl MessageSink for Printer {
+    fn note(&self, line: &str) {
+        Self::note(self, line);
+    }
+
+    fn report(&self, report: &Report, sources: &dyn Sources) {
+        Self::report(self, report, sources);
+    }
+}
+
+impl Printer {
+    /// Where a bundle is written to, byte for byte. Its JSON is printable ASCII, as Python writes it.
+    pub fn bundle_out(&self) -> &io::Stdout {
+        &self.out
+    }
+
+    /// Writes JSON to stdout, with unsafe characters as escapes: the same value.
+    pub fn json(&self, json: &[u8]) -> anyhow::Result<()> {
+        self.write(shown_json(&String::from_utf8_lossy(json)).as_bytes())
+    }
+
+    /// Writes text to stdout, with unsafe characters as escapes.
+    pub fn text(&self, text: &str) -> anyhow::Result<()> {
+        self.write(shown_lines(text).as_bytes())
+    }
+
+    /// Writes findings to stdout, as [`styled`](Self::styled) text.
+    pub fn findings(&self, findings: &Styled) -> anyhow::Result<()> {
+        self.styled(findings)
+    }
+
+    /// Writes styled text to stdout; colours stay only where a terminal shows them and `NO_COLOR` is not set.
+    pub fn styled(&self, text: &Styled) -> anyhow::Result<()> {
+        progress::erase();
+        written(AutoStream::auto(self.out.lock()).write_all(text.as_str().as_bytes()))
+    }
+
+    /// Writes text to stdout, for commands that go on until the reader closes the pipe. Unsafe characters are escapes.
+    pub fn follow(&self, text: &str) -> anyhow::Result<Reader> {
+        progress::erase();
+        let mut out = self.out.lock();
+        match out.write_all(shown_lines(text).as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            result => Ok(result.map(|()| Reader::There)?),
+        }
+    }
+
+    /// Writes JSON to stdout: indented on a terminal, else as it is.
+    pub fn json_answer(&self, json: &[u8]) -> anyhow::Result<()> {
+        if io::IsTerminal::is_terminal(&self.out) {
+            self.json(pretty::json(&String::from_utf8_lossy(json)).as_bytes())
+        } else {
+            self.json(json)
+        }
+    }
+
+    /// Writes help or a usage error, which has styles of its own and no text of the data.
+    pub fn usage(&self, styled: &str, is_error: bool) {
+        let _ = if is_error {
+            AutoStream::auto(self.err.lock()).write_all(styled.as_bytes())
+        } else {
+            AutoStream::auto(self.out.lock()).write_all(styled.as_bytes())
+        };
+    }
+
+    /// Writes lines to stderr, with unsafe characters as escapes; if the process is quiet, only warnings and errors.
+    pub fn note(&self, line: &str) {
+        if verbosity() == Verbosity::Quiet && !["error", "warning"].iter().any(|word| line.starts_with(word))
+        {
+            return;
+        }
+        progress::erase();
+        let line = shown_lines(line);
+        let line = if has_colours(&self.err) { coloured(&line) } else { line };
+        // A stderr that is closed is no reason to fail.
+        let _ = writeln!(self.err.lock(), "{line}");
+    }
+
+    /// Writes to stderr why a command failed; the lines and the hint of a fault go below it.
+    pub fn error(&self, error: &anyhow::Error) {
+        let mut text = format!("error: {}", shown(&format!("{error:#}")));
+        if let Some(fault) = error.chain().find_map(|cause| cause.downcast_ref::<Fault>()) {
+            fault.details.iter().for_each(|line| text.push_str(&format!("\n    {}", shown(line))));
+            fault.hint.iter().for_each(|hint| text.push_str(&format!("\nhint: {}", shown(hint))));
+        }
+        self.note(&text);
+    }
+
+    /// Shows findings on stderr, with their lines where `sources` has them, and a line that counts them; colours stay only where a terminal shows them and `NO_COLOR` is
+    /// not set.
+    pub fn report(&self, report: &Report, sources: &dyn Sources) {
+        if report.is_empty() {
+            return;
+        }
+        let text = Styled::report(report, sources);
+        progress::erase();
+        let _ = AutoStream::auto(self.err.lock()).write_all(text.as_str().as_bytes());
+    }
+
+    fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        progress::erase();
+        let mut out = self.out.lock();
+        written(out.write_all(bytes).and_then(|()| out.flush()))
+    }
+}
+
+/// Text whose lines begin with a word in its colour: `error:`, `warning:`, `note:`, `hint:`.
+fn coloured(text: &str) -> Cow<'_, str> {
+    let colours = [("error:", "1;31"), ("warning:", "1;33"), ("note:", "1;32"), ("hint:", "1;36")];
+    let line = |line: &str| {
+        let known = colours.iter().find(|(word, _)| line.starts_with(word));
+        known.map_or_else(
+            || line.to_owned(),
+            |(word, colour)| format!("\x1b[{colour}m{word}\x1b[0m{}", &line[word.len()..]),
+        )
+    };
+    Cow::Owned(text.split('\n').map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// Whether colours are shown on a stream: by `--color`, `NO_COLOR` and `CLICOLOR_FORCE`, else on a terminal.
+pub fn has_colours(stream: &impl anstream::stream::RawStream) -> bool {
+    AutoStream::choice(stream) != anstream::ColorChoice::Never
+}
+
+/// What came of writing to stdout. A reader that went away has its right: it does not change what the exit code tells.
+pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::coloured;
+
+    #[test]
+    fn the_word_that_begins_a_line_is_coloured() {
+        let check = |text: &str, expect: &str| assert_eq!(coloured(text), expect);
+        check(
+            "error: a\n    error: b\nnote: c",
+            "\x1b[1;31merror:\x1b[0m a\n    error: b\n\x1b[1;32mnote:\x1b[0m c",
+        );
+        check("plain", "plain");
+    }
+}

@@ -1,0 +1,139 @@
+//! One line on the terminal that shows what a command waits for, once that takes long.
+//!
+//! It is drawn on stderr, only if that is a terminal, and never in CI. All other output erases it first ([`erase`]); it is drawn again below that.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use qontract_diagnostics::shown;
+use qontract_telemetry::activity::{Activities, Activity};
+
+use qontract_config::variable;
+
+/// How long nothing is shown.
+const DELAY: Duration = Duration::from_secs(2);
+
+/// How often the line is drawn.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// How many characters of what is waited for are shown: the line must not wrap, or it could not be erased.
+const MAX_WIDTH: usize = 60;
+
+/// Whether the line is on the terminal; output happens under this lock.
+static IS_DRAWN: Mutex<bool> = Mutex::new(false);
+
+/// Erases the line, if it is there. All output calls it first.
+pub fn erase() {
+    let mut is_drawn = lock(&IS_DRAWN);
+    if std::mem::take(&mut *is_drawn) {
+        let _ = std::io::stderr().write_all(b"\r\x1b[K");
+    }
+}
+
+/// A line about one piece of work, as long as this lives.
+pub struct Progress {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Shows `what` is being done, or what its activities wait for. Does nothing if stderr is not a terminal, or in CI.
+    pub fn start(what: impl Into<String>, activities: Activities) -> Self {
+        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        if !is_watched() {
+            return Self { stop, thread: None };
+        }
+        let (what, seen, begun) = (what.into(), Arc::clone(&stop), Instant::now());
+        let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
+            let mut pause = DELAY;
+            while !waits(&seen, pause) {
+                draw(&line(&what, begun.elapsed(), &activities.doing()));
+                pause = PERIOD;
+            }
+        });
+        Self { stop, thread: thread.ok() }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        *lock(&self.stop.0) = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        erase();
+    }
+}
+
+/// Whether the line is drawn at all.
+fn is_watched() -> bool {
+    std::io::stderr().is_terminal()
+        && variable("CI").is_none_or(|ci| ci == "false")
+        && variable("TERM").is_some_and(|term| term != "dumb")
+}
+
+/// Waits; whether the work is over.
+fn waits((stop, changed): &(Mutex<bool>, Condvar), pause: Duration) -> bool {
+    let stopped = changed.wait_timeout_while(lock(stop), pause, |stop| !*stop);
+    *stopped.unwrap_or_else(PoisonError::into_inner).0
+}
+
+fn draw(line: &str) {
+    let mut is_drawn = lock(&IS_DRAWN);
+    *is_drawn = true;
+    let _ = std::io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
+}
+
+/// `waiting for GET https://c1/api (12s), and 2 more…`, or `validating . (3s)…` if nothing in particular is waited for.
+fn line(what: &str, elapsed: Duration, doing: &[Activity]) -> String {
+    let is_request = |one: &&Activity| one.what.contains("://");
+    let mut requests = doing.iter().filter(is_request);
+    // Without a request, the innermost activity is the most specific one.
+    let (first, more) = match requests.next() {
+        Some(first) => (Some(first), requests.count()),
+        None => (doing.last(), 0),
+    };
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    let (text, since) = match first {
+        Some(activity) => (format!("waiting for {}", activity.what.replace('`', "")), activity.since),
+        None => (what.to_owned(), elapsed),
+    };
+    let text = shown(&text).chars().take(MAX_WIDTH).collect::<String>();
+    format!("{text} ({}s){more}…", since.as_secs())
+}
+
+/// What is locked is whole at any time, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_is_waited_for_and_for_how_long() {
+        let activity =
+            |what: &str, seconds| Activity { what: what.to_owned(), since: Duration::from_secs(seconds) };
+        let check = |doing: &[Activity], expect: &str| {
+            assert_eq!(line("validating .", Duration::from_secs(9), doing), expect);
+        };
+        check(&[], "validating . (9s)…");
+        check(&[activity("observe `cluster=c1`", 12)], "waiting for observe cluster=c1 (12s)…");
+        let requests = [
+            activity("observe `cluster=c1`", 12),
+            activity("`GET https://c1/api`", 11),
+            activity("`GET https://c2/api`", 3),
+        ];
+        check(&requests[..2], "waiting for GET https://c1/api (11s)…");
+        check(&requests, "waiting for GET https://c1/api (11s), and 1 more…");
+        check(
+            &[activity(&format!("GET https://{}", "x".repeat(100)), 3)],
+            &format!("waiting for GET https://{} (3s)…", "x".repeat(36)),
+        );
+        check(&[activity("GET https://\u{1b}[31m", 3)], "waiting for GET https://\\u{1b}[31m (3s)…");
+    }
+}

@@ -1,0 +1,439 @@
+//! The part of the command line that runs integrations.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use anstream::stream::RawStream;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use qontract_config::{UsageError, variable};
+use qontract_runtime::{About, FlagKind, Options};
+use qontract_telemetry::log::{Form, Level};
+
+use super::plan::PlanFormat;
+use super::{CONFIG_HELP, CommandLine, NAMED_CONFIG_HELP};
+use crate::printer::{self, Verbosity};
+
+/// Arguments of `reconcile`.
+#[derive(Args, Debug)]
+pub struct Reconcile {
+    /// How it is run.
+    #[command(flatten)]
+    pub options: RunOptions,
+    /// Which integration, with its own flags.
+    #[command(subcommand)]
+    pub integration: SelectedIntegration,
+}
+
+/// How an integration is run.
+#[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub struct RunOptions {
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP)]
+    pub config: Option<PathBuf>,
+    /// Show what would change, and change nothing
+    #[arg(long, global = true, overrides_with = "no_dry_run")]
+    pub dry_run: bool,
+    /// Apply the changes; this is the default
+    #[arg(long, global = true)]
+    pub no_dry_run: bool,
+    /// The data: a folder, a bundle file, a Git revision, or the address of a server; by default that of the configuration, else this folder
+    #[arg(long, value_name = "DATA", global = true)]
+    pub data: Option<String>,
+    /// Run on a folder or revision even if it does not validate
+    #[arg(long, global = true, conflicts_with = "every")]
+    pub no_validate: bool,
+    /// The data before a proposed change: a dry run runs only what the change affects, a real one also looks at what only this has
+    #[arg(long, value_name = "DATA", global = true)]
+    pub base: Option<String>,
+    /// Folder of the data repo that Git revisions are of
+    #[arg(long, value_name = "DIR", default_value = ".", global = true)]
+    pub repo: PathBuf,
+    /// The bundle on the server to compare with, by its SHA-256; by default `$EARLY_EXIT_COMPARE_SHA`
+    #[arg(long, value_name = "SHA", global = true, conflicts_with = "base")]
+    pub early_exit_compare_sha: Option<String>,
+    /// Run only the shards that the change affects; `reconcile` does so by default, `peer reconcile` also if `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
+    #[arg(long, global = true)]
+    pub check_only_affected_shards: bool,
+    /// Run all shards, even those that the change does not affect; `peer reconcile` does so by default
+    #[arg(long, global = true, conflicts_with = "check_only_affected_shards")]
+    pub all_shards: bool,
+    /// Use addresses that the change brings or changes, which is otherwise not done in a dry run
+    #[arg(long, global = true)]
+    pub trust_head: bool,
+    /// Enforce the list of schemas that the integration may read; this is the default
+    #[arg(long, global = true, overrides_with = "no_validate_schemas")]
+    pub validate_schemas: bool,
+    /// Let the integration read everything
+    #[arg(long, global = true)]
+    pub no_validate_schemas: bool,
+    /// Write the schemas that were read into a file, as a JSON list
+    #[arg(long, value_name = "FILE", global = true)]
+    pub dump_schemas: Option<PathBuf>,
+    /// Query one bundle of the server during the whole run; this is the default
+    #[arg(long, global = true, overrides_with = "no_gql_sha_url")]
+    pub gql_sha_url: bool,
+    /// Query the latest bundle of the server each time
+    #[arg(long, global = true)]
+    pub no_gql_sha_url: bool,
+    /// Print the URL of the server; this is the default in a real run
+    #[arg(long, global = true, overrides_with = "no_gql_url_print")]
+    pub gql_url_print: bool,
+    /// Do not print the URL of the server
+    #[arg(long, global = true)]
+    pub no_gql_url_print: bool,
+    /// What is said, and how.
+    #[command(flatten)]
+    pub talk: LogOptions,
+    /// A folder in place of every target system
+    #[arg(long, value_name = "DIR", global = true)]
+    pub sandbox: Option<PathBuf>,
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR", global = true)]
+    pub runs: Option<PathBuf>,
+    /// How many processes share the work; by default `$SHARDS`, else 1
+    #[arg(long, value_name = "N", global = true)]
+    pub shards: Option<u32>,
+    /// Which of them this one is, counted from 0; by default `$SHARD_ID`, else 0
+    #[arg(long, value_name = "I", global = true)]
+    pub shard_id: Option<u32>,
+    /// Run again and again: at once, then after this time, and whenever there is new data: `30s`, `10m`, `1h`
+    #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
+    pub every: Option<Duration>,
+    /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    #[arg(long, value_name = "ADDRESS", global = true, requires = "every", value_parser = listen_address)]
+    pub listen: Option<SocketAddr>,
+    /// Output format
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    pub output: RunFormat,
+    /// Show every field, and the content of what is created
+    #[arg(long, global = true)]
+    pub full: bool,
+    /// With `--dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
+    #[arg(long, global = true, requires = "dry_run")]
+    pub detailed_exitcode: bool,
+    /// Whose command line it is.
+    #[arg(skip)]
+    pub line: CommandLine,
+}
+
+/// What is said, and how.
+#[derive(Args, Debug, Default)]
+pub struct LogOptions {
+    /// Log level; by default `$QONTRACT_LOG_LEVEL`, else INFO
+    #[arg(long, value_name = "LEVEL", global = true, value_enum, ignore_case = true, help_heading = "Log")]
+    pub log_level: Option<LogLevel>,
+    /// Log format; by default `$QONTRACT_LOG_FORMAT`, else text
+    #[arg(long, value_name = "FORM", global = true, value_enum, help_heading = "Log")]
+    pub log_format: Option<LogForm>,
+}
+
+impl LogOptions {
+    /// With what the environment says where the command line says nothing.
+    pub fn with_environment(mut self) -> Result<Self, UsageError> {
+        self.log_level =
+            self.log_level.map_or_else(|| word("QONTRACT_LOG_LEVEL"), |level| Ok(Some(level)))?;
+        self.log_format =
+            self.log_format.map_or_else(|| word("QONTRACT_LOG_FORMAT"), |form| Ok(Some(form)))?;
+        Ok(self)
+    }
+
+    /// The log level; `--quiet` and `--verbose` count where no level is set.
+    pub fn level(&self) -> LogLevel {
+        self.log_level.unwrap_or_else(|| match printer::verbosity() {
+            Verbosity::Quiet => LogLevel::Warning,
+            Verbosity::Normal => LogLevel::Info,
+            Verbosity::Verbose => LogLevel::Debug,
+        })
+    }
+
+    /// The format of lines that go to this stream.
+    pub fn form(&self, stream: &impl RawStream) -> Form {
+        match self.log_format.unwrap_or_default() {
+            LogForm::Text if printer::has_colours(stream) => Form::Coloured,
+            LogForm::Text => Form::Text,
+            LogForm::Json => Form::Json,
+        }
+    }
+}
+
+/// What an environment variable says, which is one of some words.
+fn word<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
+    let Some(value) = variable(name) else { return Ok(None) };
+    T::from_str(&value, true).map(Some).map_err(|_| {
+        let words = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let words: Vec<String> = words.map(|word| format!("`{}`", word.get_name())).collect();
+        UsageError(format!("`{name}` is `{value}`, and none of {}", words.join(", ")))
+    })
+}
+
+/// Forms of what is told while something runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// Lines for people
+    #[default]
+    Text,
+    /// An object in each line, for machines
+    Json,
+}
+
+/// Arguments of `up`.
+#[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub struct Up {
+    /// Directory of the data repo; by default the one that the working directory is in
+    pub repo: Option<PathBuf>,
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", help = NAMED_CONFIG_HELP)]
+    pub config: Option<PathBuf>,
+    /// The folder in place of every target system; by default one below the user's state folder, unless `--config` names real ones
+    #[arg(long, value_name = "DIR")]
+    pub sandbox: Option<PathBuf>,
+    /// Folder of the records of runs; by default `$QONTRACT_RUNS`, else below the user's state folder
+    #[arg(long, value_name = "DIR")]
+    pub runs: Option<PathBuf>,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run each integration once, then exit; with `--dry-run`, print the plan of all of them
+    #[arg(long)]
+    pub once: bool,
+    /// With `--once --dry-run`: output format of the plan
+    #[arg(short, long, value_enum, default_value_t, requires_all = ["once", "dry_run"])]
+    pub output: PlanFormat,
+    /// With `--once --dry-run`: show every field, and the content of what is created
+    #[arg(long, requires_all = ["once", "dry_run"])]
+    pub full: bool,
+    /// With `--once --dry-run`: exit with 2 if there are changes, and with 64 instead of 2 for usage errors
+    #[arg(long, requires_all = ["once", "dry_run"])]
+    pub detailed_exitcode: bool,
+    /// The time between two runs of an integration: `30s`, `10m`, `1h`
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    pub every: Duration,
+    /// Serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback interface
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = listen_address)]
+    pub listen: Option<SocketAddr>,
+    /// What is said, and how.
+    #[command(flatten)]
+    pub talk: LogOptions,
+}
+
+/// Where to listen: an address and a port, or a port alone (`4000`, `:4000`), which is one of the loopback interface.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    let address = match host {
+        "" | "localhost" => port.parse().ok().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+        _ => text.parse().ok(),
+    };
+    address.ok_or_else(|| "expected `HOST:PORT` with an IP address as host, or a port".to_owned())
+}
+
+/// A time: a number and `s`, `m` or `h`; without a letter it is in seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, letter)) if letter.is_ascii_alphabetic() => (&text[..at], letter),
+        _ => (text, 's'),
+    };
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        _ => return Err("a time is a number and `s`, `m` or `h`".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "a time is a number and `s`, `m` or `h`".to_owned())?;
+    match number.saturating_mul(seconds) {
+        0 => Err("a time is at least a second".to_owned()),
+        seconds => Ok(Duration::from_secs(seconds)),
+    }
+}
+
+impl RunOptions {
+    /// The options with what the environment says where the command line says nothing. It means what it means to the
+    /// established runtime; what concerns a server does not get in the way of `--data`.
+    pub fn with_environment(mut self) -> Result<Self, UsageError> {
+        let path = |name| variable(name).map(PathBuf::from);
+        self.config = self.config.or_else(|| path("QONTRACT_CONFIG"));
+        self.runs = self.runs.or_else(|| path("QONTRACT_RUNS"));
+        let number = |name: &str| match variable(name).map(|value| value.parse::<u32>()) {
+            None => Ok(None),
+            Some(Ok(number)) => Ok(Some(number)),
+            Some(Err(_)) => Err(UsageError(format!("`{name}` is set to something that is no number"))),
+        };
+        self.shards = if self.shards.is_some() { self.shards } else { number("SHARDS")? };
+        self.shard_id = if self.shard_id.is_some() { self.shard_id } else { number("SHARD_ID")? };
+        if self.data.is_none() && self.base.is_none() {
+            self.early_exit_compare_sha =
+                self.early_exit_compare_sha.or_else(|| variable("EARLY_EXIT_COMPARE_SHA"));
+        }
+        self.check_only_affected_shards |=
+            !self.all_shards && variable("CHECK_ONLY_AFFECTED_SHARDS").as_deref() == Some("true");
+        self.talk = self.talk.with_environment()?;
+        Ok(self)
+    }
+}
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub enum LogLevel {
+    /// Everything
+    Debug,
+    /// What was decided
+    #[default]
+    Info,
+    /// What may be wrong
+    Warning,
+    /// What is wrong
+    Error,
+    /// The same as ERROR
+    Critical,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Info => Self::Info,
+            LogLevel::Warning => Self::Warning,
+            LogLevel::Error | LogLevel::Critical => Self::Error,
+        }
+    }
+}
+
+/// Output formats of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RunFormat {
+    /// The plan, for people
+    #[default]
+    Text,
+    /// The record of the run, as JSON
+    Json,
+    /// The plan as Markdown, for a comment on a merge request
+    Md,
+}
+
+/// The integrations that the command line knows; set before it is read.
+static KNOWN: RwLock<Vec<About>> = RwLock::new(Vec::new());
+
+/// Tells the command line which integrations there are, as long as nobody tells otherwise.
+pub fn register_integrations(abouts: Vec<About>) {
+    *KNOWN.write().unwrap_or_else(PoisonError::into_inner) = abouts;
+}
+
+fn known() -> RwLockReadGuard<'static, Vec<About>> {
+    KNOWN.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An integration with its own flags.
+#[derive(Debug)]
+pub struct SelectedIntegration {
+    /// Its name.
+    pub name: String,
+    /// Its flags.
+    pub options: Options,
+}
+
+impl FromArgMatches for SelectedIntegration {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let (name, given) = matches.subcommand().ok_or_else(|| {
+            clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "which integration?\n")
+        })?;
+        let mut options = Options::default();
+        let known = known();
+        let about = known.iter().find(|about| about.name == name);
+        for flag in about.into_iter().flat_map(|about| &about.flags) {
+            if flag.kind.is_switch() {
+                if given.get_flag(flag.name) {
+                    options.add(flag.name, "true");
+                }
+                continue;
+            }
+            for value in given.get_many::<String>(flag.name).into_iter().flatten() {
+                options.add(flag.name, value.clone());
+            }
+        }
+        Ok(Self { name: name.to_owned(), options })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for SelectedIntegration {
+    fn augment_subcommands(command: Command) -> Command {
+        command
+            .subcommands(known().iter().map(subcommand))
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommand_value_name("INTEGRATION")
+            .subcommand_help_heading("Integrations")
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        known().iter().any(|about| about.name == name)
+    }
+}
+
+/// A number that is at least 1, as it was written.
+fn positive_number(text: &str) -> Result<String, String> {
+    match text.parse::<u16>() {
+        Ok(1..) => Ok(text.to_owned()),
+        Ok(0) | Err(_) => Err("a number from 1 to 65535 is expected".to_owned()),
+    }
+}
+
+fn subcommand(about: &About) -> Command {
+    let flags = about.flags.iter().map(|flag| {
+        let arg =
+            Arg::new(flag.name).long(flag.name).help(flag.help).help_heading("Flags of the integration");
+        let arg = match flag.opposite {
+            Some(opposite) => arg.overrides_with(opposite),
+            None => arg,
+        };
+        match flag.kind {
+            FlagKind::Switch | FlagKind::Label { .. } | FlagKind::Ignored(_) => {
+                arg.action(ArgAction::SetTrue)
+            }
+            FlagKind::Selects(dimension) | FlagKind::Excludes(dimension) => {
+                arg.value_name(dimension.to_uppercase()).action(ArgAction::Append)
+            }
+            FlagKind::Value => arg.value_name("VALUE").action(ArgAction::Append),
+            FlagKind::Concurrency => {
+                arg.value_name("N").action(ArgAction::Append).value_parser(positive_number)
+            }
+        }
+    });
+    Command::new(about.name.clone()).about(about.description.clone()).args(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listen_address;
+
+    #[test]
+    fn a_port_alone_is_on_the_loopback_interface() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(
+                listen_address(text).ok().map(|address| address.to_string()).as_deref(),
+                expect,
+                "{text}"
+            );
+        };
+        check("4000", Some("127.0.0.1:4000"));
+        check(":4000", Some("127.0.0.1:4000"));
+        check("localhost:4000", Some("127.0.0.1:4000"));
+        check("0.0.0.0:4000", Some("0.0.0.0:4000"));
+        check("[::1]:0", Some("[::1]:0"));
+        for wrong in ["", ":", "65536", "example.com:80", "127.0.0.1", "::1"] {
+            check(wrong, None);
+        }
+    }
+}

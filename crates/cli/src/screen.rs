@@ -1,0 +1,203 @@
+//! The terminal of `up`: a table below the lines of the log; without a terminal only the lines.
+//!
+//! The table is redrawn line by line, and the screen is never cleared: terminals that save what is cleared (tmux) would fill
+//! their history with copies of the table. Only lines of the log scroll away.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use qontract_diagnostics::shown_lines;
+use qontract_report::status_table::Line;
+use tokio::sync::Notify;
+
+use crate::terminal::Size;
+
+/// The screen.
+pub struct Screen {
+    is_live: bool,
+    has_colours: bool,
+    /// What is drawn now.
+    drawn: Mutex<Drawn>,
+    /// Notified when nothing reads the output any more.
+    gone: Notify,
+}
+
+/// The table as it stands on the terminal.
+#[derive(Debug, Default)]
+struct Drawn {
+    lines: Vec<Line>,
+    size: Size,
+}
+
+impl Screen {
+    /// A screen; on a terminal it is live.
+    pub fn new(is_live: bool, has_colours: bool) -> Self {
+        Self { is_live, has_colours, drawn: Mutex::default(), gone: Notify::new() }
+    }
+
+    /// Where the lines of the log go: above the table.
+    pub fn sink(self: &Arc<Self>) -> Sink {
+        Sink(Arc::clone(self))
+    }
+
+    /// Waits until nothing reads the output any more.
+    pub async fn is_gone(&self) {
+        self.gone.notified().await;
+    }
+
+    /// Writes text above the table, with unsafe characters as escapes.
+    pub fn text(&self, text: &str) -> io::Result<()> {
+        self.line(shown_lines(text).as_bytes())
+    }
+
+    /// Writes lines of the log above the table; they are safe.
+    fn line(&self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.write(bytes);
+        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            self.gone.notify_one();
+        }
+        written
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        // Lock order: the table first, then stdout.
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = io::stdout().lock();
+        if !self.is_live {
+            out.write_all(bytes)?;
+            return out.flush();
+        }
+        let text = String::from_utf8_lossy(bytes);
+        out.write_all(above(&drawn, &text, Size::of_stdout(), self.has_colours).as_bytes())?;
+        out.flush()
+    }
+
+    /// Draws a table over the one before.
+    pub fn show(&self, lines: Vec<Line>, size: Size) {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_live || (drawn.lines == lines && drawn.size == size) {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        // A terminal that went away is no reason to end.
+        let text = redrawn(&drawn, &lines, size, self.has_colours);
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        *drawn = Drawn { lines, size };
+    }
+
+    /// Leaves the table as it is: what is written from now on is below it.
+    pub fn close(&self) {
+        *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = Drawn::default();
+    }
+}
+
+/// Clears the rest of a line and goes to the next.
+const END: &str = "\x1b[K\r\n";
+
+fn text_of(line: &Line, has_colours: bool) -> String {
+    if has_colours { line.styled() } else { line.text() }
+}
+
+/// How many rows of a terminal of this size the table takes, and the cursor can go up.
+fn height(drawn: &Drawn, size: Size) -> usize {
+    // A terminal that became narrower breaks lines.
+    let rows = drawn.lines.iter().map(|line| line.width().div_ceil(size.width.max(1)).max(1));
+    rows.sum::<usize>().min(size.height.saturating_sub(1))
+}
+
+fn go_up(rows: usize) -> String {
+    if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
+}
+
+/// What draws `lines` over the table before. A line that stays as it was is passed over.
+fn redrawn(drawn: &Drawn, lines: &[Line], size: Size, has_colours: bool) -> String {
+    let before = height(drawn, size);
+    let is_same_size = drawn.size == size;
+    let mut text = go_up(before);
+    for (index, line) in lines.iter().enumerate() {
+        if is_same_size && drawn.lines.get(index) == Some(line) {
+            text.push_str("\r\n");
+        } else {
+            text.push_str(&text_of(line, has_colours));
+            text.push_str(END);
+        }
+    }
+    // What the table before had more of.
+    let more = before.saturating_sub(lines.len());
+    text.push_str(&END.repeat(more));
+    text.push_str(&go_up(more));
+    text
+}
+
+/// What writes text above the table: over its first lines, and then the table again below it.
+fn above(drawn: &Drawn, text: &str, size: Size, has_colours: bool) -> String {
+    let mut all = go_up(height(drawn, size));
+    for line in text.lines() {
+        all.push_str(line);
+        all.push_str(END);
+    }
+    for line in &drawn.lines {
+        all.push_str(&text_of(line, has_colours));
+        all.push_str(END);
+    }
+    all
+}
+
+/// Writes lines above the table.
+pub struct Sink(Arc<Screen>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.line(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(lines: &[&str], size: Size) -> Drawn {
+        Drawn { lines: table(lines), size }
+    }
+
+    fn table(lines: &[&str]) -> Vec<Line> {
+        lines.iter().map(|line| Line::plain(line)).collect()
+    }
+
+    #[test]
+    fn only_lines_that_changed_are_drawn_and_nothing_is_cleared_below() {
+        let size = Size::default();
+        let check = |before: &[&str], after: &[&str], expect: &str| {
+            assert_eq!(redrawn(&drawn(before, size), &table(after), size, false), expect);
+        };
+        check(&[], &["a", "b"], "a\x1b[K\r\nb\x1b[K\r\n");
+        check(&["a", "b"], &["a", "c"], "\x1b[2A\r\nc\x1b[K\r\n");
+        check(&["a", "b", "c"], &["a"], "\x1b[3A\r\n\x1b[K\r\n\x1b[K\r\n\x1b[2A");
+    }
+
+    #[test]
+    fn a_terminal_that_became_narrower_has_more_rows() {
+        let (wide, narrow) = (Size { width: 10, height: 24 }, Size { width: 4, height: 24 });
+        let before = drawn(&["123456789", "", "12345678"], wide);
+        assert_eq!(height(&before, wide), 3);
+        assert_eq!(height(&before, narrow), 6);
+        assert_eq!(height(&before, Size { width: 1, height: 8 }), 7, "the cursor stays on the terminal");
+        // All lines are drawn again.
+        assert!(redrawn(&before, &before.lines, narrow, false).starts_with("\x1b[6A1"));
+    }
+
+    #[test]
+    fn lines_of_the_log_stand_above_the_table() {
+        let size = Size::default();
+        assert_eq!(
+            above(&drawn(&["a"], size), "one\ntwo\n", size, false),
+            "\x1b[1Aone\x1b[K\r\ntwo\x1b[K\r\na\x1b[K\r\n"
+        );
+        assert_eq!(above(&drawn(&[], size), "one\n", size, false), "one\x1b[K\r\n");
+    }
+}

@@ -1,0 +1,334 @@
+//! Every environment variable that is read, in one table: help texts and the reference page are made of it.
+
+use std::fmt::Write as _;
+
+use crate::keys::{KEYS, Key};
+
+/// The value of an environment variable; an empty one is none.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Who reads a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBy {
+    /// The commands of `qontract`.
+    Qontract,
+    /// `run-integration` only.
+    RunIntegration,
+    /// `qontract-server` only.
+    Server,
+    /// Every command; conventions of the platform.
+    Everything,
+}
+
+/// An environment variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name, or several names separated by commas.
+    pub name: &'static str,
+    /// Who reads it.
+    pub read_by: ReadBy,
+    /// What it holds: a path, a number of seconds.
+    pub holds: &'static str,
+    /// What holds without it.
+    pub default: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// A variable of the commands of `qontract`.
+const fn own(
+    name: &'static str,
+    holds: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Variable {
+    Variable { name, read_by: ReadBy::Qontract, holds, default, meaning }
+}
+
+/// A variable of `run-integration`.
+const fn looped(
+    name: &'static str,
+    holds: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Variable {
+    Variable { name, read_by: ReadBy::RunIntegration, holds, default, meaning }
+}
+
+/// A variable of `qontract-server`.
+const fn served(
+    name: &'static str,
+    holds: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Variable {
+    Variable { name, read_by: ReadBy::Server, holds, default, meaning }
+}
+
+/// A variable of every command.
+const fn common(
+    name: &'static str,
+    holds: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Variable {
+    Variable { name, read_by: ReadBy::Everything, holds, default, meaning }
+}
+
+/// Every environment variable that is read.
+pub const VARIABLES: &[Variable] = &[
+    own(
+        "QONTRACT_CONFIG",
+        "path",
+        "the default places",
+        "configuration file, as `--config`; `run-integration` reads it if `CONFIG` is not set",
+    ),
+    own(
+        "QONTRACT_RUNS",
+        "path",
+        "`$XDG_STATE_HOME/qontract/runs`",
+        "folder of the records of runs, as `--runs`",
+    ),
+    own(
+        "QONTRACT_CACHE",
+        "path, or `off`",
+        "`$XDG_CACHE_HOME/qontract/repos`",
+        "folder of the cache of large data repos",
+    ),
+    own("QONTRACT_LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`", "`INFO`", "log level, as `--log-level`"),
+    own(
+        "QONTRACT_LOG_FORMAT",
+        "`text` or `json`",
+        "`text`",
+        "log format, as `--log-format`; also of `run-integration`",
+    ),
+    own(
+        "QONTRACT_SERVER_TOKEN",
+        "text (secret)",
+        "none",
+        "`Authorization` header for the data server of `--data http://…`; for `serve` and `qontract-server`, the header that requests must have",
+    ),
+    own(
+        "QONTRACT_SHUTDOWN_SECONDS",
+        "number of seconds",
+        "20",
+        "how long a shutdown waits for steps in progress",
+    ),
+    own("SHARDS", "number", "1", "number of processes that share the work, as `--shards`"),
+    own("SHARD_ID", "number", "0", "which of them this one is, counted from 0, as `--shard-id`"),
+    own(
+        "EARLY_EXIT_COMPARE_SHA",
+        "SHA-256",
+        "none",
+        "bundle on the server to compare with, as `--early-exit-compare-sha`",
+    ),
+    own(
+        "CHECK_ONLY_AFFECTED_SHARDS",
+        "`true`",
+        "unset",
+        "run only affected shards, as `--check-only-affected-shards`",
+    ),
+    own(
+        "KUBE_SA_TOKEN_PATH",
+        "path",
+        "`/var/run/secrets/kubernetes.io/serviceaccount/token`",
+        "service account token for `vault.kube_auth_role`",
+    ),
+    looped("INTEGRATION_NAME", "text", "required", "integration to run"),
+    looped("INTEGRATION_EXTRA_ARGS", "words, quoted as for a shell", "none", "flags of the integration"),
+    looped("CONFIG", "path", "`$QONTRACT_CONFIG`, else `/config/config.toml`", "configuration file"),
+    looped("DRY_RUN", "`--dry-run` or `--no-dry-run`", "unset: a real run", "whether anything is changed"),
+    looped(
+        "MANAGER_DRY_RUN",
+        "`--dry-run` or `--no-dry-run`",
+        "unset: a real run",
+        "as `DRY_RUN`, for the integration `integrations-manager`",
+    ),
+    looped("RUN_ONCE", "boolean", "`false`", "end after the first run"),
+    looped("SLEEP_DURATION_SECS", "number of seconds", "600", "time between two runs"),
+    looped(
+        "SLEEP_ON_ERROR",
+        "number of seconds",
+        "10",
+        "first pause after a failed run; it grows up to `SLEEP_DURATION_SECS`",
+    ),
+    looped("LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", "`INFO`", "log level"),
+    looped("LOG_FILE", "path", "none", "file that log messages are appended to, besides stderr"),
+    looped("PREFIX_LOG_LEVEL", "boolean", "`false`", "write `[LEVEL]` before each line of `LOG_FILE`"),
+    looped(
+        "PROMETHEUS_PORT",
+        "port",
+        "9090",
+        "port of `/metrics`, `/healthz`, `/readyz` and `/status`, on all interfaces",
+    ),
+    looped("SHARD_KEY", "text", "`$SHARD_ID-$SHARDS`", "label `shard_id` of metrics"),
+    looped("PUSHGATEWAY_ENABLED", "boolean", "`false`", "push metrics after each run; needs the next three"),
+    looped("PUSHGATEWAY_URL", "URL", "none", "address of the Pushgateway"),
+    looped("PUSHGATEWAY_USERNAME", "text", "none", "user of the Pushgateway"),
+    looped("PUSHGATEWAY_PASSWORD", "text (secret)", "none", "password of the Pushgateway"),
+    looped(
+        "COMMAND_NAME, ENABLE_PROFILING, PROFILE_DUMP_FILE",
+        "any",
+        "unset",
+        "ignored with a warning: they are about Python",
+    ),
+    served("LOAD_METHOD", "`fs` or `s3`", "required without `INIT_BUNDLES`", "where the bundle comes from"),
+    served("DATAFILES_FILE", "path", "required for `fs`", "bundle file"),
+    served("AWS_S3_BUCKET", "text", "required for `s3`", "bucket of the bundle"),
+    served("AWS_S3_KEY", "text", "required for `s3`", "key of the bundle"),
+    served(
+        "INIT_BUNDLES",
+        "list of `fs://PATH` and `s3://KEY`, separated by commas",
+        "none",
+        "bundles to load at the start instead; the last one is the latest",
+    ),
+    served(
+        "BUNDLE_SHA_TTL",
+        "number of milliseconds",
+        "1200000",
+        "how long a bundle that is not requested stays loaded",
+    ),
+    common("AWS_REGION, AWS_DEFAULT_REGION", "text", "`us-east-1`", "region of S3"),
+    common("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "URL", "the vendor's", "address of another S3 server"),
+    common(
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_CONFIG_FILE",
+        "text",
+        "the identity of the pod or machine",
+        "credentials of S3, as in the AWS tools",
+    ),
+    common(
+        "HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
+        "URL; list of hosts",
+        "none",
+        "proxies of HTTP requests; not used for addresses that templates read",
+    ),
+    common("NO_COLOR, CLICOLOR_FORCE", "any", "unset", "no colours; colours even without a terminal"),
+    common(
+        "CI, TERM",
+        "any",
+        "unset",
+        "no progress line if `CI` is set and not `false`, or `TERM` is `dumb`",
+    ),
+    common(
+        "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME, HOME",
+        "absolute path",
+        "`~/.config`, `~/.local/state`, `~/.cache`",
+        "folders of the configuration, of records of runs, and of caches",
+    ),
+    common(
+        "PATH",
+        "list of folders",
+        "",
+        "where `git` and `promtool` are found; passed to programs, with `LANG` and `TZ`",
+    ),
+    common(
+        "GIT_CEILING_DIRECTORIES",
+        "list of folders",
+        "none",
+        "folders at and above which no Git repository is looked for, as in Git; the working directory always is",
+    ),
+    common(
+        "MIMALLOC_PURGE_DELAY",
+        "number of milliseconds",
+        "0 in loops, 100 in servers",
+        "when freed memory is returned to the system; a loop or server restarts itself once to set it",
+    ),
+];
+
+/// The variables of a program, for its help text.
+pub fn help(read_by: ReadBy) -> String {
+    let rows: Vec<&Variable> = VARIABLES.iter().filter(|variable| variable.read_by == read_by).collect();
+    let width = rows.iter().map(|row| row.name.len()).filter(|width| *width < 24).max().unwrap_or_default();
+    let mut text = String::from("Environment variables:\n");
+    for Variable { name, default, meaning, .. } in rows {
+        let default = if default.is_empty() {
+            String::new()
+        } else if default.starts_with("required") {
+            format!(" [{}]", default.replace('`', ""))
+        } else {
+            format!(" [default: {}]", default.replace('`', ""))
+        };
+        let _ = writeln!(text, "  {name:width$}  {}{default}", meaning.replace('`', ""));
+    }
+    text.push_str("\nAll variables and configuration keys: docs/reference/configuration.md, or `qontract config reference`");
+    text
+}
+
+/// The reference page, in Markdown.
+pub fn page() -> String {
+    let mut text = String::from(INTRODUCTION);
+    text.push_str("\n| key | type | default | meaning |\n|---|---|---|---|\n");
+    for Key { path, holds, default, meaning } in KEYS {
+        let path = path.replace(".*", ".NAME");
+        let default = if default.is_empty() { "required" } else { default };
+        let _ = writeln!(text, "| `{path}` | {} | {default} | {meaning} |", holds.as_str());
+    }
+    text.push_str("\n## Environment variables\n\nAn empty variable is an unset one. Booleans are `true`, `1`, `yes`, `on`, or `false`, `0`, `no`, `off`.\n");
+    for (read_by, title) in [
+        (ReadBy::Qontract, "Commands of `qontract`, and the drop-in replacements"),
+        (ReadBy::RunIntegration, "`run-integration`"),
+        (ReadBy::Server, "`qontract-server`"),
+        (ReadBy::Everything, "Conventions of the platform"),
+    ] {
+        let _ = write!(text, "\n### {title}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n");
+        for Variable { name, holds, default, meaning, .. } in
+            VARIABLES.iter().filter(|one| one.read_by == read_by)
+        {
+            let names: Vec<String> = name.split(", ").map(|name| format!("`{name}`")).collect();
+            let default = if default.is_empty() { "–" } else { default };
+            let _ = writeln!(text, "| {} | {holds} | {default} | {meaning} |", names.join(", "));
+        }
+    }
+    text
+}
+
+const INTRODUCTION: &str = "# Configuration reference
+
+<!-- Generated by `cargo xtask generate` from crates/config/src/keys.rs and crates/config/src/environment.rs. -->
+
+`qontract config init` writes a file to start from. `qontract config check` checks all of it: the file, the tools, the data, the programs of `[integrations.*]`, and access to every target system. `qontract config reference` prints this page.
+
+## Configuration file
+
+TOML. The file is, in this order:
+
+1. `--config FILE`;
+2. `$QONTRACT_CONFIG`;
+3. `./qontract.toml`, unless the working directory is inside a data repo or a Git work tree, or the file belongs to neither the user nor the owner of the directory: data and other users must not name programs to run;
+4. `$XDG_CONFIG_HOME/qontract/config.toml` (`~/.config/qontract/config.toml`).
+
+`qontract up` and the drop-in replacements (`qontract peer …`, `qontract-reconcile`, `run-integration`) read only a file that is named (1, 2, and `$CONFIG` for `run-integration`).
+
+Paths are relative to the configuration file. An unknown key is an error, and so is a table whose name is almost that of one below and that is empty or has one of its keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that the data does not have is a warning.
+
+A missing or wrong configuration ends a command with exit code 2; `run-integration` tries again, or with `RUN_ONCE` ends with 1.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_the_variables_of_one_program() {
+        let text = help(ReadBy::RunIntegration);
+        assert!(
+            text.contains("\n  SLEEP_DURATION_SECS     time between two runs [default: 600]\n"),
+            "{text}"
+        );
+        assert!(!text.contains("LOAD_METHOD"));
+        assert!(help(ReadBy::Server).contains("LOAD_METHOD"));
+    }
+
+    #[test]
+    fn the_page_has_every_key_and_every_variable() {
+        let page = page();
+        for key in KEYS {
+            assert!(page.contains(&format!("| `{}` |", key.path.replace(".*", ".NAME"))), "{}", key.path);
+        }
+        for name in VARIABLES.iter().flat_map(|variable| variable.name.split(", ")) {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Errors of the caller.
+
+/// An error that is the caller's: a path that does not exist, a revision that is none.
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}

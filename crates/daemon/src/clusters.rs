@@ -1,0 +1,240 @@
+//! The clusters and namespaces of the data, as an operator sees them: which there are, and how they are reached.
+
+use qontract_client_kubernetes::{Cluster, TokenRef};
+use qontract_diagnostics::suggest::nearest;
+use qontract_runtime::{Ask, DataError, Source};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// What an integration does in clusters.
+#[derive(Debug)]
+pub struct Need {
+    /// The integration.
+    pub integration: &'static str,
+    /// The kinds of objects that it manages.
+    pub kinds: KindsNeeded,
+    /// What it does with them.
+    pub verbs: &'static [&'static str],
+}
+
+/// The kinds of objects that an integration manages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KindsNeeded {
+    /// This one.
+    Fixed(&'static str),
+    /// Those that the data names for each namespace.
+    Managed,
+}
+
+/// What it takes to keep objects of a kind.
+const MANAGE: &[&str] = &["list", "create", "patch", "delete"];
+
+/// What the integrations of this binary do in clusters.
+pub const NEEDS: [Need; 11] = [
+    fixed("openshift-clusterrolebindings", "ClusterRoleBinding.rbac.authorization.k8s.io", MANAGE),
+    fixed("openshift-limitranges", "LimitRange", MANAGE),
+    fixed("openshift-namespace-labels", "Namespace", &["list", "patch"]),
+    fixed("openshift-namespaces", "Namespace", MANAGE),
+    fixed("openshift-network-policies", "NetworkPolicy.networking.k8s.io", MANAGE),
+    fixed("openshift-prometheus-rules", "PrometheusRule.monitoring.coreos.com", MANAGE),
+    fixed("openshift-resourcequotas", "ResourceQuota", MANAGE),
+    Need { integration: "openshift-resources", kinds: KindsNeeded::Managed, verbs: MANAGE },
+    fixed("openshift-rolebindings", "RoleBinding.rbac.authorization.k8s.io", MANAGE),
+    fixed("openshift-routes", "Route.route.openshift.io", MANAGE),
+    fixed("openshift-vault-secrets", "Secret", MANAGE),
+];
+
+const fn fixed(integration: &'static str, kind: &'static str, verbs: &'static [&'static str]) -> Need {
+    Need { integration, kinds: KindsNeeded::Fixed(kind), verbs }
+}
+
+/// What an integration does in clusters; nothing if it does not work on them.
+pub fn need(integration: &str) -> Option<&'static Need> {
+    NEEDS.iter().find(|need| need.integration == integration)
+}
+
+#[derive(Deserialize)]
+struct ClustersAnswer {
+    clusters_v1: Option<Vec<ClusterRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClusterRow {
+    name: String,
+    server_url: String,
+    automation_token: Option<TokenRow>,
+}
+
+#[derive(Deserialize)]
+struct TokenRow {
+    path: String,
+    field: String,
+    version: Option<i32>,
+}
+
+#[derive(Deserialize)]
+struct NamespacesAnswer {
+    namespaces_v1: Option<Vec<NamespaceRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NamespaceRow {
+    name: String,
+    cluster: NamedRow,
+    managed_resource_types: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct NamedRow {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct AccountsAnswer {
+    awsaccounts_v1: Option<Vec<AccountRow>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AccountRow {
+    name: String,
+    resources_default_region: String,
+    automation_token: TokenRow,
+}
+
+/// An AWS account of the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataAccount {
+    /// Its name.
+    pub name: String,
+    /// Its usual region.
+    pub region: String,
+    /// The path of the secret with its key.
+    pub secret: String,
+    /// The version of the secret.
+    pub version: Option<u64>,
+}
+
+/// A namespace of the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataNamespace {
+    /// Its cluster.
+    pub cluster: String,
+    /// Its name.
+    pub name: String,
+    /// The kinds that `openshift-resources` manages in it.
+    pub kinds: Vec<String>,
+}
+
+/// The clusters of the data, by name.
+pub fn all(source: &dyn Source) -> Result<Vec<Cluster>, DataError> {
+    let text = "{ clusters_v1 { name serverUrl automationToken { path field version } } }";
+    let rows = ask::<ClustersAnswer>(source, text)?.clusters_v1.unwrap_or_default();
+    let token = |TokenRow { path, field, version }| TokenRef { path, field, version };
+    let cluster = |row: ClusterRow| Cluster {
+        name: row.name,
+        server: row.server_url,
+        token: row.automation_token.map(token),
+    };
+    let mut clusters: Vec<Cluster> = rows.into_iter().map(cluster).collect();
+    clusters.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(clusters)
+}
+
+/// The namespaces of the data, by cluster and name.
+pub fn namespaces(source: &dyn Source) -> Result<Vec<DataNamespace>, DataError> {
+    let text = "{ namespaces_v1 { name cluster { name } managedResourceTypes } }";
+    let rows = ask::<NamespacesAnswer>(source, text)?.namespaces_v1.unwrap_or_default();
+    let namespace = |row: NamespaceRow| DataNamespace {
+        cluster: row.cluster.name,
+        name: row.name,
+        kinds: row.managed_resource_types.unwrap_or_default(),
+    };
+    let mut namespaces: Vec<DataNamespace> = rows.into_iter().map(namespace).collect();
+    namespaces.sort_by(|a, b| (&a.cluster, &a.name).cmp(&(&b.cluster, &b.name)));
+    Ok(namespaces)
+}
+
+/// The AWS accounts of the data.
+pub fn accounts(source: &dyn Source) -> Result<Vec<DataAccount>, DataError> {
+    let text = "{ awsaccounts_v1 { name resourcesDefaultRegion automationToken { path field version } } }";
+    let rows = ask::<AccountsAnswer>(source, text)?.awsaccounts_v1.unwrap_or_default();
+    let account = |row: AccountRow| DataAccount {
+        name: row.name,
+        region: row.resources_default_region,
+        secret: row.automation_token.path,
+        version: row.automation_token.version.map(|version| version.unsigned_abs().into()),
+    };
+    Ok(rows.into_iter().map(account).collect())
+}
+
+/// The names of the clusters of the data; none if its types do not have clusters.
+pub fn names(source: &dyn Source) -> Vec<String> {
+    all(source).unwrap_or_default().into_iter().map(|cluster| cluster.name).collect()
+}
+
+/// What to report of clusters in the configuration that the data does not have.
+pub fn unknown<'n>(configured: impl IntoIterator<Item = &'n String>, names: &[String]) -> Vec<String> {
+    let unknown = configured.into_iter().filter(|name| !names.contains(name));
+    let text = |name: &String| {
+        let what = format!("`[kubernetes.clusters.{name}]` names no cluster of the data");
+        match nearest(name, names.iter().map(String::as_str)) {
+            Some(meant) => format!("{what}: did you mean `{meant}`?"),
+            None => what,
+        }
+    };
+    unknown.map(text).collect()
+}
+
+/// How many names are listed before the rest is counted.
+const MAX_LISTED: usize = 8;
+
+/// `clusters a, b`, or nothing if there are none.
+pub fn listed(names: &[String]) -> String {
+    let first = names.iter().take(MAX_LISTED).cloned().collect::<Vec<_>>().join(", ");
+    match (names.len(), names.len().saturating_sub(MAX_LISTED)) {
+        (0, _) => String::new(),
+        (1, _) => format!("cluster {first}"),
+        (_, 0) => format!("clusters {first}"),
+        (_, more) => format!("clusters {first} and {more} more"),
+    }
+}
+
+fn ask<T: DeserializeOwned>(source: &dyn Source, text: &str) -> Result<T, DataError> {
+    let answered =
+        source.answer(Ask { text, operation: None, variables: None, places: false, only: None })?;
+    T::deserialize(answered.data)
+        .map_err(|error| DataError::Refused { query: format!("`{text}`"), why: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(count: usize) -> Vec<String> {
+        (1..=count).map(|number| format!("c{number}")).collect()
+    }
+
+    #[test]
+    fn clusters_are_listed_up_to_a_limit() {
+        assert_eq!(listed(&names(0)), "");
+        assert_eq!(listed(&names(1)), "cluster c1");
+        assert_eq!(listed(&names(8)), "clusters c1, c2, c3, c4, c5, c6, c7, c8");
+        assert_eq!(listed(&names(10)), "clusters c1, c2, c3, c4, c5, c6, c7, c8 and 2 more");
+    }
+
+    #[test]
+    fn a_cluster_that_the_data_does_not_have_is_reported_with_the_nearest() {
+        let names = ["cliffs-stage".to_owned()];
+        let configured = ["cliffs-stage", "clifs-stage", "harbor"].map(str::to_owned);
+        assert_eq!(
+            unknown(&configured, &names),
+            [
+                "`[kubernetes.clusters.clifs-stage]` names no cluster of the data: did you mean `cliffs-stage`?",
+                "`[kubernetes.clusters.harbor]` names no cluster of the data",
+            ]
+        );
+    }
+}

@@ -1,0 +1,325 @@
+//! Checks the configuration, the tools, the data, and access to every target system. It reads only.
+
+mod bucket;
+mod cluster;
+mod programs;
+mod report;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bucket::BucketCheck;
+use cluster::ClusterCheck;
+use futures_util::future::join_all;
+use qontract_access::{Mode, ReadPermit};
+use qontract_bundle::Layout;
+use qontract_bundle::repo::head_stamp;
+use qontract_client_http::Settings;
+use qontract_client_promtool as promtool;
+use qontract_client_secrets::{Vault, VaultSettings};
+use qontract_config::{Config, IgnoredFile, Location};
+use qontract_diagnostics::MessageSink;
+use qontract_runtime::listing;
+use qontract_telemetry::activity::Activities;
+use tokio::runtime::Runtime;
+
+use crate::clusters;
+use crate::exit::UsageError;
+use crate::input::InputResolver;
+use crate::pinned::{Connection, PinnedData};
+use crate::targets::{RealClusters, http_of_vault, secrets};
+
+pub use report::Report;
+
+/// What is checked.
+#[derive(Clone, Debug)]
+pub struct CheckOptions {
+    /// The configuration file, if one is named.
+    pub config: Option<PathBuf>,
+    /// The data: a directory, a bundle file, a Git revision or the URL of a server.
+    pub data: Option<String>,
+    /// The repo that Git revisions are of.
+    pub repo: PathBuf,
+    /// Where the parts of a data repo are.
+    pub layout: Layout,
+    /// Only these clusters; none means all.
+    pub clusters: Vec<String>,
+}
+
+/// Checks everything that the configuration leads to. `activities` has what is waited for.
+pub fn check(
+    options: &CheckOptions,
+    messages: &dyn MessageSink,
+    activities: &Activities,
+) -> anyhow::Result<Report> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let mut report = Report::default();
+    if let Some(config) = configuration(options, &mut report) {
+        let check = Check { options, config: &config, runtime: &runtime, messages, activities };
+        tools(&config, &mut report);
+        let data = check.data(&mut report);
+        integrations(&config, data.as_ref(), &mut report);
+        vault(&config, &runtime, &mut report);
+        buckets(&config, data.as_ref(), &runtime, &mut report);
+        check.targets(data.as_ref(), &mut report)?;
+    }
+    Ok(report)
+}
+
+/// What the checks share.
+struct Check<'a> {
+    options: &'a CheckOptions,
+    config: &'a Config,
+    runtime: &'a Runtime,
+    messages: &'a dyn MessageSink,
+    activities: &'a Activities,
+}
+
+/// Limits on requests. Someone is waiting: one more attempt is enough.
+fn limits() -> Settings {
+    Settings {
+        deadline: Duration::from_secs(15),
+        attempt: Duration::from_secs(10),
+        retries: 1,
+        ..Settings::default()
+    }
+}
+
+/// Reads the configuration.
+fn configuration(options: &CheckOptions, report: &mut Report) -> Option<Config> {
+    let location = Location::find(options.config.as_deref());
+    let config = match Config::at(&location) {
+        Ok(config) => config,
+        Err(error) => {
+            report.failed(
+                "configuration",
+                error.to_string(),
+                "correct the file, or name another one with `--config`",
+            );
+            return None;
+        }
+    };
+    if let Some(IgnoredFile { file, reason }) = location.ignored() {
+        let file = file.display();
+        report.warning(
+            "configuration",
+            format!("`{file}` is not read: {}", reason.as_str()),
+            &format!("pass `--config {file}`"),
+        );
+    }
+    let how = match &location {
+        Location::Option(_) => "--config",
+        Location::Variable(_) => "$QONTRACT_CONFIG",
+        Location::Default { .. } => "default place",
+        Location::None { ignored: Some(_) } => return Some(config),
+        Location::None { ignored: None } => {
+            report.warning(
+                "configuration",
+                "none found".to_owned(),
+                "write one with `qontract config init FILE`, and pass `--config FILE`",
+            );
+            return Some(config);
+        }
+    };
+    let file = location.file().map(|file| file.display().to_string()).unwrap_or_default();
+    report.ok("configuration", format!("{file} ({how})"));
+    let tables = config.tables();
+    let (groups, values): (Vec<_>, Vec<_>) = tables.iter().partition(|(_, value)| value.is_table());
+    for (name, _) in values {
+        report.warning("configuration", format!("`{name}` has no meaning at the top level"), "remove it");
+    }
+    if config.vault.is_some() && !groups.is_empty() {
+        let names: Vec<String> = groups.iter().map(|(name, _)| format!("`[{name}]`")).collect();
+        report.warning(
+            "configuration",
+            format!("{} not used: secrets come from Vault", names.join(", ")),
+            "remove the tables if nothing else reads them",
+        );
+    }
+    Some(config)
+}
+
+/// Looks for programs.
+fn tools(config: &Config, report: &mut Report) {
+    let path = std::env::var_os("PATH");
+    match promtool::find(config.promtool.path.as_deref(), path.as_deref()) {
+        Ok(program) => report.ok("promtool", program.display().to_string()),
+        Err(why) => {
+            let hint =
+                "install promtool or set `promtool.path`; without it `prometheus-rules-tester` does not run";
+            report.warning("promtool", format!("not found {why}"), hint);
+        }
+    }
+}
+
+/// Asks every program of the configuration to describe itself.
+fn integrations(config: &Config, data: Option<&PinnedData>, report: &mut Report) {
+    // Data whose integrations cannot be listed is reported by the command that runs one.
+    let defined = data.and_then(|data| listing::all(&*data.source).ok());
+    let defined: Option<Vec<String>> =
+        defined.map(|defined| defined.into_iter().map(|(name, _)| name).collect());
+    programs::check(config, defined.as_deref(), report);
+}
+
+/// The first digits of a hash.
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
+/// Logs in to Vault.
+fn vault(config: &Config, runtime: &Runtime, report: &mut Report) {
+    let Some(table) = &config.vault else { return };
+    let permit = ReadPermit::for_targets(Mode::DryRun);
+    let login = || -> anyhow::Result<()> {
+        let (http, server) = http_of_vault(table, Mode::DryRun, limits())?;
+        let vault = Vault::new(&http, VaultSettings::new(server, table.login()?));
+        runtime.block_on(vault.check_login(&permit))?;
+        Ok(())
+    };
+    match login() {
+        Ok(()) => report.ok("vault", format!("logged in to {}", table.server)),
+        Err(error) => report.failed("vault", format!("{error:#}"), "check the keys of `[vault]`"),
+    }
+}
+
+/// Lists the buckets that templates may read.
+fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report: &mut Report) {
+    let (names, Some(data)) = (&config.templates.allow_s3, data) else { return };
+    // A Vault that cannot be used is reported on its own.
+    let Ok(secrets) = secrets(config, Mode::DryRun) else { return };
+    let endpoint = match config.templates.s3_endpoint.as_deref().map(str::parse).transpose() {
+        Ok(endpoint) => endpoint,
+        Err(error) => {
+            let text = format!("`templates.s3_endpoint`: {error}");
+            return report.failed("buckets", text, "a scheme, a host and a port");
+        }
+    };
+    let accounts = clusters::accounts(&*data.source).unwrap_or_default();
+    let check = BucketCheck { secrets: &*secrets, accounts: &accounts, endpoint };
+    runtime.block_on(async {
+        for name in names {
+            check.run(name, report).await;
+        }
+    });
+}
+
+impl Check<'_> {
+    /// Opens the data.
+    fn data(&self, report: &mut Report) -> Option<PinnedData> {
+        let Self { options, config, runtime, messages, .. } = *self;
+        let word = options.data.as_deref();
+        if let Some(graphql) = config.server(word) {
+            let opened = Connection::with_limits(&graphql, runtime.handle().clone(), limits())
+                .and_then(|connection| connection.head(true));
+            return match opened {
+                Ok(remote) => {
+                    let side = PinnedData::elsewhere(Arc::new(remote));
+                    report.ok(
+                        "data server",
+                        format!("{}, bundle {}", graphql.server, short(side.source.sha())),
+                    );
+                    Some(side)
+                }
+                Err(error) => {
+                    report.failed(
+                        "data server",
+                        format!("{error:#}"),
+                        "check `graphql.server` and `graphql.token`",
+                    );
+                    None
+                }
+            };
+        }
+        let folder = std::path::Path::new(word.unwrap_or("."));
+        if folder.is_dir() {
+            match head_stamp(folder) {
+                Ok(stamp) if stamp.commit.is_empty() => {
+                    report.ok("git", "the data is not in a Git work tree".to_owned());
+                }
+                Ok(stamp) => report.ok("git", format!("commit {}", short(&stamp.commit))),
+                Err(error) => report.failed(
+                    "git",
+                    format!("{:#}", anyhow::Error::new(error)),
+                    "install Git, or repair the repository",
+                ),
+            }
+        }
+        let opener = InputResolver::new(&options.repo, options.layout.clone(), messages);
+        match PinnedData::open(&opener, word.unwrap_or("."), None) {
+            Ok(side) => {
+                report.ok("data", format!("{}, bundle {}", word.unwrap_or("."), short(side.source.sha())));
+                Some(side)
+            }
+            Err(error) if word.is_none() && error.is::<UsageError>() => {
+                report.warning(
+                    "data",
+                    format!("{error:#}"),
+                    "pass `--data`, or run it in a data repo; clusters are not checked without data",
+                );
+                None
+            }
+            Err(error) => {
+                report.failed("data", format!("{error:#}"), "run `qontract validate`");
+                None
+            }
+        }
+    }
+
+    /// Checks the clusters of the data.
+    fn targets(&self, data: Option<&PinnedData>, report: &mut Report) -> anyhow::Result<()> {
+        let Self { options, config, runtime, activities, .. } = *self;
+        if let Some(sandbox) = &config.sandbox {
+            report.ok("targets", format!("sandbox {}", sandbox.directory.display()));
+            return Ok(());
+        }
+        let Some(table) = &config.kubernetes else {
+            report.warning(
+                "clusters",
+                "no `[kubernetes]` table".to_owned(),
+                "add one, or use `--sandbox DIR`: without either, `openshift-*` integrations run only by the names `qontract-reconcile` and `run-integration`",
+            );
+            return Ok(());
+        };
+        let real = secrets(config, Mode::DryRun).map_err(|error| format!("{error:#}"));
+        let real =
+            real.and_then(|secrets| RealClusters::new(table, secrets).map_err(|error| error.to_string()));
+        let real = match real {
+            Ok(real) => real,
+            Err(why) => {
+                report.failed("clusters", why, "correct the file that the key names");
+                return Ok(());
+            }
+        };
+        let Some(data) = data else { return Ok(()) };
+        let source = &*data.source;
+        let all = match clusters::all(source) {
+            Ok(all) => all,
+            Err(error) => {
+                report.failed("clusters", error.to_string(), "check that the data has `clusters_v1`");
+                return Ok(());
+            }
+        };
+        let names: Vec<String> = all.iter().map(|cluster| cluster.name.clone()).collect();
+        for warning in clusters::unknown(table.clusters.keys(), &names) {
+            report.warning("clusters", warning, "correct the name, or remove the table");
+        }
+        if let Some(name) = options.clusters.iter().find(|name| !names.contains(name)) {
+            return Err(UsageError(format!("the data has no cluster `{name}`")).into());
+        }
+        let namespaces = clusters::namespaces(source).unwrap_or_default();
+        let defined: Vec<String> =
+            listing::all(source).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+        let check = ClusterCheck::new(real, &namespaces, &defined);
+        let is_wanted = |name: &String| options.clusters.is_empty() || options.clusters.contains(name);
+        let wanted = all.iter().filter(|cluster| is_wanted(&cluster.name));
+        let checks = join_all(wanted.map(|cluster| check.run(cluster)));
+        let checks = runtime.block_on(activities.scope(checks));
+        for checks in checks {
+            report.extend(checks);
+        }
+        Ok(())
+    }
+}

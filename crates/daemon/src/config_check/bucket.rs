@@ -1,0 +1,60 @@
+//! The S3 buckets that templates may read: do they exist, and are the credentials of their accounts accepted.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use qontract_access::{Mode, ReadPermit};
+use qontract_client_blobs::{Credentials, Reader as _, S3, S3Endpoint, S3Settings};
+use qontract_client_secrets::Reader;
+use tokio::time::timeout;
+
+use crate::clusters::DataAccount;
+
+use super::report::Report;
+
+/// How long a bucket may take to answer.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// What buckets are checked with.
+pub struct BucketCheck<'a> {
+    /// Where the keys of accounts are.
+    pub secrets: &'a dyn Reader,
+    /// The accounts of the data.
+    pub accounts: &'a [DataAccount],
+    /// Another server than the vendor's.
+    pub endpoint: Option<S3Endpoint>,
+}
+
+impl BucketCheck<'_> {
+    /// Checks one bucket, named as `account/bucket`.
+    pub async fn run(&self, name: &str, report: &mut Report) {
+        let title = format!("bucket {name}");
+        let hint = "check `templates.allow_s3`, `automationToken` of the account in the data, and the permission `s3:ListBucket`";
+        match timeout(DEADLINE, self.list(name)).await {
+            Ok(Ok(())) => report.ok(&title, "can be listed".to_owned()),
+            Ok(Err(error)) => report.failed(&title, format!("{error:#}"), hint),
+            Err(_) => report.failed(&title, format!("timed out after {} s", DEADLINE.as_secs()), hint),
+        }
+    }
+
+    async fn list(&self, name: &str) -> anyhow::Result<()> {
+        let permit = ReadPermit::for_targets(Mode::DryRun);
+        let (account, bucket) = name.split_once('/').context("not `account/bucket`")?;
+        let account = self.accounts.iter().find(|known| known.name == account);
+        let account = account.with_context(|| format!("the data has no AWS account for `{name}`"))?;
+        let fields = self.secrets.read_all(&permit, &account.secret, account.version).await?;
+        let field = |field: &str| {
+            fields.get(field).with_context(|| format!("`{}` has no field `{field}`", account.secret))
+        };
+        let credentials = Credentials::Keys {
+            id: field("aws_access_key_id")?.expose().to_owned(),
+            secret: field("aws_secret_access_key")?.clone(),
+        };
+        let settings = S3Settings {
+            endpoint: self.endpoint.clone(),
+            ..S3Settings::new(bucket, account.region.as_str(), credentials)
+        };
+        S3::new(&permit, settings).await.list(&permit, "", None).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! One cluster: is it reachable, is the token accepted, is its clock ours, does it allow what the integrations need.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use qontract_access::{Mode, ReadPermit};
+use qontract_client_http::HttpError;
+use qontract_client_kubernetes::{
+    AccessRequest, Cluster, Clusters, Kind, KubernetesError, Reader as _, Served,
+};
+
+use crate::clusters::{DataNamespace, KindsNeeded, Need, need};
+use crate::targets::RealClusters;
+
+use super::limits;
+use super::report::Report;
+
+/// How far two clocks may be apart: tokens and leases are judged by them.
+const MAX_SKEW: Duration = Duration::from_secs(30);
+
+/// How many namespaces are asked about one by one, where a cluster does not allow all of them at once.
+const MAX_NAMESPACES: usize = 5;
+
+/// Checks clusters.
+pub struct ClusterCheck<'a> {
+    clusters: Clusters,
+    permit: ReadPermit,
+    namespaces: &'a [DataNamespace],
+    needs: Vec<&'static Need>,
+}
+
+impl<'a> ClusterCheck<'a> {
+    /// For the integrations that the data defines.
+    pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], defined: &[String]) -> Self {
+        let permit = ReadPermit::for_targets(Mode::DryRun);
+        let clusters = Clusters::new(&permit, limits(), real.tokens, real.known);
+        Self { clusters, permit, namespaces, needs: defined.iter().filter_map(|name| need(name)).collect() }
+    }
+
+    /// Checks one.
+    pub async fn run(&self, cluster: &Cluster) -> Report {
+        let (mut report, title) = (Report::default(), format!("cluster {}", cluster.name));
+        let probe = AccessRequest {
+            verb: "list",
+            group: String::new(),
+            resource: "namespaces".to_owned(),
+            namespace: None,
+        };
+        match self.clusters.may(&self.permit, cluster, &probe).await {
+            Ok(answer) => {
+                report.ok(&title, format!("{} reachable, credentials accepted", cluster.server));
+                if let Some((skew, direction)) = answer.date.and_then(|date| skew(date, SystemTime::now())) {
+                    report.failed(
+                        &title,
+                        format!("its clock is {} s {direction} ours", skew.as_secs()),
+                        "synchronise the clocks (NTP)",
+                    );
+                }
+            }
+            Err(error) => {
+                report.failed(&title, error.told(), hint(&error));
+                return report;
+            }
+        }
+        for need in &self.needs {
+            self.integration(cluster, need, &mut report).await;
+        }
+        report
+    }
+
+    /// Whether the cluster allows what an integration needs there.
+    async fn integration(&self, cluster: &Cluster, need: &Need, report: &mut Report) {
+        let own: Vec<&DataNamespace> =
+            self.namespaces.iter().filter(|namespace| namespace.cluster == cluster.name).collect();
+        if own.is_empty() {
+            return;
+        }
+        let title = format!("cluster {}, {}", cluster.name, need.integration);
+        let kinds: BTreeSet<&str> = match need.kinds {
+            KindsNeeded::Fixed(kind) => BTreeSet::from([kind]),
+            KindsNeeded::Managed => {
+                own.iter().flat_map(|namespace| namespace.kinds.iter().map(String::as_str)).collect()
+            }
+        };
+        let (mut denied, mut unserved) = (Vec::new(), Vec::new());
+        for name in &kinds {
+            let served = match name.parse::<Kind>() {
+                Ok(kind) => self.clusters.served(&self.permit, cluster, &kind).await,
+                Err(error) => Err(error),
+            };
+            let served = match served {
+                Ok(served) => served,
+                Err(KubernetesError::Unserved { .. }) => {
+                    unserved.push(*name);
+                    continue;
+                }
+                Err(error) => {
+                    report.failed(&title, error.told(), hint(&error));
+                    return;
+                }
+            };
+            match self.denied(cluster, need, &served, &own).await {
+                Ok(verbs) if verbs.is_empty() => {}
+                Ok(verbs) => denied.push(format!("{} {}", verbs.join("/"), served.plural)),
+                Err(error) => {
+                    report.failed(&title, error.told(), hint(&error));
+                    return;
+                }
+            }
+        }
+        if !unserved.is_empty() {
+            report.warning(
+                &title,
+                format!("not served: {}", unserved.join(", ")),
+                "install the API, or disable the integration for the cluster",
+            );
+        }
+        if denied.is_empty() {
+            report.ok(
+                &title,
+                format!(
+                    "allowed: {} {}",
+                    need.verbs.join("/"),
+                    kinds.into_iter().collect::<Vec<_>>().join(", ")
+                ),
+            );
+        } else {
+            report.failed(
+                &title,
+                format!("not allowed: {}", denied.join(", ")),
+                "grant it to the service account with a ClusterRole, or with Roles in the namespaces",
+            );
+        }
+    }
+
+    /// The verbs that the cluster does not allow for a kind: for all namespaces, or else for one of the first few of the data.
+    async fn denied(
+        &self,
+        cluster: &Cluster,
+        need: &Need,
+        served: &Served,
+        own: &[&DataNamespace],
+    ) -> Result<Vec<&'static str>, KubernetesError> {
+        let group = served.api_version.split_once('/').map_or("", |(group, _)| group);
+        let mut denied = Vec::new();
+        for verb in need.verbs {
+            let request = |namespace: Option<&str>| AccessRequest {
+                verb,
+                group: group.to_owned(),
+                resource: served.plural.clone(),
+                namespace: namespace.map(str::to_owned),
+            };
+            if self.clusters.may(&self.permit, cluster, &request(None)).await?.is_allowed {
+                continue;
+            }
+            let mut is_allowed = served.is_namespaced;
+            for namespace in own.iter().take(MAX_NAMESPACES).filter(|_| served.is_namespaced) {
+                is_allowed &= self
+                    .clusters
+                    .may(&self.permit, cluster, &request(Some(&namespace.name)))
+                    .await?
+                    .is_allowed;
+            }
+            if !is_allowed {
+                denied.push(*verb);
+            }
+        }
+        Ok(denied)
+    }
+}
+
+/// What to do about an error of a cluster.
+fn hint(error: &KubernetesError) -> &'static str {
+    match error {
+        KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
+            "correct `ca`, and the client certificate of the kubeconfig"
+        }
+        KubernetesError::Unreachable { error, .. } if error.to_string().contains("CA:TRUE") => {
+            "have the CA sign a certificate for the address of the API server, and set `ca` of the cluster to the CA's PEM file"
+        }
+        KubernetesError::Unreachable { error, .. } if error.to_string().contains("certificate") => {
+            "set `ca` of the cluster to the PEM file of the CA that signed the certificate of its API server"
+        }
+        KubernetesError::Unreachable { .. } => "check the address of the cluster, the network and proxies",
+        KubernetesError::Credentials { .. } => {
+            "check its kubeconfig and `server` in the configuration, and `automationToken` and `serverUrl` in the data"
+        }
+        KubernetesError::Failed { .. } => "check the API server, and the load balancer in front of it",
+        _ => "check the cluster",
+    }
+}
+
+/// How far another clock is from ours, and in which direction, if it is too far.
+fn skew(theirs: SystemTime, ours: SystemTime) -> Option<(Duration, &'static str)> {
+    let (skew, direction) = match theirs.duration_since(ours) {
+        Ok(ahead) => (ahead, "ahead of"),
+        Err(behind) => (behind.duration(), "behind"),
+    };
+    (skew > MAX_SKEW).then_some((skew, direction))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_may_be_apart_a_little() {
+        let ours = SystemTime::UNIX_EPOCH + Duration::from_hours(1);
+        for (theirs, expect) in [
+            (ours + MAX_SKEW, None),
+            (ours - MAX_SKEW, None),
+            (ours + Duration::from_secs(31), Some((Duration::from_secs(31), "ahead of"))),
+            (ours - Duration::from_secs(31), Some((Duration::from_secs(31), "behind"))),
+        ] {
+            assert_eq!(skew(theirs, ours), expect);
+        }
+    }
+}

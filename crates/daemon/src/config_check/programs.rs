@@ -1,0 +1,144 @@
+//! The programs of `[integrations.*]`: whether each can be started, describes itself, and is defined in the data.
+//!
+//! `describe` is the only phase that runs: it reads and changes nothing.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use qontract_runtime::Fault;
+use qontract_runtime::process::Process;
+
+use qontract_config::{Config, Registered};
+
+use super::report::Report;
+
+/// Checks every program, all of them concurrently. `defined` is what the data defines, if there is data.
+pub fn check(config: &Config, defined: Option<&[String]>, report: &mut Report) {
+    let is_sandbox = config.sandbox.is_some();
+    let checks = thread::scope(|scope| {
+        let started: Vec<_> = config
+            .integrations
+            .iter()
+            .map(|(name, registered)| (name, scope.spawn(|| one(name, registered, is_sandbox))))
+            .collect();
+        started.into_iter().map(|(name, check)| (name, check.join())).collect::<Vec<_>>()
+    });
+    for (name, checked) in checks {
+        let title = title(name);
+        match checked {
+            Ok(checked) => report.extend(checked),
+            Err(_) => {
+                report.failed(&title, "the check itself failed: this is a defect".to_owned(), "report it");
+            }
+        }
+        if defined.is_some_and(|defined| !defined.contains(name)) {
+            let hint = format!("add a datafile of `/app-sre/integration-1.yml` with `name: {name}`");
+            report.warning(
+                &title,
+                "the data does not define it: runs end with exit code 4".to_owned(),
+                &hint,
+            );
+        }
+    }
+}
+
+fn title(name: &str) -> String {
+    format!("integration {name}")
+}
+
+/// Checks one program.
+fn one(name: &str, registered: &Registered, is_sandbox: bool) -> Report {
+    let (mut report, title) = (Report::default(), title(name));
+    let key = format!("integrations.{name}");
+    let Some(executable) = registered.command.first() else {
+        report.failed(
+            &title,
+            format!("`{key}.command` is empty"),
+            "name the program and its first arguments",
+        );
+        return report;
+    };
+    if let Err(why) = find(executable, std::env::var_os("PATH").as_deref()) {
+        let hint = format!("correct `{key}.command`; a relative path is relative to the working directory");
+        report.failed(&title, format!("`{executable}`: {why}"), &hint);
+        return report;
+    }
+    match Process::describe(name, registered.program()) {
+        Ok(process) if is_sandbox && !process.supports_sandbox() => report.failed(
+            &title,
+            "its program does not support a sandbox, and `[sandbox]` is set".to_owned(),
+            "a program that works on the folder `$QONTRACT_SANDBOX` answers `describe` with `\"sandbox\": true`",
+        ),
+        Ok(_) => report.ok(&title, format!("`{}` answers `describe`", registered.command.join(" "))),
+        Err(fault) => {
+            let Fault { text, hint, .. } = fault;
+            let usual = "run it by hand: `echo '{\"protocol\": 1}' | COMMAND describe`; see docs/specs/process-integration.md";
+            report.failed(&title, text, hint.as_deref().unwrap_or(usual));
+        }
+    }
+    let lists = [
+        ("environment", &registered.environment),
+        ("secret_environment", &registered.secret_environment),
+        ("write_environment", &registered.write_environment),
+    ];
+    for (list, names) in lists {
+        for variable in names.iter().filter(|name| std::env::var_os(name).is_none()) {
+            let detail = format!("`${variable}` is not set, and `{key}.{list}` passes it on");
+            report.warning(
+                &title,
+                detail,
+                "set it, or remove it from the list if the program does not need it",
+            );
+        }
+    }
+    report
+}
+
+/// The file that the first word of a command starts: the word itself if it is a path, else the first program of this name on the `PATH`.
+fn find(executable: &str, path: Option<&OsStr>) -> Result<PathBuf, &'static str> {
+    if executable.contains('/') {
+        let file = Path::new(executable);
+        return match file.metadata() {
+            Err(_) => Err("no such file"),
+            Ok(_) if is_executable(file) => Ok(file.to_owned()),
+            Ok(_) => Err("not an executable file"),
+        };
+    }
+    let mut files =
+        path.map(std::env::split_paths).into_iter().flatten().map(|folder| folder.join(executable));
+    files.find(|file| is_executable(file)).ok_or("not found on PATH")
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Path) -> bool {
+    file.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_a_slash_is_a_path_and_another_is_searched_for() {
+        let check = |executable: &str, path: &str, expect: Result<&str, &str>| {
+            let found = find(executable, Some(path.as_ref()));
+            let found = found.as_ref().map(|file| file.to_str().unwrap()).map_err(|why| *why);
+            assert_eq!(found, expect, "{executable}");
+        };
+        check("/bin/sh", "", Ok("/bin/sh"));
+        check("/no/such/program", "/bin", Err("no such file"));
+        check("/etc/passwd", "/bin", Err("not an executable file"));
+        check("/etc/", "/bin", Err("not an executable file"));
+        check("sh", "/no/such/folder:/bin", Ok("/bin/sh"));
+        check("sh", "/no/such/folder", Err("not found on PATH"));
+        check("passwd", "/etc", Err("not found on PATH"));
+        assert_eq!(find("sh", None), Err("not found on PATH"));
+    }
+}

@@ -1,0 +1,220 @@
+//! Serves bundles over HTTP: what is loaded and followed, and what is logged about it.
+
+mod file_limit;
+pub mod places;
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use qontract_server::{
+    Bundles, Hearer, HostPolicy, Listener, Origin, ReleaseHook, Server, Settings, Shelf, Store, Token, Told,
+};
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::served::ServerMetrics;
+use tokio::net::TcpListener;
+
+use crate::exit::{Exit, UsageError};
+use crate::invalid::{DataReporter, DataUse};
+use crate::signals;
+use crate::source::{PollResult, WatchedRepo};
+
+/// How many bundles are held at a time because somebody named their shas.
+const MAX_FETCHED: usize = 8;
+
+/// How long a thread that makes large answers waits for the next one.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// What is served, and how.
+pub struct ServePlan {
+    /// All bundles to begin with; the last one is the latest.
+    pub first: Vec<Arc<dyn Origin>>,
+    /// What is read again.
+    pub again: Option<Arc<dyn Origin>>,
+    /// Where other bundles are found by their shas.
+    pub store: Option<Store>,
+    /// How long a bundle stays after it was asked.
+    pub ttl: Duration,
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Names that are answered to beside loopback names.
+    pub allow_host: Vec<String>,
+    /// Settings of the server.
+    pub settings: Settings,
+    /// The data repo to follow.
+    pub followed: Option<Arc<WatchedRepo>>,
+    /// Where lines go.
+    pub log: Arc<Log>,
+    /// Makes the hook that is called when a large answer is gone from memory; threads for large answers live for this time.
+    pub release_hook: fn(Duration) -> ReleaseHook,
+}
+
+/// What `Authorization` must be.
+pub fn token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
+    let text = match file {
+        Some(file) => Some(
+            std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?,
+        ),
+        // One that is set and empty is a mistake, and not the wish to let everybody in.
+        None => std::env::var("QONTRACT_SERVER_TOKEN").ok(),
+    };
+    let text = text.map(|text| text.trim().to_owned());
+    if text.as_ref().is_some_and(String::is_empty) {
+        return Err(UsageError("the token is empty".to_owned()).into());
+    }
+    Ok(text.map(|text| Token::new(&text)))
+}
+
+/// Runs a server on threads of its own.
+pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    // Memory that another thread freed stays with the thread that allocated it until that one works again, or ends.
+    threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
+    let runtime = threads.enable_all().build().context("cannot start threads")?;
+    let exit = runtime.block_on(serving);
+    // What somebody waited for, and does not any more, is not finished.
+    runtime.shutdown_background();
+    exit
+}
+
+/// Serves until the process is asked to end.
+pub async fn serve(plan: ServePlan) -> anyhow::Result<Exit> {
+    let ServePlan { first, again, store, ttl, listen, allow_host, settings, followed, log, release_hook } =
+        plan;
+    let ended = signals::end()?;
+    let wind_down = settings.wind_down.as_secs();
+    let settings = Settings {
+        connections: file_limit::connections(settings.connections, &log),
+        hosts: host_policy(listen, settings.token.is_some(), allow_host),
+        heard: Some(hearer(Arc::clone(&log))),
+        released: Some(release_hook(BLOCKING_KEEP_ALIVE)),
+        ..settings
+    };
+    let metrics = Arc::new(ServerMetrics::default());
+    let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    let is_started = Arc::new(AtomicBool::new(false));
+    let listener = listener(Arc::clone(&log), Arc::clone(&metrics), Arc::clone(&is_started));
+    let bundles = Arc::new(Bundles::new(Shelf::new(ttl, MAX_FETCHED), again, store, listener));
+    let mut ended = std::pin::pin!(ended);
+    for origin in first {
+        let name = origin.name();
+        tokio::select! {
+            loaded = bundles.load(origin) => loaded.with_context(|| format!("cannot serve `{name}`"))?,
+            signal = &mut ended => {
+                log.write(&Line::new(Level::Info, format!("{} received; exiting", signal.name())));
+                return Ok(Exit::Ok);
+            }
+        };
+    }
+    is_started.store(true, Ordering::Relaxed);
+    // Nothing can be requested before there is a bundle.
+    let listener = bind(listen).await?;
+    let address = listener.local_addr()?;
+    log.write(&Line::new(Level::Info, format!("Running at http://{address}/graphql")));
+    if let Some(folder) = followed {
+        follow(folder, &bundles, &log);
+    }
+    let new_id = || RandomState::new().build_hasher().finish();
+    let server = Server::new(settings, bundles, metrics, new_id);
+    server
+        .serve(listener, async {
+            let signal = ended.await.name();
+            let text = format!("{signal} received; finishing open requests, {wind_down} s at most");
+            log.write(&Line::new(Level::Info, text));
+        })
+        .await;
+    Ok(Exit::Ok)
+}
+
+/// The names that a server answers to: behind a token, or on an interface that others reach, any.
+fn host_policy(listen: SocketAddr, has_token: bool, allowed: Vec<String>) -> HostPolicy {
+    if has_token || !listen.ip().to_canonical().is_loopback() {
+        return HostPolicy::Any;
+    }
+    HostPolicy::Loopback(allowed)
+}
+
+/// All interfaces of a machine that knows only one kind of addresses are those of that kind.
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(_) if address.ip() == std::net::Ipv6Addr::UNSPECIFIED => {
+            TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    }
+    .with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Says what was asked, to whoever looks for a defect.
+fn hearer(log: Arc<Log>) -> Hearer {
+    Arc::new(move |heard| {
+        let milliseconds = u64::try_from(heard.took.as_millis()).unwrap_or(u64::MAX);
+        let line = Line::new(Level::Debug, format!("{} {}", heard.method, heard.path));
+        log.write(&line.with("status", heard.status).with("milliseconds", milliseconds));
+    })
+}
+
+/// Logs what happens to the bundles. What fails before the server has started ends it, and is reported then.
+fn listener(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBool>) -> Listener {
+    Arc::new(move |told| {
+        let (level, text) = match told {
+            Told::Loaded(sha) => {
+                metrics.loaded();
+                (Level::Info, format!("bundle loaded: {sha}"))
+            }
+            Told::Same(_) => (Level::Info, "skipping reload, data already loaded".to_owned()),
+            Told::RolledBack(sha) => (Level::Info, format!("bundle loaded: {sha} (it was still held)")),
+            Told::Fetched(sha) => (Level::Info, format!("bundle loaded from the store: {sha}")),
+            Told::Dropped(sha) => (Level::Info, format!("removing expired bundle: {sha}")),
+            Told::Failed(why) => {
+                metrics.failed();
+                if !is_started.load(Ordering::Relaxed) {
+                    return;
+                }
+                (Level::Error, format!("reload failed; still serving the previous bundle: {why}"))
+            }
+        };
+        log.write(&Line::new(level, text));
+    })
+}
+
+/// Serves a data repo as it changes.
+fn follow(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
+    let (bundles, log, runtime) = (Arc::clone(bundles), Arc::clone(log), tokio::runtime::Handle::current());
+    std::thread::spawn(move || {
+        let show = {
+            let log = Arc::clone(&log);
+            move |text: &str| log.write(&Line::of_lines(Level::Error, text))
+        };
+        folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
+        folder.watch(&show, |look| {
+            if look == PollResult::New {
+                // The listener of the bundles logs what fails.
+                let _ = runtime.block_on(bundles.load(places::in_force(Arc::clone(&folder))));
+            }
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked_on_the_loopback_interface_without_a_token() {
+        let check = |listen: &str, has_token: bool, expect: HostPolicy| {
+            assert_eq!(host_policy(listen.parse().unwrap(), has_token, Vec::new()), expect, "{listen}");
+        };
+        for own in ["127.0.0.1:0", "127.1.2.3:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            check(own, false, HostPolicy::Loopback(Vec::new()));
+            check(own, true, HostPolicy::Any);
+        }
+        for open in ["0.0.0.0:0", "[::]:0", "10.0.0.1:0"] {
+            check(open, false, HostPolicy::Any);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a word of the command line or of the environment means to `serve`: a file, a folder, a bucket.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::ReadPermit;
+use qontract_bundle::Pool;
+use qontract_client_blobs::{Credentials, Key, Reader, S3, S3Settings};
+use qontract_config::variable;
+use qontract_server::{Content, File, Origin, OriginError, Store, Stored};
+use qontract_telemetry::log::{Level, Line, Log};
+
+use crate::exit::UsageError;
+use crate::source::{DataSource as _, PollResult, WatchedRepo};
+
+/// How many bytes a bundle may have that is read from a bucket.
+const LARGEST: u64 = 2 << 30;
+
+/// A bundle: a file, `fs://PATH`, or `s3://BUCKET/KEY`.
+pub async fn bundle(place: &str) -> anyhow::Result<Arc<dyn Origin>> {
+    if let Some(path) = place.strip_prefix("s3://") {
+        let (bucket, key) = bucket_of(place, path)?;
+        return stored(bucket, key).await;
+    }
+    let file = PathBuf::from(place.strip_prefix("fs://").unwrap_or(place));
+    // A pipe is a file, too.
+    if !file.exists() || file.is_dir() {
+        return Err(UsageError(format!("`{place}` is not a file")).into());
+    }
+    Ok(Arc::new(File(file)))
+}
+
+/// Where bundles are found by their shas: a folder, `fs://PATH`, or `s3://BUCKET/PREFIX`.
+pub async fn store(place: &str) -> anyhow::Result<Store> {
+    let Some(path) = place.strip_prefix("s3://") else {
+        let folder = place.strip_prefix("fs://").unwrap_or(place);
+        return Ok(Store::Folder(PathBuf::from(folder)));
+    };
+    let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
+    // A prefix names a folder, with or without the slash.
+    let slash = if prefix.is_empty() || prefix.ends_with('/') { "" } else { "/" };
+    Ok(Store::Blobs { blobs: s3(bucket).await?, prefix: format!("{prefix}{slash}") })
+}
+
+fn bucket_of<'p>(place: &str, path: &'p str) -> Result<(&'p str, &'p str), UsageError> {
+    let parts = path.split_once('/').filter(|(bucket, key)| !bucket.is_empty() && !key.is_empty());
+    parts.ok_or_else(|| UsageError(format!("`{place}` is not `s3://BUCKET/KEY`")))
+}
+
+/// A blob of a bucket.
+pub async fn stored(bucket: &str, key: &str) -> anyhow::Result<Arc<dyn Origin>> {
+    let key = Key::new(key).map_err(|error| UsageError(error.to_string()))?;
+    Ok(Arc::new(Stored { blobs: s3(bucket).await?, key }))
+}
+
+/// A bucket, and who we are there, as the environment says: keys, a profile, the identity of the pod.
+async fn s3(bucket: &str) -> anyhow::Result<Arc<dyn Reader>> {
+    let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
+    let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+    let endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].into_iter().find_map(|name| {
+        let text = variable(name)?;
+        Some(text.parse().map_err(|error| UsageError(format!("`{name}`: {error}"))))
+    });
+    let settings = S3Settings {
+        endpoint: endpoint.transpose()?,
+        largest: LARGEST,
+        ..S3Settings::new(bucket, region, Credentials::Environment)
+    };
+    Ok(Arc::new(S3::new(&ReadPermit::for_data(), settings).await))
+}
+
+/// A data repo, bundled and checked.
+pub fn repo(folder: Arc<WatchedRepo>, log: &Arc<Log>) -> Arc<dyn Origin> {
+    Arc::new(Repo { folder, log: Arc::clone(log) })
+}
+
+struct Repo {
+    folder: Arc<WatchedRepo>,
+    log: Arc<Log>,
+}
+
+impl Origin for Repo {
+    fn name(&self) -> String {
+        self.folder.repo().display().to_string()
+    }
+
+    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
+        let (folder, log) = (Arc::clone(&self.folder), Arc::clone(&self.log));
+        let look = move || {
+            let show = |text: &str| log.write(&Line::of_lines(Level::Error, text));
+            let other = |error: anyhow::Error| OriginError::Other(format!("{error:#}"));
+            match folder.poll(&show).map_err(other)? {
+                PollResult::Invalid | PollResult::StillInvalid => {
+                    Err(OriginError::Other("the data has errors".to_owned()))
+                }
+                PollResult::New | PollResult::Unchanged | PollResult::ValidAgain => content(&folder),
+            }
+        };
+        async {
+            let looked = tokio::task::spawn_blocking(look).await;
+            looked.unwrap_or_else(|_| {
+                Err(OriginError::Other("bundling it failed: this is a defect".to_owned()))
+            })
+        }
+        .boxed()
+    }
+}
+
+/// What is in force of a data repo, without another look at it.
+pub fn in_force(folder: Arc<WatchedRepo>) -> Arc<dyn Origin> {
+    Arc::new(InForce(folder))
+}
+
+struct InForce(Arc<WatchedRepo>);
+
+impl Origin for InForce {
+    fn name(&self) -> String {
+        self.0.repo().display().to_string()
+    }
+
+    fn read<'a>(&'a self, _pool: &'a Arc<Pool>) -> BoxFuture<'a, Result<Content, OriginError>> {
+        std::future::ready(content(&self.0)).boxed()
+    }
+}
+
+fn content(folder: &WatchedRepo) -> Result<Content, OriginError> {
+    let side = folder.side().map_err(|error| OriginError::Other(format!("{error:#}")))?;
+    let engine = side.source.engine().cloned();
+    engine.map(Content::Ready).ok_or_else(|| OriginError::Other("there is no bundle".to_owned()))
+}

@@ -1,0 +1,77 @@
+//! What a run leaves in the log for debugging: decisions, skipped shards, and everything that it did with its duration.
+
+use qontract_diagnostics::human;
+use qontract_runtime::Record;
+use qontract_telemetry::activity::{Finished, FinishedLog};
+use qontract_telemetry::log::{Level, Line};
+
+/// What a run decided, and which shards it skipped.
+pub fn decisions(record: &Record) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for decision in &record.decisions {
+        let line = Line::new(Level::Debug, format!("decided: {}", decision.text));
+        lines.push(
+            decision.places.iter().take(1).fold(line, |line, place| line.with("place", place.as_str())),
+        );
+    }
+    for (key, shard) in &record.shards {
+        if let Some(why) = &shard.why {
+            let line = Line::new(Level::Debug, format!("shard `{key}` skipped: {why}"));
+            lines.push(line.with("reason", shard.reason.as_deref().unwrap_or_default()));
+        }
+        let notes = shard.notes.iter().map(|note| format!("shard `{key}`: {note}"));
+        lines.extend(notes.map(|note| Line::new(Level::Debug, note)));
+    }
+    lines
+}
+
+/// The queries, phases and requests of a run.
+pub fn activities(finished: &FinishedLog) -> Vec<Line> {
+    let mut lines: Vec<Line> = finished
+        .activities
+        .iter()
+        .map(|one| Line::new(Level::Debug, format!("done: {}", activity(one))))
+        .collect();
+    if finished.dropped > 0 {
+        lines.push(Line::new(Level::Debug, format!("done: {} more activities", finished.dropped)));
+    }
+    lines
+}
+
+/// An activity with its result, if it has one, and its duration.
+pub fn activity(Finished { what, took, result }: &Finished) -> String {
+    let result = result.as_ref().map(|result| format!(": {result}")).unwrap_or_default();
+    format!("{what}{result} in {}", human::duration(*took))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use qontract_telemetry::log::Form;
+
+    use super::*;
+
+    #[test]
+    fn activities_have_their_result_and_duration() {
+        let finished = |what: &str, result: Option<&str>| Finished {
+            what: what.to_owned(),
+            took: Duration::from_millis(12),
+            result: result.map(str::to_owned),
+        };
+        let (activities, dropped) =
+            (vec![finished("`GET https://c`", Some("200 OK")), finished("declare", None)], 3);
+        let lines = super::activities(&FinishedLog { activities, dropped });
+        let texts: Vec<String> =
+            lines.iter().map(|line| line.print(Form::Levelled, jiff::Timestamp::UNIX_EPOCH)).collect();
+        assert_eq!(
+            texts,
+            [
+                "[DEBUG] done: `GET https://c`: 200 OK in 12ms",
+                "[DEBUG] done: declare in 12ms",
+                "[DEBUG] done: 3 more activities"
+            ]
+        );
+        assert_eq!(super::activities(&FinishedLog::default()).len(), 0);
+    }
+}

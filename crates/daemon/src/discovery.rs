@@ -1,0 +1,176 @@
+//! Finds the data repo that the working directory is in, as Git finds a repository.
+//!
+//! A data repo is recognised by its file of GraphQL types. A path that is named is taken as it is; only `.`, the default of
+//! every command, is looked for in the parent directories, too.
+
+use std::path::{Component, Path, PathBuf};
+
+use qontract_bundle::Layout;
+
+use qontract_config::ownership;
+
+use crate::exit::UsageError;
+
+/// The data repo of the first clone: what `up` runs if the working directory is in no data repo.
+pub const EXAMPLE: &str = "examples/app-interface";
+
+/// How a command takes the directory of a data repo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassedAs {
+    /// `--data DIR`.
+    Option,
+    /// A positional argument.
+    Argument,
+}
+
+impl PassedAs {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Option => "--data DIR",
+            Self::Argument => "DIR",
+        }
+    }
+}
+
+/// The root of the data repo that `given` means: for `.` the one that the working directory is in, else `given` itself.
+pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, UsageError> {
+    if !is_here(given) {
+        return Ok(given.to_owned());
+    }
+    let missing = || {
+        let (file, pass) = (&layout.graphql, passed.word());
+        let text =
+            format!("not a data repo: `./{file}` not found here or above (run inside one, or pass {pass})");
+        UsageError(text)
+    };
+    let here = std::env::current_dir().map_err(|_| missing())?;
+    let Some(depth) = depth(&here, layout) else { return Err(missing()) };
+    let root = up(depth);
+    if depth > 0 && !ownership::is_trusted(&root.join(&layout.graphql)) {
+        let (file, pass) = (root.join(&layout.graphql), passed.word());
+        let text = format!("`{}` belongs to another user: pass {pass} to use its data repo", file.display());
+        return Err(UsageError(text));
+    }
+    Ok(root)
+}
+
+/// The directory that Git revisions are looked up in: like [`root`], but without a data repo in the files it is `given` itself,
+/// as the revision may have one.
+pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
+    root(given, layout, PassedAs::Option).unwrap_or_else(|_| given.to_owned())
+}
+
+/// The data repo of `up`, if none is named: the one that the working directory is in, else the example.
+pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
+    root(Path::new("."), layout, PassedAs::Argument).or_else(|error| {
+        let example = PathBuf::from(EXAMPLE);
+        if example.join(&layout.graphql).is_file() { Ok(example) } else { Err(error) }
+    })
+}
+
+/// The data repo that a file or directory is in: its root, and the path below it.
+pub fn of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
+    let full = std::path::absolute(path).ok()?;
+    let parent = full.parent()?.canonicalize().ok()?;
+    let depth = depth(&parent, layout)?;
+    let root = parent.ancestors().nth(depth)?.to_owned();
+    let below = parent.join(full.file_name()?).strip_prefix(&root).ok()?.to_str()?.to_owned();
+    Some((root, below))
+}
+
+/// Whether a root is above the working directory (`..`, `../..`): findings then name files relative to the working directory.
+pub fn is_above(root: &Path) -> bool {
+    let is_up = |part: &Component<'_>| matches!(part, Component::ParentDir);
+    let mut parts = root.components().filter(|part| !matches!(part, Component::CurDir)).peekable();
+    parts.peek().is_some() && parts.all(|part| is_up(&part))
+}
+
+/// Whether text for people names the files of a data repo relative to the working directory: always, unless the root is an absolute path elsewhere. Its files are
+/// named relative to the data repo then.
+pub fn is_reached(root: &Path) -> bool {
+    let is_below = || {
+        let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
+        here.zip(root.canonicalize().ok()).is_some_and(|(here, root)| root.starts_with(here))
+    };
+    root.is_relative() || is_below()
+}
+
+/// How a data repo is called in a title: as it was named, or by its directory's name if it was found.
+pub fn title(root: &Path) -> String {
+    let found = is_here(root) || is_above(root);
+    let full = root.canonicalize().ok().filter(|_| found);
+    let name = full.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| root.display().to_string())
+}
+
+fn is_here(path: &Path) -> bool {
+    path.components().eq([Component::CurDir]) || path.as_os_str().is_empty()
+}
+
+/// How many directories above `here` the nearest data repo is.
+fn depth(here: &Path, layout: &Layout) -> Option<usize> {
+    here.ancestors().position(|folder| folder.join(&layout.graphql).is_file())
+}
+
+/// The path that leads up so many directories.
+fn up(depth: usize) -> PathBuf {
+    if depth == 0 { PathBuf::from(".") } else { std::iter::repeat_n("..", depth).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_above_if_its_path_only_leads_up() {
+        for above in ["..", "./..", "../.."] {
+            assert!(is_above(Path::new(above)), "{above}");
+        }
+        for other in [".", "", "repo", "../repo", "/"] {
+            assert!(!is_above(Path::new(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_data_repo_that_was_found_has_the_name_of_its_directory() {
+        let here = std::env::current_dir().unwrap();
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(title(Path::new(".")), name(&here));
+        assert_eq!(title(Path::new("..")), name(here.parent().unwrap()));
+        assert_eq!(title(Path::new("examples/app-interface")), "examples/app-interface");
+    }
+
+    #[test]
+    fn the_way_up_has_a_step_for_each_directory() {
+        assert_eq!(up(0), Path::new("."));
+        assert_eq!(up(1), Path::new(".."));
+        assert_eq!(up(3), Path::new("../../.."));
+    }
+
+    #[test]
+    fn the_nearest_directory_with_the_file_is_the_root() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.write("outer/graphql-schemas/schema.yml", "[]");
+        scratch.write("outer/inner/types.yml", "[]");
+        scratch.write("outer/inner/data/a.yml", "a: 1");
+        let inner = scratch.path().join("outer/inner/data");
+        assert_eq!(depth(&inner, &Layout::default()), Some(2));
+        let named = Layout { graphql: "types.yml".to_owned(), ..Layout::default() };
+        assert_eq!(depth(&inner, &named), Some(1));
+        assert_eq!(depth(scratch.path(), &named), None);
+        let (root, below) = of_path(&inner.join("a.yml"), &named).expect("a data repo");
+        assert_eq!(root, scratch.path().canonicalize().unwrap().join("outer/inner"));
+        assert_eq!(below, "data/a.yml");
+    }
+
+    #[test]
+    fn a_named_directory_is_taken_as_it_is() {
+        let root = |given: &str| root(Path::new(given), &Layout::default(), PassedAs::Option);
+        assert_eq!(root("nowhere").unwrap(), Path::new("nowhere"));
+        let error = root(".").unwrap_err().0;
+        assert_eq!(
+            error,
+            "not a data repo: `./graphql-schemas/schema.yml` not found here or above (run inside one, or pass --data DIR)"
+        );
+    }
+}

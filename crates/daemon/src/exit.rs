@@ -1,0 +1,108 @@
+//! How the program ends.
+
+use std::ffi::OsString;
+
+use qontract_client_server::ServerError;
+use qontract_runtime::Ended;
+
+use crate::registry::SandboxUnsupported;
+
+pub use qontract_config::{ConfigError, UsageError};
+
+/// The exit codes of the command line, the same for every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It worked; for commands that compare: nothing differs.
+    Ok,
+    /// It did not work; for commands that compare: something differs.
+    Failure,
+    /// It was asked wrongly; for commands that compare: it could not be done.
+    Usage,
+    /// A dry run would change something, and nothing failed or is held.
+    Changes,
+    /// A run ended with this code.
+    Run(u8),
+}
+
+/// Which exit codes a command uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitConvention {
+    /// 0 whether or not there are changes, 2 for a usage error.
+    Plain,
+    /// `--detailed-exitcode`: 0 no changes, 2 changes, 64 for a usage error.
+    Detailed,
+}
+
+impl Exit {
+    /// The code of an error that ended a command.
+    pub fn of(error: &anyhow::Error) -> Self {
+        let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
+        match server {
+            Some(server) if server.is_transient() => Exit::Run(Ended::Transient.code()),
+            _ if error.is::<UsageError>()
+                || error.is::<ConfigError>()
+                || error.is::<SandboxUnsupported>() =>
+            {
+                Exit::Usage
+            }
+            _ => Exit::Failure,
+        }
+    }
+}
+
+impl Exit {
+    /// The exit code of the process.
+    pub fn code(self, convention: ExitConvention) -> u8 {
+        match (self, convention) {
+            (Exit::Ok, _) | (Exit::Changes, ExitConvention::Plain) => 0,
+            (Exit::Failure, _) => 1,
+            (Exit::Changes, ExitConvention::Detailed) | (Exit::Usage, ExitConvention::Plain) => 2,
+            (Exit::Usage, ExitConvention::Detailed) => 64,
+            (Exit::Run(code), _) => code,
+        }
+    }
+}
+
+impl ExitConvention {
+    /// The convention that a command line asks for.
+    pub fn of(arguments: &[OsString]) -> Self {
+        let options = || arguments.iter().take_while(|word| *word != "--");
+        let is_peer = arguments.get(1).is_some_and(|word| word == "peer");
+        // The other names of this program keep their own codes.
+        if !is_peer && options().any(|word| word == "--detailed-exitcode") {
+            Self::Detailed
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exit, ExitConvention};
+
+    #[test]
+    fn exit_codes_by_convention() {
+        let check = |exit: Exit, plain: u8, detailed: u8| {
+            assert_eq!(exit.code(ExitConvention::Plain), plain, "{exit:?}");
+            assert_eq!(exit.code(ExitConvention::Detailed), detailed, "{exit:?}");
+        };
+        check(Exit::Ok, 0, 0);
+        check(Exit::Failure, 1, 1);
+        check(Exit::Usage, 2, 64);
+        check(Exit::Changes, 0, 2);
+        check(Exit::Run(75), 75, 75);
+    }
+
+    #[test]
+    fn the_convention_is_read_from_the_command_line() {
+        let check = |line: &str, expect: ExitConvention| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            assert_eq!(ExitConvention::of(&words), expect, "{line}");
+        };
+        check("qontract plan", ExitConvention::Plain);
+        check("qontract plan --detailed-exitcode --nope", ExitConvention::Detailed);
+        check("qontract plan -- --detailed-exitcode", ExitConvention::Plain);
+        check("qontract peer reconcile --detailed-exitcode", ExitConvention::Plain);
+    }
+}

@@ -1,0 +1,349 @@
+//! The health listener of loops: liveness, readiness, status and metrics over HTTP.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use qontract_diagnostics::{shown_json, shown_lines};
+use qontract_server::{HostPolicy, Page, Pages, serve_pages};
+use qontract_telemetry::metrics::Metrics;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::invalid::{DataStatus, DataUse, InvalidData};
+use crate::reporter::{LoopPhase, LoopReporter, Status};
+use crate::source::DataSource;
+
+/// How long nothing may be heard of a loop that runs.
+const QUIET: Duration = Duration::from_mins(1);
+
+/// What is asked.
+#[derive(Clone)]
+pub struct Health {
+    /// The metrics.
+    pub metrics: Arc<Metrics>,
+    /// The loops.
+    pub reporters: Arc<dyn Fn() -> Vec<Arc<LoopReporter>> + Send + Sync>,
+    /// The integrations that have no loop, as they cannot be started.
+    pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// The integrations that cannot run on this machine.
+    pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Where the data comes from, once it is known.
+    pub feed: Arc<OnceLock<Arc<dyn DataSource>>>,
+}
+
+/// The address of a listener, with what it serves.
+pub fn addresses(bound: SocketAddr) -> String {
+    format!(
+        "http://{bound}/status (data and loops, as JSON), /healthz (liveness), /readyz (readiness), /metrics (OpenMetrics)"
+    )
+}
+
+/// The status of the process, as JSON.
+#[derive(Serialize)]
+struct ProcessStatus {
+    version: &'static str,
+    data: DataStatus,
+    loops: Vec<LoopStatus>,
+    unstarted: Vec<String>,
+    /// Integrations that cannot run on this machine.
+    not_checked: Vec<String>,
+}
+
+/// What a loop does now, in a word.
+fn activity(status: &Status) -> &'static str {
+    match (status.next, status.last) {
+        (Some(_), _) => "waiting",
+        (None, None) if status.phase == LoopPhase::Starting => "starting",
+        (None, _) => "running",
+    }
+}
+
+/// The status of a loop.
+#[derive(Serialize)]
+struct LoopStatus {
+    integration: String,
+    /// What it does now.
+    activity: &'static str,
+    /// The state of its last run; none if it has not run yet.
+    state: Option<&'static str>,
+    run: Option<String>,
+    changes: usize,
+    held: usize,
+    next_in_seconds: Option<u64>,
+}
+
+impl LoopStatus {
+    fn new(reporter: &LoopReporter) -> Self {
+        let status = reporter.status();
+        Self {
+            integration: reporter.integration().to_owned(),
+            activity: activity(&status),
+            state: status.last_state(),
+            run: status.run.as_ref().and_then(|run| run.id.clone()),
+            changes: status.changes.planned,
+            held: status.changes.held,
+            next_in_seconds: status.next.map(|next| next.saturating_duration_since(Instant::now()).as_secs()),
+        }
+    }
+}
+
+impl Health {
+    /// Whether something was heard of every loop not long ago, or it sleeps for a known time.
+    fn is_alive(&self) -> Result<(), String> {
+        for reporter in (self.reporters)() {
+            let status = reporter.status();
+            let quiet = status.heard.elapsed();
+            let is_late = status.next.is_some_and(|next| next.elapsed() > QUIET);
+            if is_late || status.next.is_none() && quiet > QUIET {
+                let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
+                return Err(format!(
+                    "{}: nothing was heard for {} s{waits}\n",
+                    reporter.integration(),
+                    quiet.as_secs()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are loops, every one has run once, and none is missing; or what is missing.
+    fn is_ready(&self) -> Result<(), String> {
+        let reporters = (self.reporters)();
+        let mut why = self.missing();
+        if self.invalid().is_some_and(|invalid| invalid.bundle.is_none()) {
+            why.push_str("the data is invalid, and there is no valid bundle yet\n");
+        }
+        for reporter in reporters.iter().filter(|reporter| reporter.status().last.is_none()) {
+            why.extend([reporter.integration(), ": has not run yet\n"]);
+        }
+        match why.is_empty() {
+            true if reporters.is_empty() => Err("there are no loops yet\n".to_owned()),
+            true => Ok(()),
+            false => Err(why),
+        }
+    }
+
+    /// The data, if it is invalid.
+    fn invalid(&self) -> Option<InvalidData> {
+        self.feed.get().and_then(|feed| feed.invalid())
+    }
+
+    /// A line that says so if the data is invalid. Another process would not make it valid, so that it does not decide whether this one is alive or ready.
+    fn degraded(&self) -> String {
+        let summary = |invalid: InvalidData| invalid.summary(Timestamp::now(), DataUse::Reconcile);
+        self.invalid().map(|invalid| format!("degraded: {}\n", summary(invalid))).unwrap_or_default()
+    }
+
+    fn status(&self) -> ProcessStatus {
+        let bundle = self.feed.get().and_then(|feed| feed.bundle_in_use());
+        ProcessStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            data: DataStatus::new(self.invalid().as_ref(), bundle),
+            loops: (self.reporters)().iter().map(|reporter| LoopStatus::new(reporter)).collect(),
+            unstarted: (self.unstarted)(),
+            not_checked: (self.unchecked)(),
+        }
+    }
+
+    /// A line for each integration that has no loop.
+    fn missing(&self) -> String {
+        (self.unstarted)().iter().flat_map(|name| [name, ": cannot be started\n"]).collect()
+    }
+
+    /// Answers until the process ends. On the loopback interface it answers to loopback names only, as `serve` does.
+    pub async fn serve(self, address: SocketAddr) -> anyhow::Result<SocketAddr> {
+        let listener = tokio::net::TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address}"))?;
+        let bound = listener.local_addr()?;
+        let is_loopback = bound.ip().to_canonical().is_loopback();
+        let hosts = if is_loopback { HostPolicy::Loopback(Vec::new()) } else { HostPolicy::Any };
+        tokio::spawn(serve_pages(listener, hosts, self));
+        Ok(bound)
+    }
+}
+
+/// The page that lists the others.
+const INDEX: &str = concat!(
+    "qontract ",
+    env!("CARGO_PKG_VERSION"),
+    "\n\n/healthz  200 while every loop makes progress\n/readyz   200 once every integration has run; names invalid data\n/status   data and loops, as JSON\n/metrics  OpenMetrics\n"
+);
+
+/// The media type of metrics.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+impl Pages for Health {
+    fn page(&self, path: &str) -> Option<Page> {
+        let text = |status, text: &str| Page::text(status, shown_lines(text));
+        Some(match path {
+            "/" => Page::text(200, INDEX),
+            "/healthz" => match self.is_alive() {
+                // Another process could not start what is missing either; it is named only.
+                Ok(()) => text(200, &format!("ok\n{}{}", self.missing(), self.degraded())),
+                Err(why) => text(503, &why),
+            },
+            "/readyz" => match self.is_ready() {
+                Ok(()) => text(200, &format!("ok\n{}", self.degraded())),
+                Err(why) => text(503, &format!("{why}{}", self.degraded())),
+            },
+            "/status" => {
+                let status = serde_json::to_string_pretty(&self.status()).unwrap_or_default();
+                let body = format!("{}\n", shown_json(&status));
+                Page { status: 200, media_type: "application/json", body }
+            }
+            "/metrics" => Page { status: 200, media_type: OPEN_METRICS, body: self.metrics.print() },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_runtime::Ended;
+    use qontract_runtime::looping::{Event, Told as _};
+    use qontract_telemetry::activity::Activity;
+    use qontract_telemetry::log::{Level, Log};
+    use qontract_telemetry::metrics::Process;
+    use tokio::sync::watch;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::invalid::DataErrors;
+    use crate::pinned::PinnedData;
+
+    fn health() -> (Health, Arc<LoopReporter>) {
+        let metrics = Arc::new(Metrics::default());
+        let process =
+            Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+        let reporter =
+            Arc::new(LoopReporter::new(process, Arc::new(Log::new(Level::Error)), Arc::clone(&metrics)));
+        let known = Arc::clone(&reporter);
+        let reporters = Arc::new(move || vec![Arc::clone(&known)]);
+        (
+            Health {
+                metrics,
+                reporters,
+                unstarted: Arc::new(Vec::new),
+                unchecked: Arc::new(Vec::new),
+                feed: Arc::default(),
+            },
+            reporter,
+        )
+    }
+
+    /// Data that is invalid.
+    struct InvalidFeed(Option<String>);
+
+    impl DataSource for InvalidFeed {
+        fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+            anyhow::bail!("not needed")
+        }
+
+        fn news(&self) -> watch::Receiver<u64> {
+            watch::channel(0).1
+        }
+
+        fn invalid(&self) -> Option<InvalidData> {
+            let errors = DataErrors::unreadable("x");
+            Some(InvalidData { since: Timestamp::UNIX_EPOCH, errors, bundle: self.0.clone() })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_status_of_a_loop_is_what_it_does_and_how_its_last_run_ended() {
+        let (health, reporter) = health();
+        let check = |activity: &str, state: Option<&str>, next: Option<u64>| {
+            let status = health.status();
+            let one = &status.loops[0];
+            assert_eq!((one.activity, one.state, one.next_in_seconds), (activity, state, next));
+            assert!(status.data.is_valid());
+        };
+        check("starting", None, None);
+        reporter.tell(Event::Began);
+        check("running", None, None);
+        reporter.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
+        reporter.tell(Event::Sleeps(Duration::from_mins(10)));
+        check("waiting", Some("failed"), Some(600));
+        reporter.tell(Event::Began);
+        check("running", Some("failed"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn invalid_data_degrades_and_without_any_valid_bundle_it_is_not_ready() {
+        let (health, reporter) = health();
+        reporter.tell(Event::Began);
+        reporter.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        assert_eq!(health.degraded(), "");
+        let with = |bundle: Option<&str>| {
+            let feed: Arc<dyn DataSource> = Arc::new(InvalidFeed(bundle.map(str::to_owned)));
+            Health { feed: Arc::new(OnceLock::from(feed)), ..health.clone() }
+        };
+        assert_eq!(with(Some("abcdef01")).is_ready(), Ok(()));
+        assert_eq!(
+            with(Some("abcdef01")).degraded(),
+            "degraded: data invalid since 1970-01-01 00:00 UTC (1 error); reconciling bundle abcdef0\n"
+        );
+        assert_eq!(
+            with(None).is_ready().unwrap_err(),
+            "the data is invalid, and there is no valid bundle yet\n"
+        );
+        assert_eq!(with(None).is_alive(), Ok(()));
+    }
+
+    fn waits(what: &str, seconds: u64) -> Event {
+        let since = Duration::from_secs(seconds);
+        Event::Beat(vec![Activity { what: what.to_owned(), since }])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_goes_on_is_alive_however_long_it_takes() {
+        let (health, reporter) = health();
+        reporter.tell(Event::Began);
+        for piece in 0..10 {
+            advance(Duration::from_secs(50)).await;
+            reporter.tell(waits(&format!("piece {piece}"), 1));
+            assert_eq!(health.is_alive(), Ok(()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_waits_for_the_same_thing_beyond_its_budget_is_not_alive() {
+        let (health, reporter) = health();
+        reporter.tell(Event::Began);
+        for seconds in 1..=70 {
+            advance(Duration::from_secs(1)).await;
+            reporter.tell(waits("GET https://c1/", seconds));
+            assert_eq!(health.is_alive().is_ok(), seconds <= 61, "{seconds}");
+        }
+        let why = health.is_alive().unwrap_err();
+        assert_eq!(why, "a: nothing was heard for 69 s: GET https://c1/ for 70.0 s\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_sleeps_is_alive_until_it_oversleeps_and_ready_once_it_has_run() {
+        let (health, reporter) = health();
+        assert_eq!(health.is_ready().unwrap_err(), "a: has not run yet\n");
+        reporter.tell(Event::Began);
+        reporter.tell(Event::Ended(Ended::Failed, Duration::from_secs(1)));
+        reporter.tell(Event::Sleeps(Duration::from_mins(10)));
+        assert_eq!(health.is_ready(), Ok(()));
+        advance(Duration::from_secs(650)).await;
+        assert_eq!(health.is_alive(), Ok(()));
+        advance(Duration::from_secs(15)).await;
+        assert!(health.is_alive().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_started_is_missed() {
+        let (health, reporter) = health();
+        let health = Health { unstarted: Arc::new(|| vec!["b".to_owned()]), ..health };
+        reporter.tell(Event::Began);
+        reporter.tell(Event::Ended(Ended::Ok, Duration::from_secs(1)));
+        assert_eq!(health.is_ready().unwrap_err(), "b: cannot be started\n");
+        assert_eq!(health.is_alive(), Ok(()));
+    }
+}

@@ -1,0 +1,291 @@
+//! What a word on the command line means: a bundle file, a folder, or a Git revision.
+
+use std::borrow::Cow;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use qontract_bundle::build::Outcome;
+use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp, merge_base};
+use qontract_bundle::{Aids, Bundle, Layout, Pool, Repo, Sha256, Stamp, build_with, load_from};
+use qontract_diagnostics::{MessageSink, Report, Sources};
+use qontract_graphql::Engine;
+
+use crate::discovery::{self, PassedAs};
+use crate::exit::UsageError;
+use crate::repo_cache::RepoCache;
+use crate::validation::{self, Depth};
+
+/// A bundle and, unless it came as a file, the data repo it is of.
+pub struct Input {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// Where its lines can be found.
+    pub repo: Option<Repo>,
+}
+
+impl Input {
+    /// An engine to ask it; `word` is what was opened.
+    pub fn engine(&self, word: &str) -> anyhow::Result<Engine> {
+        Engine::new(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
+    }
+
+    /// The same, which shares what it can with another one.
+    pub fn engine_beside(&self, other: &Engine, word: &str) -> anyhow::Result<Engine> {
+        other.beside(Arc::new(self.bundle.clone())).with_context(|| unusable(word))
+    }
+}
+
+/// The texts of its files, as long as they are what was bundled: lines of another text would lead astray.
+impl Sources for Input {
+    fn text(&self, file: &str) -> Option<Cow<'_, str>> {
+        let repo = self.repo.as_ref()?;
+        let text = repo.text(file)?;
+        let datafile = repo.layout().path_of(file).and_then(|path| self.bundle.datafile(path));
+        let bundled = datafile.and_then(|datafile| datafile.value.get("$file_sha256sum")?.as_str());
+        let is_same = |bundled: &str| bundled == Sha256::of(text.as_bytes()).to_string();
+        bundled.is_none_or(is_same).then_some(text)
+    }
+}
+
+fn unusable(word: &str) -> String {
+    format!("the types of `{word}` cannot be used")
+}
+
+/// The base of a change, unless one is named.
+const DEFAULT_BASE: &str = "origin/HEAD";
+
+/// A data repo has errors, which were reported.
+#[derive(Debug)]
+pub struct ValidationFailed(String);
+
+impl std::fmt::Display for ValidationFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` does not validate: nothing is run on it", self.0)
+    }
+}
+
+impl std::error::Error for ValidationFailed {}
+
+/// Whether what is opened has to be valid.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Check {
+    Required,
+    Skipped,
+}
+
+/// What commands compare with by default. These words are always revisions: a file of that name in a data repo is not one of its own states.
+pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
+
+/// Opens what words mean. What is opened shares its documents.
+pub struct InputResolver<'a> {
+    /// The repo that revisions are of.
+    folder: &'a Path,
+    /// How its parts are called.
+    pub layout: Layout,
+    pool: Pool,
+    messages: &'a dyn MessageSink,
+}
+
+impl<'a> InputResolver<'a> {
+    /// Opens revisions of the repo at `folder`, besides bundle files and folders.
+    pub fn new(folder: &'a Path, layout: Layout, messages: &'a dyn MessageSink) -> Self {
+        Self { folder, layout, pool: Pool::default(), messages }
+    }
+
+    /// The two sides that a command compares if it is not told which: the default branch of the remote, and the folder of the data repo. Where there is no such branch, the commit that is
+    /// checked out is the base, and that is noted.
+    /// If head is not ahead of that branch, the base is where both parted: what happened on the branch since then is not part of the
+    /// change.
+    pub fn sides(&self, base: Option<String>, head: Option<String>) -> Result<(String, String), UsageError> {
+        let of_head =
+            head.clone().filter(|word| !Path::new(word).exists()).unwrap_or_else(|| "HEAD".to_owned());
+        let head = head.unwrap_or_else(|| self.folder.display().to_string());
+        if let Some(base) = base {
+            return Ok((base, head));
+        }
+        let base = match Revision::open(self.folder, DEFAULT_BASE) {
+            Err(GitError::NoRevision(_)) => {
+                let text = format!("note: `{DEFAULT_BASE}` not found; comparing with `HEAD`");
+                self.messages.note(&text);
+                "HEAD"
+            }
+            Err(GitError::NoRepository(_)) => {
+                let folder = self.folder.display();
+                let text = format!("`{folder}` is not in a Git repository: pass BASE and HEAD");
+                return Err(UsageError(text));
+            }
+            Ok(_) => return Ok((self.parting(&of_head), head)),
+            // What else is wrong is reported when it is opened.
+            Err(_) => DEFAULT_BASE,
+        };
+        Ok((base.to_owned(), head))
+    }
+
+    /// Where the default branch and a revision parted.
+    fn parting(&self, revision: &str) -> String {
+        let base = |other: &str| merge_base(self.folder, DEFAULT_BASE, other).ok().flatten();
+        match base(revision) {
+            Some(base_of_both) if Some(&base_of_both) != base(DEFAULT_BASE).as_ref() => {
+                let base = base_of_both;
+                let short = base.get(..12).unwrap_or(&base);
+                let text = format!(
+                    "note: comparing with {short}, where `{revision}` left `{DEFAULT_BASE}`; it lacks newer commits of that branch"
+                );
+                self.messages.note(&text);
+                base
+            }
+            _ => DEFAULT_BASE.to_owned(),
+        }
+    }
+
+    /// Fails if `word` is a path as well as a revision: a change that adds such a file must not decide what it is compared with. A path
+    /// that begins with a dot or a slash is not a revision.
+    fn check_unambiguous(&self, word: &str) -> Result<(), UsageError> {
+        let is_plain = matches!(Path::new(word).components().next(), Some(Component::Normal(_)));
+        if is_plain && !word.starts_with('.') && open_revision(self.folder, word, &self.layout).is_ok() {
+            let text = format!("`{word}` is both a path and a Git revision: write `./{word}` for the path");
+            return Err(UsageError(text));
+        }
+        Ok(())
+    }
+
+    /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.
+    pub fn open(&self, word: &str) -> anyhow::Result<Input> {
+        self.open_checked(word, Check::Skipped)
+    }
+
+    /// As [`Self::open`]; a data repo that does not validate is reported, and is an error. A bundle file was validated when it was made.
+    pub fn open_valid(&self, word: &str) -> anyhow::Result<Input> {
+        self.open_checked(word, Check::Required)
+    }
+
+    fn open_checked(&self, word: &str, check: Check) -> anyhow::Result<Input> {
+        let Self { folder, layout, pool, messages } = self;
+        let path = PathBuf::from(word);
+        let is_path = !DEFAULT_REVISIONS.contains(&word) && path.exists();
+        if is_path {
+            self.check_unambiguous(word)?;
+        }
+        if is_path && path.is_file() {
+            let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{word}`"))?;
+            let bundle = load_from(&mut file, pool).with_context(|| format!("`{word}` is not a bundle"))?;
+            return Ok(Input { bundle, repo: None });
+        }
+        let (repo, stamp) = if is_path && path.is_dir() {
+            directory(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
+        } else {
+            word_as_revision(folder, word, layout)?
+        };
+        let mut remembered = RepoCache::of(&repo, pool);
+        let outcome = make(&repo, stamp, pool, remembered.aids())?;
+        let Some(bundle) = outcome.built else {
+            // All that is wrong is said at once, as far as it can be seen.
+            let known = remembered.right.known();
+            let mut findings = validation::validate_outcome(&repo, &outcome, Depth::Errors, known)?;
+            findings.extend(outcome.findings);
+            messages.report(&Report::new(findings), &repo);
+            anyhow::bail!("`{word}` cannot be bundled")
+        };
+        remembered.keep(None);
+        if check == Check::Required {
+            if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.right.known())? {
+                messages.report(&Report::new(findings), &repo);
+                return Err(ValidationFailed(word.to_owned()).into());
+            }
+            remembered.right.keep();
+        }
+        Ok(Input { bundle, repo: Some(repo) })
+    }
+}
+
+/// The data repo in a folder.
+pub fn folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
+    if !folder.is_dir() {
+        return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
+    }
+    let repo = Repo::directory(folder, layout);
+    Ok(if discovery::is_reached(folder) { repo.seen_from(Path::new(".")) } else { repo })
+}
+
+/// The data repo in a folder, at the commit that Git knows.
+pub fn directory(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, Stamp)> {
+    let repo = self::folder(folder, layout)?;
+    let cannot = || UsageError(format!("cannot read the commit of `{}`", folder.display()));
+    Ok((repo, head_stamp(folder).with_context(cannot)?))
+}
+
+/// The data repo in a Git revision.
+pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
+    open_revision(folder, name, layout).map_err(|error| refused(error, name))
+}
+
+/// The data repo in the Git revision that `word` names, which could have been a file or a folder, too.
+pub fn word_as_revision(folder: &Path, word: &str, layout: &Layout) -> anyhow::Result<(Repo, Stamp)> {
+    open_revision(folder, word, layout).map_err(|error| match error {
+        GitError::NoRevision(_) => neither(word),
+        other => refused(other, word),
+    })
+}
+
+fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, Stamp), GitError> {
+    let revision = Revision::open(&discovery::revision_root(folder, layout), name)?;
+    let stamp = revision.stamp().clone();
+    Ok((Repo::revision(revision, layout.clone()), stamp))
+}
+
+fn refused(error: GitError, name: &str) -> anyhow::Error {
+    match error {
+        GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
+        GitError::NoRepository(_) | GitError::Failed { .. } => neither(name),
+        other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
+    }
+}
+
+fn neither(word: &str) -> anyhow::Error {
+    if word.starts_with("http://") || word.starts_with("https://") {
+        return UsageError(format!("`{word}` is a URL: only `reconcile` can query a server")).into();
+    }
+    UsageError(format!("`{word}` is not a file, directory or Git revision")).into()
+}
+
+/// Bundles a data repo; a part that is missing is the caller's mistake.
+pub fn make(repo: &Repo, stamp: Stamp, pool: &Pool, aids: Aids<'_>) -> anyhow::Result<Outcome> {
+    build_with(repo, stamp, pool, aids).map_err(|error| match error {
+        RepoError::Missing { name } => UsageError(match repo.folder() {
+            Some(folder) => format!("`{}` is not a data repo: `{name}` not found", folder.display()),
+            None => format!("`{name}` not found in the revision"),
+        })
+        .into(),
+        other => other.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl MessageSink for Silent {
+        fn note(&self, _: &str) {}
+
+        fn report(&self, _: &Report, _: &dyn Sources) {}
+    }
+
+    #[test]
+    fn what_was_edited_since_it_was_bundled_has_no_lines() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.copy(&qontract_testkit::example(), "repo");
+        let (repo, messages) = (scratch.path().join("repo"), Silent);
+        let opener = InputResolver::new(&repo, Layout::default(), &messages);
+        let input = opener.open(&repo.display().to_string()).expect("a data repo");
+        let (file, other) = ("data/services/billing/app.yml", "data/services/catalog/app.yml");
+        let text = input.text(file).expect("a text").into_owned();
+        scratch.write(&format!("repo/{file}"), format!("# above\n{text}"));
+        assert_eq!(input.text(file), None);
+        assert!(input.text(other).is_some() && input.text("graphql-schemas/schema.yml").is_some());
+        scratch.write(&format!("repo/{file}"), &text);
+        assert_eq!(input.text(file).as_deref(), Some(text.as_str()));
+    }
+}

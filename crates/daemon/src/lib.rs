@@ -1,0 +1,44 @@
+//! Runs integrations on data, once or in loops: where the data comes from and what is pinned of it, validation, target systems, the loop, its
+//! supervisor, what is reported and recorded about it, health and signals.
+//!
+//! The binary brings the list of integrations ([`registry::Registry`]), the parsed configuration, and a place for messages
+//! ([`qontract_diagnostics::MessageSink`]). Nothing here prints to stdout.
+
+pub mod announcement;
+pub mod audit;
+pub mod clusters;
+pub mod config_check;
+pub mod data_server;
+pub mod debug_log;
+pub mod discovery;
+pub mod exit;
+pub mod health;
+pub mod held;
+pub mod input;
+pub mod invalid;
+pub mod journal;
+pub mod lines;
+pub mod pinned;
+pub mod plan_report;
+pub mod private_files;
+mod program_log;
+pub mod push;
+pub mod registry;
+pub mod repo_cache;
+pub mod reporter;
+pub mod run_entry;
+pub mod run_integration;
+pub mod run_loop;
+pub mod run_setup;
+pub mod run_store;
+pub mod run_text;
+pub mod runner;
+pub mod signals;
+pub mod source;
+pub mod status_view;
+pub mod supervisor;
+pub mod targets;
+pub mod unfinished;
+pub mod validation;
+pub mod watchdog;
+pub mod watcher;

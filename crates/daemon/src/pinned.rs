@@ -1,0 +1,241 @@
+//! The data that integrations run on: opened once per run, and pinned.
+
+mod remote;
+
+use std::sync::{Arc, OnceLock};
+
+use anyhow::Context as _;
+use qontract_bundle::diff::fields;
+use qontract_bundle::repo::Revision;
+use qontract_bundle::{Bundle, Document, Layout, Repo};
+use qontract_diagnostics::Sources as _;
+use qontract_graphql::Engine;
+use qontract_runtime::{Loaded, Place, Source};
+
+use crate::input::{Input, InputResolver};
+use crate::lines::Lines;
+
+pub use remote::Connection;
+
+/// One side of a comparison, or the only one: a bundle that can be asked, and where its lines are.
+pub struct PinnedData {
+    /// Where it is asked.
+    pub source: Arc<dyn Source>,
+    input: Option<Input>,
+    layout: Layout,
+    /// Whether the files of the folder differ from those of the commit that is checked out; compared when it is first asked for.
+    modified: OnceLock<bool>,
+}
+
+impl PinnedData {
+    /// Opens what a word means. Tables are shared with the side that it will be compared with.
+    pub fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<Self> {
+        Self::of_input(opener.open(word)?, opener, word, beside)
+    }
+
+    /// As [`Self::open`], alone; a data repo that does not validate is an error, before an engine is built.
+    pub fn open_valid(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
+        Self::of_input(opener.open_valid(word)?, opener, word, None)
+    }
+
+    fn of_input(
+        input: Input,
+        opener: &InputResolver<'_>,
+        word: &str,
+        beside: Option<&PinnedData>,
+    ) -> anyhow::Result<Self> {
+        let engine = match beside.and_then(|other| other.source.engine()) {
+            Some(other) => input.engine_beside(other, word)?,
+            None => input.engine(word)?,
+        };
+        Ok(Self::asked(input, Arc::new(engine), &opener.layout))
+    }
+
+    /// What was opened, to be asked through this engine.
+    pub fn asked(input: Input, engine: Arc<Engine>, layout: &Layout) -> Self {
+        Self {
+            source: Arc::new(Loaded::new(engine)),
+            input: Some(input),
+            layout: layout.clone(),
+            modified: OnceLock::new(),
+        }
+    }
+
+    /// A bundle that was made of a data repo; `last` is one that was made of it before.
+    pub fn of(
+        bundle: Bundle,
+        repo: Repo,
+        layout: &Layout,
+        last: Option<&PinnedData>,
+    ) -> anyhow::Result<Self> {
+        let whole = Arc::new(bundle.clone());
+        let engine = match last.and_then(|last| last.source.engine()) {
+            Some(last) => last.beside(whole),
+            None => Engine::new(whole),
+        };
+        let engine = Arc::new(engine.context("its types cannot be used")?);
+        Ok(Self::asked(Input { bundle, repo: Some(repo) }, engine, layout))
+    }
+
+    /// A bundle that is asked elsewhere, and has no lines here.
+    pub fn elsewhere(source: Arc<dyn Source>) -> Self {
+        Self { source, input: None, layout: Layout::default(), modified: OnceLock::new() }
+    }
+
+    /// Whether it is a folder whose files differ from the commit that is checked out: the commit alone does not tell what it holds.
+    pub fn is_modified(&self) -> bool {
+        *self.modified.get_or_init(|| {
+            let Some(repo) = self.input.as_ref().and_then(|input| input.repo.as_ref()) else { return false };
+            let Some((folder, _)) = repo.folder().zip(self.source.commit()) else { return false };
+            let committed =
+                Revision::open(folder, "HEAD").map(|head| Repo::revision(head, self.layout.clone()));
+            // What cannot be compared is not known to be what was committed.
+            committed.map_or(true, |committed| repo.differs(&committed).unwrap_or(true))
+        })
+    }
+
+    /// The commit, and whether files were modified since: `f85c9b3f0a12 (modified)`.
+    pub fn commit(&self) -> Option<String> {
+        let commit = self.source.commit()?;
+        let mark = if self.is_modified() { " (modified)" } else { "" };
+        Some(format!("{}{mark}", commit.get(..12).unwrap_or(commit)))
+    }
+
+    /// Whether it has the file of a place; a bundle elsewhere is taken to have it.
+    pub fn has(&self, place: &Place) -> bool {
+        let Some(input) = &self.input else { return true };
+        if place.resource {
+            input.bundle.resource(&place.path).is_some()
+        } else {
+            input.bundle.datafile(&place.path).is_some()
+        }
+    }
+
+    /// The part of a place that differs from `base`, if all that differs there is in one part: of an entry the variable that was changed.
+    ///
+    /// A whole file stays what it is: much of it has nothing to do with what a place is about.
+    fn narrowed(&self, base: &Self, place: &Place) -> Place {
+        let part = || {
+            let (old, new) = (base.document(place)?, self.document(place)?);
+            let changes = fields(&old.value, &new.value);
+            let here = changes.iter().filter(|field| field.change.after().is_some());
+            let below = here.filter_map(|field| field.pointer.strip_prefix(&*place.pointer));
+            let mut parts = below.filter(|rest| rest.starts_with('/')).map(|rest| rest.split('/').skip(1));
+            let first: Vec<&str> = parts.next()?.collect();
+            let common = parts.fold(first.len(), |common, part| {
+                part.zip(&first[..common]).take_while(|(one, other)| one == *other).count()
+            });
+            Some(first[..common].iter().flat_map(|step| ["/", step]).collect::<String>())
+        };
+        let is_part = !place.resource && !place.pointer.is_empty();
+        place.below(&is_part.then(part).flatten().unwrap_or_default())
+    }
+
+    /// The part of a place that is to blame for a difference from `base`: the part that differs, or, of a whole file, the one changed line of it that affects the integration. `causes` are all
+    /// changes that do.
+    fn blamed(&self, base: &Self, place: &Place, causes: &[Place]) -> Place {
+        if place.resource || !place.pointer.is_empty() {
+            return self.narrowed(base, place);
+        }
+        let mut here = causes.iter().filter(|cause| !cause.resource && cause.path == place.path);
+        match (here.next(), here.next()) {
+            (Some(one), None) => one.clone(),
+            _ => place.clone(),
+        }
+    }
+
+    /// The first line of a resource that differs from `base`, if both have it and it does differ.
+    fn first_changed_line(&self, base: &Self, place: &Place) -> Option<usize> {
+        let content = |side: &Self| {
+            let bundle = &side.input.as_ref()?.bundle;
+            place.resource.then(|| bundle.resource(&place.path)).flatten().map(|one| one.content.clone())
+        };
+        let (old, new) = (content(base)?, content(self)?);
+        let is_same = |(old, new): &(&str, &str)| old == new;
+        let common = old.lines().zip(new.lines()).take_while(is_same).count();
+        (old != new).then_some(common + 1)
+    }
+
+    fn document(&self, place: &Place) -> Option<&Document> {
+        self.input.as_ref()?.bundle.datafile(&place.path).map(|document| &**document)
+    }
+
+    /// Turns places into `file:line`, or into files where there are no lines.
+    pub fn with_lines<T>(&self, work: impl FnOnce(&dyn Fn(&Place) -> String) -> T) -> T {
+        let lines = Lines::default();
+        work(&|place| self.line(&lines, place))
+    }
+
+    /// The same of one place, for who keeps the lines.
+    pub fn line(&self, lines: &Lines, place: &Place) -> String {
+        match &self.input {
+            Some(input) if !place.resource => lines.place(input, &self.file(place), &place.pointer),
+            _ => self.file(place),
+        }
+    }
+
+    /// Whether places have lines: those of a bundle that came as a file, or is elsewhere, have none.
+    pub fn has_lines(&self) -> bool {
+        self.input.as_ref().is_some_and(|input| input.repo.is_some())
+    }
+
+    /// The file of a place, as it is called in the data repo.
+    pub fn file(&self, place: &Place) -> String {
+        let Self { layout, .. } = self;
+        if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) }
+    }
+
+    /// How a file of the data repo is called in text for people: relative to the working directory, if it is there.
+    pub fn display(&self, file: &str) -> String {
+        let repo = self.input.as_ref().and_then(|input| input.repo.as_ref());
+        repo.map_or_else(|| file.to_owned(), |repo| repo.display(file).into_owned())
+    }
+
+    /// The path that the bundle has for a file as it is called in the data repo; other words stay as they are.
+    pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
+        self.layout.path_of(word).unwrap_or(word)
+    }
+}
+
+/// Two sides that are compared, and the lines of both as far as they were looked up.
+pub struct ComparedData<'a> {
+    base: &'a PinnedData,
+    head: &'a PinnedData,
+    base_lines: Lines,
+    head_lines: Lines,
+}
+
+impl<'a> ComparedData<'a> {
+    /// Compares `head` with `base`.
+    pub fn new(base: &'a PinnedData, head: &'a PinnedData) -> Self {
+        Self { base, head, base_lines: Lines::default(), head_lines: Lines::default() }
+    }
+
+    /// The file of a place, as it is called in the data repo.
+    pub fn file(&self, place: &Place) -> String {
+        self.head.file(place)
+    }
+
+    /// `file:line` of a place, whether or not it changed; what only base has is a line of base.
+    pub fn own_line(&self, place: &Place) -> String {
+        let Self { base, head, base_lines, head_lines } = self;
+        if head.has(place) { head.line(head_lines, place) } else { base.line(base_lines, place) }
+    }
+
+    /// `file:line` of what differs at a place; what only base has is a line of base. `causes` are all changes that affect the integration in question.
+    pub fn line(&self, place: &Place, causes: &[Place]) -> String {
+        let Self { base, head, base_lines, head_lines } = self;
+        if !head.has(place) {
+            return base.line(base_lines, place);
+        }
+        if let Some(line) = head.first_changed_line(base, place) {
+            return format!("{}:{line}", head.file(place));
+        }
+        let place = head.blamed(base, place, causes);
+        let has = |side: &PinnedData| {
+            side.document(&place).is_some_and(|one| one.value.pointer(&place.pointer).is_some())
+        };
+        // A removed field has its line in base.
+        if !has(head) && has(base) { base.line(base_lines, &place) } else { head.line(head_lines, &place) }
+    }
+}

@@ -1,0 +1,239 @@
+//! A bundle on a server, pinned by its sha.
+
+mod cache;
+mod resources;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use cache::AnswerCache;
+use qontract_access::ReadPermit;
+use qontract_bundle::json::write_javascript;
+use qontract_bundle::{Map, Value};
+use qontract_client_http::{Http, Secret, Settings, Url};
+use qontract_client_server::{Address, Answer, CommitInfo, Lease, Query, Server, ServerError, Sha};
+use qontract_config::Graphql;
+use qontract_graphql::{Engine, Node};
+use qontract_runtime::{Answered, Ask, DataError, Places, Source};
+use tokio::runtime::Handle;
+
+use crate::exit::UsageError;
+
+/// The server of a configuration.
+pub struct Connection {
+    server: Server,
+    url: Url,
+    runtime: Handle,
+    /// Whether the server can know who we are.
+    has_token: bool,
+}
+
+/// How long a bundle stays for a run, unless the run ends before: as long as a server allows, and as a run of a loop may take.
+const LEASE: Duration = Duration::from_hours(1);
+
+/// A bundle that stays on the server until this is dropped.
+struct BundleLease {
+    server: Server,
+    runtime: Handle,
+    sha: Sha,
+    lease: Lease,
+}
+
+impl Drop for BundleLease {
+    fn drop(&mut self) {
+        let (server, sha, lease) = (self.server.clone(), self.sha.clone(), self.lease.clone());
+        let release = async move {
+            let permit = ReadPermit::for_data();
+            // One that cannot be released ends by itself.
+            let _ = tokio::time::timeout(Duration::from_secs(2), server.release(&permit, &sha, &lease)).await;
+        };
+        if Handle::try_current().is_ok() {
+            self.runtime.spawn(release);
+        } else {
+            self.runtime.block_on(release);
+        }
+    }
+}
+
+impl Connection {
+    /// The server of a configuration; nothing is asked yet.
+    pub fn new(graphql: &Graphql, runtime: Handle) -> anyhow::Result<Self> {
+        Self::with_limits(graphql, runtime, Settings::default())
+    }
+
+    /// The server of a configuration, with these limits on requests; nothing is asked yet.
+    pub fn with_limits(graphql: &Graphql, runtime: Handle, limits: Settings) -> anyhow::Result<Self> {
+        let url = Url::parse(&graphql.server)
+            .map_err(|error| UsageError(format!("`graphql.server` is no address: {error}")))?;
+        let http = Http::new(&ReadPermit::for_data(), limits)?;
+        let token = graphql.token.as_deref().map(Secret::new);
+        let has_token = token.is_some();
+        Ok(Self { server: Server::new(&http, url.clone(), token), url, runtime, has_token })
+    }
+
+    /// The sha of the latest bundle.
+    pub fn latest(&self) -> anyhow::Result<String> {
+        Ok(self.latest_sha()?.to_string())
+    }
+
+    fn latest_sha(&self) -> anyhow::Result<Sha> {
+        let permit = ReadPermit::for_data();
+        let asking = self.server.latest_sha(&permit);
+        tokio::task::block_in_place(|| self.runtime.block_on(asking))
+            .with_context(|| format!("the data of `{}` cannot be read", self.url))
+    }
+
+    /// The latest bundle. Unless it is pinned, each query is answered from whatever is the latest then.
+    pub fn head(&self, pinned: bool) -> anyhow::Result<Remote> {
+        let sha = self.latest_sha()?;
+        let address = if pinned { Address::Sha(sha.clone()) } else { Address::Latest };
+        Ok(self.remote(&sha, address))
+    }
+
+    /// Asks that a bundle stays as long as we need it. It is a courtesy: without it, a bundle stays as long as it is asked.
+    fn lease(&self, sha: &Sha) -> Option<BundleLease> {
+        if !self.has_token {
+            return None;
+        }
+        let permit = ReadPermit::for_data();
+        let asking = self.server.lease(&permit, sha, LEASE);
+        let lease = tokio::task::block_in_place(|| self.runtime.block_on(asking)).ok()??;
+        Some(BundleLease {
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            sha: sha.clone(),
+            lease,
+        })
+    }
+
+    /// The bundle of a sha.
+    pub fn base(&self, sha: &str) -> anyhow::Result<Remote> {
+        let sha = Sha::parse(sha).ok_or_else(|| {
+            UsageError(format!("`{sha}` is not the SHA-256 of a bundle, which has 64 digits"))
+        })?;
+        Ok(self.remote(&sha, Address::Sha(sha.clone())))
+    }
+
+    fn remote(&self, sha: &Sha, address: Address) -> Remote {
+        let permit = ReadPermit::for_data();
+        // Whether the commit is known decides nothing: a bundle that the server does not have is told when it is asked.
+        let asking = self.server.commit_info(&permit, sha);
+        let info = tokio::task::block_in_place(|| self.runtime.block_on(asking)).ok();
+        Remote {
+            server: self.server.clone(),
+            runtime: self.runtime.clone(),
+            endpoint: match &address {
+                Address::Sha(sha) => format!("{}sha/{sha}", self.url),
+                Address::Latest => self.url.to_string(),
+            },
+            kept: matches!(address, Address::Sha(_)).then(|| self.lease(sha)).flatten(),
+            cache: matches!(address, Address::Sha(_)).then(AnswerCache::default),
+            address,
+            sha: sha.to_string(),
+            info,
+        }
+    }
+}
+
+/// A bundle on a server.
+pub struct Remote {
+    server: Server,
+    runtime: Handle,
+    address: Address,
+    endpoint: String,
+    sha: String,
+    info: Option<CommitInfo>,
+    /// Answers of a pinned bundle, which do not change.
+    cache: Option<AnswerCache>,
+    #[expect(dead_code, reason = "dropped, the bundle need not stay any longer")]
+    kept: Option<BundleLease>,
+}
+
+impl Remote {
+    /// Where it is asked.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The answer to a request, from the cache if the bundle is pinned and answered it before.
+    fn request(&self, ask: Ask<'_>) -> Result<Arc<Answer>, DataError> {
+        let Ask { text, operation, variables, places: _, only } = ask;
+        if only.is_some() {
+            return Err(refused(&ask, "a server is not asked for a part".to_owned()));
+        }
+        let variables = variables.map(json).transpose().map_err(|why| refused(&ask, why))?;
+        let key = format!("{operation:?} {variables:?} {text}");
+        if let Some(answer) = self.cache.as_ref().and_then(|cache| cache.get(&key)) {
+            return Ok(answer);
+        }
+        let query = Query { text, variables: variables.as_ref(), operation };
+        let permit = ReadPermit::for_data();
+        let asking = self.server.answer(&permit, &self.address, query);
+        // Data is asked from within the runner, which is asynchronous, by rooms that are not.
+        let answer =
+            tokio::task::block_in_place(|| self.runtime.block_on(asking)).map_err(|error| match error {
+                ServerError::Query(_) => refused(&ask, error.to_string()),
+                other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
+            })?;
+        let answer = Arc::new(answer);
+        if let Some(cache) = &self.cache {
+            cache.store(key, &answer);
+        }
+        Ok(answer)
+    }
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl Source for Remote {
+    fn sha(&self) -> &str {
+        &self.sha
+    }
+
+    fn commit(&self) -> Option<&str> {
+        self.info.as_ref().map(|info| info.commit.as_str())
+    }
+
+    fn committed(&self) -> Option<i64> {
+        self.info.as_ref()?.timestamp.parse().ok()
+    }
+
+    fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
+        let answer = self.request(ask)?;
+        let refused = |error: serde_json::Error| refused(&ask, error.to_string());
+        let data: Node = serde_json::from_str(answer.data()).map_err(refused)?;
+        let schemas = answer.schemas().iter().cloned().collect();
+        Ok(Answered { data, places: Places::default(), schemas })
+    }
+
+    fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
+        self.fetch_resource(path)
+    }
+
+    fn fetch_resources(
+        &self,
+        paths: &BTreeSet<String>,
+    ) -> Result<Option<BTreeMap<String, String>>, DataError> {
+        self.fetch_together(paths).map(Some)
+    }
+
+    fn engine(&self) -> Option<&Arc<Engine>> {
+        None
+    }
+}
+
+fn refused(ask: &Ask<'_>, why: String) -> DataError {
+    DataError::Refused { query: format!("`{}`", ask.operation.unwrap_or("without a name")), why }
+}
+
+fn json(variables: &Map) -> Result<serde_json::Value, String> {
+    let mut text = Vec::new();
+    write_javascript(&Value::Map(variables.clone()), &mut text);
+    serde_json::from_slice(&text).map_err(|error| error.to_string())
+}

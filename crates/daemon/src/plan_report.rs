@@ -1,0 +1,256 @@
+//! Records of runs as a plan report.
+
+use std::collections::BTreeMap;
+
+use qontract_access::Mode;
+use qontract_diagnostics::Styled;
+use qontract_report::FileName;
+use qontract_report::text::{self, Detail};
+use qontract_report::{
+    ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
+    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration,
+};
+use qontract_runtime::record::{Bundle, Planned, Told};
+use qontract_runtime::{ChangeKind, DiffEntry, Ended, FieldChange, Record, StepResult};
+
+/// The plan of one run as text, without the integration's name.
+pub fn text_of(record: &Record, detail: Detail, file_name: FileName<'_>) -> Styled {
+    let mut integration = integration(record);
+    integration.rename_files(file_name);
+    text::render_one(&integration, detail)
+}
+
+/// A report of these runs. All of them are of the same data.
+pub fn of(records: &[Record]) -> PlanReport {
+    let first = records.first();
+    let mode = first.map_or(Mode::DryRun, |record| record.mode).as_str();
+    let base = first.and_then(|record| record.base.as_ref()).map(revision);
+    let head = first.map(|record| revision(&record.head)).unwrap_or_default();
+    let mut report = PlanReport::new(mode, base, head);
+    for record in records {
+        add(&mut report, record);
+    }
+    report
+}
+
+/// Adds a run to a report.
+pub fn add(report: &mut PlanReport, record: &Record) {
+    if record.ended == Ended::EarlyExit {
+        let reason = record.decisions.first().map(|one| one.text.clone()).unwrap_or_default();
+        report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
+    } else {
+        report.add(integration(record));
+    }
+}
+
+/// What came of one integration.
+pub fn integration(record: &Record) -> IntegrationReport {
+    let mut changes = Vec::new();
+    let (mut waits, mut notes) = (Vec::new(), Vec::new());
+    // One cluster that cannot be reached is one error, whatever the number of its shards.
+    let mut errors: Vec<ReportedFault> = Vec::new();
+    let mut disabled = Vec::new();
+    for (key, shard) in &record.shards {
+        changes.extend(shard.changes.iter().map(|one| change(key, one)));
+        changes.extend(shard.held.iter().map(|one| change(key, one)));
+        let wait = |wait: &Told| ReportedWait {
+            shard: key.clone(),
+            message: wait.text.clone(),
+            locations: locations(&wait.places),
+        };
+        waits.extend(shard.waits.iter().map(wait));
+        for fault in &shard.faults {
+            add_fault(&mut errors, Some(key), fault);
+        }
+        match (&shard.why, shard.reason.as_deref()) {
+            (Some(why), Some("disabled")) => add_disabled(&mut disabled, key, why),
+            (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
+            (None, _) => {}
+        }
+        notes.extend(shard.notes.iter().cloned());
+    }
+    for fault in &record.faults {
+        add_fault(&mut errors, None, fault);
+    }
+    notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
+    let mut totals = Totals::of(&changes, &errors);
+    if record.mode != Mode::DryRun {
+        totals.applied = Some(record.shards.values().map(|shard| shard.applied).sum());
+    }
+    IntegrationReport {
+        integration: record.integration.clone(),
+        run: Some(record.run.clone()),
+        status: status(record, &totals),
+        totals,
+        causes: record.causes.iter().map(|cause| cause_location(record, cause)).collect(),
+        changes,
+        waits,
+        errors,
+        notes,
+        disabled,
+        approval: record.approval.clone(),
+    }
+}
+
+/// An integration that could not be run at all.
+pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
+    let message = format!("cannot start: {error:#}");
+    let errors = vec![ReportedFault {
+        shards: Vec::new(),
+        message,
+        details: Vec::new(),
+        hint: None,
+        locations: Vec::new(),
+    }];
+    IntegrationReport {
+        integration: name.to_owned(),
+        run: None,
+        status: ReportStatus::Failed,
+        totals: Totals::of(&[], &errors),
+        causes: Vec::new(),
+        changes: Vec::new(),
+        waits: Vec::new(),
+        errors,
+        notes: Vec::new(),
+        disabled: Vec::new(),
+        approval: None,
+    }
+}
+
+fn status(record: &Record, totals: &Totals) -> ReportStatus {
+    // A run that was held has no other reason to end with a failure than what is held.
+    if totals.errors > 0 || (record.exit != 0 && totals.held == 0) {
+        ReportStatus::Failed
+    } else if record.exit != 0 {
+        ReportStatus::Held
+    } else if totals.changes() > 0 {
+        ReportStatus::Changes
+    } else {
+        ReportStatus::Unchanged
+    }
+}
+
+fn revision(bundle: &Bundle) -> RevisionInfo {
+    RevisionInfo { sha256: bundle.sha.clone(), commit: bundle.commit.clone() }
+}
+
+fn locations(places: &[String]) -> Vec<Location> {
+    places.iter().map(|place| Location::parse(place)).collect()
+}
+
+fn cause_location(record: &Record, cause: &str) -> Location {
+    Location { renamed_from: record.renamed.get(cause).cloned(), ..Location::parse(cause) }
+}
+
+/// Adds a shard that the data switches the integration off for. The name of a namespace is that of its shard, and no reason of its own.
+fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
+    let rest = why.strip_prefix("disabled for namespace `").and_then(|rest| rest.split_once('`'));
+    let reason = rest.map_or_else(|| why.to_owned(), |(_, rest)| format!("disabled for the namespace{rest}"));
+    match all.iter_mut().find(|known| known.reason == reason) {
+        Some(known) => known.shards.push(key.to_owned()),
+        None => all.push(DisabledShards { reason, shards: vec![key.to_owned()] }),
+    }
+}
+
+fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &Told) {
+    let Told { text, details, hint, whose: _, places } = fault;
+    let locations = locations(places);
+    let same = |known: &&mut ReportedFault| {
+        key.is_some()
+            && (&known.message, &known.details, &known.hint, &known.locations)
+                == (text, details, hint, &locations)
+    };
+    if let Some(known) = errors.iter_mut().find(same) {
+        known.shards.extend(key.cloned());
+        return;
+    }
+    errors.push(ReportedFault {
+        shards: key.cloned().into_iter().collect(),
+        message: text.clone(),
+        details: details.clone(),
+        hint: hint.clone(),
+        locations,
+    });
+}
+
+fn change(shard: &str, planned: &Planned) -> ReportedChange {
+    let action = match planned.change {
+        ChangeKind::Add => ChangeAction::Add,
+        ChangeKind::Change => ChangeAction::Change,
+        ChangeKind::Replace => ChangeAction::Replace,
+        ChangeKind::Remove => ChangeAction::Remove,
+    };
+    let (mut fields, mut notes) = (Vec::new(), Vec::new());
+    for entry in &planned.diff {
+        match entry {
+            DiffEntry::Field(field) => fields.push(ReportedField {
+                action: match field.change {
+                    FieldChange::Added => FieldAction::Added,
+                    FieldChange::Changed => FieldAction::Changed,
+                    FieldChange::Removed => FieldAction::Removed,
+                },
+                path: field.path.clone(),
+                before: field.before.clone(),
+                after: field.after.clone(),
+            }),
+            DiffEntry::Note(note) => notes.push(note.clone()),
+        }
+    }
+    let sign = format!("{} ", planned.change.sign());
+    ReportedChange {
+        action,
+        shard: shard.to_owned(),
+        namespace: namespace(&planned.scope),
+        scope: planned.scope.clone(),
+        kind: planned.kind.clone(),
+        name: planned.name.clone(),
+        summary: planned.text.strip_prefix(&sign).unwrap_or(&planned.text).to_owned(),
+        fields,
+        notes,
+        location: planned.place.as_deref().map(Location::parse),
+        held: planned.why.clone(),
+        approvable: planned.approvable,
+        result: match planned.result {
+            StepResult::Planned => None,
+            StepResult::Done => Some(qontract_report::StepResult::Done),
+            StepResult::Failed => Some(qontract_report::StepResult::Failed),
+            StepResult::Interrupted => Some(qontract_report::StepResult::Interrupted),
+            StepResult::NotTried => Some(qontract_report::StepResult::NotTried),
+        },
+    }
+}
+
+fn namespace(scope: &BTreeMap<String, String>) -> Option<String> {
+    scope.get("namespace").cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_that_are_disabled_for_one_reason_are_folded() {
+        let mut all = Vec::new();
+        for (key, why) in [
+            ("n=a", "disabled for namespace `a` (managedByExternal)"),
+            ("n=b", "disabled for namespace `b` (managedByExternal)"),
+            ("n=c", "disabled for namespace `c` (to be deleted)"),
+            ("n=d", "disabled for cluster `x`"),
+            ("n=e", "disabled for cluster `x`"),
+            ("n=f", "disabled for namespace `"),
+        ] {
+            add_disabled(&mut all, key, why);
+        }
+        let folded: Vec<String> =
+            all.iter().map(|one| format!("{}: {}", one.reason, one.shards.join(" "))).collect();
+        assert_eq!(
+            folded,
+            [
+                "disabled for the namespace (managedByExternal): n=a n=b",
+                "disabled for the namespace (to be deleted): n=c",
+                "disabled for cluster `x`: n=d n=e",
+                "disabled for namespace `: n=f",
+            ]
+        );
+    }
+}

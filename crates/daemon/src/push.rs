@@ -1,0 +1,73 @@
+//! Hands over metrics after each run, for processes that may be gone before anybody asks them.
+
+use std::sync::Arc;
+
+use qontract_access::{Mode, ReadPermit};
+use qontract_client_http::{Http, Secret, Settings, Url};
+use qontract_client_pushgateway::Pushgateway;
+use qontract_runtime::looping::{Event, Told};
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+use tokio::sync::Notify;
+
+use crate::reporter::LoopReporter;
+
+/// Where metrics are handed over.
+#[derive(Clone, Debug)]
+pub struct Push {
+    /// The gateway.
+    pub url: Url,
+    /// Who we are there.
+    pub user: String,
+    /// The password.
+    pub password: Secret,
+}
+
+/// Hands over the metrics of one process.
+pub struct Pushing {
+    gateway: Pushgateway,
+    permit: ReadPermit,
+    process: Process,
+    metrics: Arc<Metrics>,
+    log: Arc<Log>,
+}
+
+impl Pushing {
+    /// To this gateway.
+    pub fn new(push: &Push, process: Process, metrics: Arc<Metrics>, log: Arc<Log>) -> anyhow::Result<Self> {
+        // The figures of dry runs are handed over, too: the mode of a run is not that of its metrics.
+        let permit = ReadPermit::for_targets(Mode::DryRun);
+        let http = Http::new(&permit, Settings::default())?;
+        let gateway = Pushgateway::new(&http, push.url.clone(), &push.user, &push.password);
+        Ok(Self { gateway, permit, process, metrics, log })
+    }
+
+    /// Hands them over; a failure is told, and no reason to end.
+    pub async fn push(&self) {
+        let Process { integration, shards, shard_id } = &self.process;
+        let labels = [("integration", &**integration), ("shards", shards), ("shard_id", shard_id)];
+        if let Err(error) = self.gateway.push(&self.permit, &labels, &self.metrics.print()).await {
+            let error = anyhow::Error::new(error);
+            let line = Line::new(Level::Warning, format!("{error:#}"));
+            self.log.write(&line.with("integration", integration.as_str()));
+        }
+    }
+}
+
+/// Tells a reporter, and that a run has ended.
+pub struct NotifyOnEnd {
+    /// The reporter.
+    pub reporter: Arc<LoopReporter>,
+    /// Told when a run has ended.
+    pub ended: Arc<Notify>,
+}
+
+impl Told for NotifyOnEnd {
+    fn tell(&self, event: Event) {
+        let is_end = matches!(event, Event::Ended(..) | Event::Measured(..));
+        self.reporter.tell(event);
+        if is_end {
+            self.ended.notify_one();
+        }
+    }
+}

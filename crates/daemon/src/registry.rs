@@ -1,0 +1,152 @@
+//! The integrations that a binary has: those that are compiled in, and those of the process form that the configuration names.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use qontract_config::{Config, UsageError};
+use qontract_diagnostics::MessageSink;
+use qontract_diagnostics::suggest::did_you_mean;
+use qontract_objects::{ManagedObjects, ObjectIntegration};
+use qontract_runtime::process::Process;
+use qontract_runtime::{About, Fault, Function, Room, Staged};
+
+use crate::targets::Targets;
+
+/// An integration that is compiled in.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its metadata.
+    pub about: fn() -> About,
+    /// The integration on these targets.
+    pub make: fn(&Targets) -> anyhow::Result<Room>,
+}
+
+impl Entry {
+    /// An integration that needs more than a default value.
+    pub const fn new(about: fn() -> About, make: fn(&Targets) -> anyhow::Result<Room>) -> Self {
+        Self { about, make }
+    }
+
+    /// An integration that manages Kubernetes objects.
+    pub const fn objects<I: ObjectIntegration + Default>() -> Self {
+        Self {
+            about: || I::default().about(),
+            make: |targets| {
+                let (kubernetes, lookups) = (targets.kubernetes()?, targets.outside());
+                let objects = ManagedObjects::new(I::default(), Arc::clone(kubernetes), Arc::clone(lookups));
+                Ok(Room::staged(objects))
+            },
+        }
+    }
+
+    /// An integration of the staged form.
+    pub const fn staged<I: Staged + Default>() -> Self {
+        Self { about: || I::default().about().clone(), make: |_| Ok(Room::staged(I::default())) }
+    }
+
+    /// An integration of the function form.
+    pub const fn function<I: Function + Default>() -> Self {
+        Self { about: || I::default().about().clone(), make: |_| Ok(Room::function(I::default())) }
+    }
+}
+
+/// All integrations of a binary.
+#[derive(Clone, Copy, Debug)]
+pub struct Registry {
+    entries: &'static [Entry],
+}
+
+/// A program of the process form would change its real target system, although a sandbox is asked for.
+#[derive(Debug)]
+pub struct SandboxUnsupported(String);
+
+impl fmt::Display for SandboxUnsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(name) = self;
+        write!(
+            f,
+            "the program of `{name}` does not support a sandbox: it would change its real target system; \
+             one that works on the folder `$QONTRACT_SANDBOX` answers `describe` with `\"sandbox\": true`"
+        )
+    }
+}
+
+impl std::error::Error for SandboxUnsupported {}
+
+/// What an integration lacks on this machine, with what to do.
+pub fn missing(fault: &Fault) -> String {
+    let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{}{hint}", fault.text)
+}
+
+impl Registry {
+    /// A registry of these integrations.
+    pub const fn new(entries: &'static [Entry]) -> Self {
+        Self { entries }
+    }
+
+    /// The metadata of the integrations that are compiled in, in their order.
+    pub fn abouts(self) -> impl Iterator<Item = About> {
+        self.entries.iter().map(|entry| (entry.about)())
+    }
+
+    /// Whether an integration is compiled in or configured.
+    pub fn has(self, name: &str, config: &Config) -> bool {
+        config.integrations.contains_key(name) || self.abouts().any(|about| about.name == name)
+    }
+
+    /// Whether other integrations build on what an integration makes.
+    pub fn is_groundwork(self, name: &str) -> bool {
+        self.abouts().any(|about| about.name == name && about.is_groundwork)
+    }
+
+    /// The error for an integration that is neither compiled in nor configured.
+    pub fn unknown(self, name: &str, config: &Config) -> anyhow::Error {
+        let names: Vec<String> = self.abouts().map(|about| about.name).collect();
+        let names = names.iter().chain(config.integrations.keys()).map(String::as_str);
+        let list = || "`qontract integrations` lists them".to_owned();
+        let hint = did_you_mean(name, names).unwrap_or_else(list);
+        UsageError(format!("no such integration: `{name}`; {hint}")).into()
+    }
+
+    /// The integration of a name.
+    pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Room> {
+        if let Some(program) = config.integrations.get(name) {
+            let process = Process::describe(name, targets.program(program.program()))
+                .with_context(|| format!("the integration `{name}` cannot be started"))?;
+            if targets.is_sandbox() && !process.supports_sandbox() {
+                return Err(SandboxUnsupported(name.to_owned()).into());
+            }
+            return Ok(Room::process(process));
+        }
+        match self.entries.iter().find(|entry| (entry.about)().name == name) {
+            Some(entry) => (entry.make)(targets),
+            None => Err(self.unknown(name, config)),
+        }
+    }
+
+    /// All integrations, on targets that are only needed once they run. A configured one that cannot be started is reported, and the others go on.
+    pub fn all(
+        self,
+        config: &Config,
+        targets: &Targets,
+        messages: &dyn MessageSink,
+    ) -> anyhow::Result<Vec<Room>> {
+        let mut names: Vec<String> = self.abouts().map(|about| about.name).collect();
+        names.extend(config.integrations.keys().cloned());
+        names.sort();
+        names.dedup();
+        let mut integrations = Vec::new();
+        for name in &names {
+            match self.integration(name, config, targets) {
+                Ok(integration) => integrations.push(integration),
+                Err(error) if config.integrations.contains_key(name) => {
+                    messages.note(&format!("warning: {error:#}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(integrations)
+    }
+}

@@ -1,0 +1,199 @@
+//! What is known of a data repo from the last time: in this process, or in another one before.
+//!
+//! Processes leave it to each other in the user's cache folder (`QONTRACT_CACHE` names another one, and `off` means none). Small data
+//! repos leave nothing: they are read as fast.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use qontract_bundle::{Aids, Memory, Pool, Repo, Sha256, store};
+use qontract_validate::Known;
+
+use crate::private_files;
+
+/// What nobody has written anew for so long is removed.
+const MAX_AGE: Duration = Duration::from_hours(30 * 24);
+/// Of so many data repos something is kept.
+const MAX_REPOS: usize = 8;
+/// What was begun so long ago is not finished any more.
+const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
+
+/// What is known.
+#[derive(Default)]
+pub struct RepoCache {
+    /// What was made of files.
+    pub files: Memory,
+    /// What was found to be right.
+    pub right: LazyValidationCache,
+}
+
+/// What was found to be right; it is read when somebody asks for it.
+#[derive(Default)]
+pub struct LazyValidationCache {
+    known: Option<Known>,
+    /// How much was known when it was read, and of what.
+    before: (usize, [Option<Sha256>; 2]),
+    /// Whether it is kept even if hardly more is known, as much of what was made of files is new.
+    is_due: bool,
+    /// Where it is kept for other processes.
+    kept: Option<CacheFolder>,
+}
+
+struct CacheFolder {
+    folder: PathBuf,
+    by: String,
+}
+
+impl RepoCache {
+    /// What the last process knew of a data repo; nothing, unless it is in a folder.
+    pub fn of(repo: &Repo, pool: &Pool) -> Self {
+        let kept = CacheFolder::of(repo);
+        let files = CacheFolder::files(kept.as_ref(), pool);
+        Self { files, right: LazyValidationCache { kept, ..LazyValidationCache::default() } }
+    }
+
+    /// The same, for who checks it in any case: what was right is read meanwhile.
+    pub fn to_check(repo: &Repo, pool: &Pool) -> Self {
+        let kept = CacheFolder::of(repo);
+        let (files, known) = rayon::join(
+            || CacheFolder::files(kept.as_ref(), pool),
+            || kept.as_ref().and_then(CacheFolder::right).unwrap_or_default(),
+        );
+        Self { files, right: LazyValidationCache::read(known, kept) }
+    }
+
+    /// What helps to bundle the data repo again.
+    pub fn aids(&mut self) -> Aids<'_> {
+        Aids { memory: Some(&mut self.files), ..Aids::default() }
+    }
+
+    /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.
+    /// `written` is where the bundle was written, if it was.
+    pub fn keep(&mut self, written: Option<&Path>) {
+        let Some(kept) = &self.right.kept else { return };
+        if self.files.is_worth_saving() {
+            let made = private_files::make_folder(&kept.folder, &kept.folder).is_ok() && kept.is_ours();
+            if !made || self.files.save(&kept.folder, &kept.by, written).is_err() {
+                return;
+            }
+            kept.tidy();
+            self.right.is_due = true;
+        }
+        self.right.keep();
+    }
+}
+
+impl LazyValidationCache {
+    fn read(known: Known, kept: Option<CacheFolder>) -> Self {
+        Self { before: (known.len(), known.grounds()), known: Some(known), is_due: false, kept }
+    }
+
+    /// What is known to be right.
+    pub fn known(&mut self) -> &mut Known {
+        let Self { known, before, kept, .. } = self;
+        known.get_or_insert_with(|| {
+            let read = kept.as_ref().and_then(CacheFolder::right).unwrap_or_default();
+            *before = (read.len(), read.grounds());
+            read
+        })
+    }
+
+    /// Keeps it for the next process, if it is worth it. What nobody asked for stays as it is kept.
+    pub fn keep(&mut self) {
+        let (Some(known), Some(kept)) = (&self.known, &self.kept) else { return };
+        let (before, grounds) = self.before;
+        let has_learnt = known.grounds() != grounds || known.len().abs_diff(before) > known.len() / 50;
+        if (self.is_due || has_learnt) && kept.is_ours() {
+            let bytes = known.to_bytes(&kept.by);
+            let _ = store::replace_private(&kept.right_file(), &|out| out.write_all(&bytes));
+            self.is_due = false;
+        }
+    }
+}
+
+impl CacheFolder {
+    fn of(repo: &Repo) -> Option<Self> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let absolute = |name| variable(name).filter(|path| path.is_absolute());
+        let cache = match variable("QONTRACT_CACHE") {
+            Some(off) if off.as_os_str() == "off" => return None,
+            Some(other) => std::path::absolute(other).ok()?,
+            None => absolute("XDG_CACHE_HOME")
+                .or_else(|| Some(absolute("HOME")?.join(".cache")))?
+                .join("qontract/repos"),
+        };
+        let place = format!("{}\n{:?}", repo.folder()?.canonicalize().ok()?.display(), repo.layout());
+        // Another build of this program may make something else of the same files.
+        let program = std::env::current_exe().ok()?;
+        let about = program.metadata().ok()?;
+        let built = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+        let by = format!("{} {} {} {built}", env!("CARGO_PKG_VERSION"), program.display(), about.len());
+        let folder = cache.join(Sha256::of(place.as_bytes()).to_string());
+        Some(Self { folder, by })
+    }
+
+    /// What was made of files.
+    fn files(kept: Option<&Self>, pool: &Pool) -> Memory {
+        match kept.filter(|kept| kept.is_ours()) {
+            Some(kept) => Memory::default().restored(&kept.folder, &kept.by, pool),
+            None => Memory::default(),
+        }
+    }
+
+    /// What was right.
+    fn right(&self) -> Option<Known> {
+        let bytes = self.is_ours().then(|| std::fs::read(self.right_file()).ok())??;
+        Known::from_bytes(&bytes, &self.by)
+    }
+
+    /// The file of what is right.
+    fn right_file(&self) -> PathBuf {
+        self.folder.join("right")
+    }
+
+    /// Whether the folder is ours alone: what others could write is not believed, and not written to.
+    #[cfg(unix)]
+    fn is_ours(&self) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let me = rustix::process::geteuid().as_raw();
+        let is_private = |mode: u32| mode | 0o7700 | 0o170_000 == 0o177_700;
+        let about = self.folder.symlink_metadata();
+        about.is_ok_and(|about| about.is_dir() && about.uid() == me && is_private(about.mode()))
+    }
+
+    #[cfg(not(unix))]
+    fn is_ours(&self) -> bool {
+        self.folder.is_dir()
+    }
+
+    /// Removes what was begun and not finished, and what was kept of data repos that are gone or hardly ever asked for.
+    fn tidy(&self) {
+        let age = |path: &Path| path.metadata().ok()?.modified().ok()?.elapsed().ok();
+        for draft in entries(&self.folder) {
+            let is_draft =
+                draft.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".draft-"));
+            if is_draft && age(&draft).is_some_and(|age| age > MAX_DRAFT_AGE) {
+                let _ = std::fs::remove_file(draft);
+            }
+        }
+        let is_repo = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| Sha256::parse(name).is_some())
+        };
+        let repos = self.folder.parent().map(entries).unwrap_or_default().into_iter().filter(is_repo);
+        let mut repos: Vec<(Duration, PathBuf)> = repos
+            .filter_map(|repo| Some((age(&Memory::index_in(&repo)).or_else(|| age(&repo))?, repo)))
+            .collect();
+        repos.sort();
+        for (number, (age, repo)) in repos.into_iter().enumerate() {
+            if (number >= MAX_REPOS || age > MAX_AGE) && repo != self.folder {
+                let _ = std::fs::remove_dir_all(repo);
+            }
+        }
+    }
+}
+
+/// What is in a folder.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}

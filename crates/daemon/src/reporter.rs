@@ -1,0 +1,412 @@
+//! What is reported about loops: lines of the log, and metrics.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use qontract_access::Mode;
+use qontract_diagnostics::human;
+use qontract_runtime::looping::{Event, Stuck, Told};
+use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult, record};
+use qontract_telemetry::activity::Activity;
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+use tokio::time::Instant;
+
+use crate::audit::WriteObserver;
+use crate::debug_log;
+use crate::held::{self, HeldChange, HeldReporter};
+use crate::run_store::is_idle;
+use crate::runner::RunObserver;
+
+/// A wait that is longer than this is logged, and again each time it has doubled.
+const LONG: Duration = Duration::from_secs(30);
+
+/// The phase of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoopPhase {
+    /// It has not run yet.
+    #[default]
+    Starting,
+    /// A run is in progress.
+    Running,
+    /// It waits for the next run.
+    Sleeping,
+    /// Its run made no progress and was ended.
+    Stalled,
+}
+
+impl LoopPhase {
+    /// The phase in a word or two.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "begins",
+            Self::Running => "runs",
+            Self::Sleeping => "sleeps",
+            Self::Stalled => "was stuck",
+        }
+    }
+}
+
+/// Changes of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeCounts {
+    /// How many the plan has.
+    pub planned: usize,
+    /// How many of them are held.
+    pub held: usize,
+}
+
+impl std::iter::Sum for ChangeCounts {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |sum, one| Self {
+            planned: sum.planned + one.planned,
+            held: sum.held + one.held,
+        })
+    }
+}
+
+/// What a loop is doing.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Its phase.
+    pub phase: LoopPhase,
+    /// How its last run ended.
+    pub last: Option<(Ended, Duration)>,
+    /// The changes of the last plan.
+    pub changes: ChangeCounts,
+    /// The shards of the last run.
+    pub shards: Vec<ShardRow>,
+    /// What the last run held.
+    pub held: Vec<HeldChange>,
+    /// The last run, if it came to a record.
+    pub run: Option<LastRun>,
+    /// When it runs again.
+    pub next: Option<Instant>,
+    /// What the run is doing, the oldest first; the last is what it waits for.
+    pub doing: Vec<Activity>,
+    /// When something was heard of it.
+    pub heard: Instant,
+    /// From which age on a wait is logged.
+    pub tell_from: Duration,
+}
+
+/// The last run of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRun {
+    /// Its id, if its record is kept: runs with nothing to do are only counted.
+    pub id: Option<String>,
+    /// Its state.
+    pub state: RunState,
+}
+
+/// What became of a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardRow {
+    /// Its key.
+    pub key: String,
+    /// The changes of its plan.
+    pub changes: ChangeCounts,
+    /// Whether something went wrong.
+    pub failed: bool,
+}
+
+impl Status {
+    /// The state of the last run; none if there was none.
+    pub fn last_state(&self) -> Option<&'static str> {
+        let (ended, _) = self.last?;
+        // A run without a record panicked, was stuck or could not start.
+        Some(self.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str()))
+    }
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self {
+            phase: LoopPhase::default(),
+            last: None,
+            changes: ChangeCounts::default(),
+            shards: Vec::new(),
+            held: Vec::new(),
+            run: None,
+            next: None,
+            doing: Vec::new(),
+            heard: Instant::now(),
+            tell_from: LONG,
+        }
+    }
+}
+
+/// Tells about one loop.
+pub struct LoopReporter {
+    process: Process,
+    log: Arc<Log>,
+    metrics: Arc<Metrics>,
+    status: Mutex<Status>,
+    reporter: Mutex<HeldReporter>,
+    run_level: Level,
+}
+
+impl LoopReporter {
+    /// Of this loop.
+    pub fn new(process: Process, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
+        metrics.start(&process);
+        let (status, reporter) = (Mutex::default(), Mutex::default());
+        Self { process, log, metrics, status, reporter, run_level: Level::Info }
+    }
+
+    /// With the line of each run at this level: where a table shows the same, it is for debugging.
+    #[must_use]
+    pub fn with_run_level(self, run_level: Level) -> Self {
+        Self { run_level, ..self }
+    }
+
+    /// What the loop is doing.
+    pub fn status(&self) -> Status {
+        self.lock().clone()
+    }
+
+    /// The integration.
+    pub fn integration(&self) -> &str {
+        &self.process.integration
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Status)) {
+        let mut status = self.lock();
+        status.heard = Instant::now();
+        change(&mut status);
+    }
+
+    fn line(&self, level: Level, text: impl Into<String>) -> Line {
+        Line::new(level, text).with("integration", self.integration())
+    }
+
+    fn say(&self, level: Level, text: impl Into<String>) {
+        self.log.write(&self.line(level, text));
+    }
+
+    /// A run goes on: that it still waits for the same thing is no progress.
+    fn beat(&self, doing: Vec<Activity>) {
+        let mut status = self.lock();
+        let is_same = match (status.doing.last(), doing.last()) {
+            (Some(before), Some(now)) => before.what == now.what && before.since <= now.since,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_same {
+            status.heard = Instant::now();
+            status.tell_from = LONG;
+        }
+        let told = doing.last().map(|waits| {
+            let is_long = waits.since >= status.tell_from;
+            if is_long {
+                status.tell_from = waits.since * 2;
+            }
+            (if is_long { Level::Info } else { Level::Debug }, format!("waits: {waits}"))
+        });
+        status.doing = doing;
+        drop(status);
+        if let Some((level, text)) = told {
+            self.say(level, text);
+        }
+    }
+
+    fn stuck(&self, stuck: &Stuck) {
+        self.metrics.stuck(&self.process);
+        let doing: Vec<String> = stuck.doing.iter().map(ToString::to_string).collect();
+        let doing = if doing.is_empty() { "nothing that it reported".to_owned() } else { doing.join("; ") };
+        let (quiet, ran) = (stuck.quiet.as_secs(), stuck.ran.as_secs());
+        self.say(
+            Level::Error,
+            format!(
+                "stuck: no progress for {quiet} s in a run of {ran} s, which is ended; it was doing: {doing}"
+            ),
+        );
+        self.note(|status| {
+            status.phase = LoopPhase::Stalled;
+            status.doing.clear();
+        });
+    }
+
+    /// Logs how a run ended, and when the next one starts if there is one.
+    pub fn log_run(&self, next: Option<Duration>) {
+        let status = self.status();
+        let (Some((_, took)), Some(state)) = (status.last, status.last_state()) else { return };
+        let mut line = self
+            .line(self.run_level, format!("run ended: {state}"))
+            .with("took", human::duration(took))
+            .detail("state", state)
+            .detail("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+        if let Some(run) = &status.run {
+            let ChangeCounts { planned, held } = status.changes;
+            line = line.with("changes", planned).with("held", held);
+            line = run.id.iter().fold(line, |line, id| line.with("run", id.as_str()));
+        }
+        if let Some(next) = next {
+            line = line.with("next_in", human::duration(next)).detail("next_seconds", next.as_secs());
+        }
+        self.log.write(&line);
+    }
+
+    /// Logs lines for debugging, which are made only if they are written.
+    fn log_debug(&self, lines: impl FnOnce() -> Vec<Line>) {
+        if self.log.is_enabled(Level::Debug) {
+            for line in lines() {
+                self.log.write(&line.with("integration", self.integration()));
+            }
+        }
+    }
+
+    /// Logs what is held, if that changed or has not been reported for long.
+    fn log_held(&self, record: &Record, changes: &[HeldChange]) {
+        // A run that failed may not have planned everything.
+        let is_complete = match record.state() {
+            RunState::Ok | RunState::Waiting | RunState::Held => true,
+            RunState::Failed | RunState::Interrupted => false,
+        };
+        if is_complete || !changes.is_empty() {
+            self.metrics.held(&self.process, changes.len());
+        }
+        let mut reporter = self.reporter.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = reporter.update(changes, is_complete, Instant::now());
+        drop(reporter);
+        for line in held::lines(&record.run, &report.held) {
+            self.log.write(&line.with("integration", self.integration()));
+        }
+        for text in report.released {
+            self.say(Level::Info, format!("no longer held: {text}"));
+        }
+    }
+
+    fn measure(&self, record: &Record) {
+        for kind in ChangeKind::ALL {
+            let all = record.shards.values().flat_map(|shard| &shard.changes);
+            let count = all.filter(|change| change.change == kind).count();
+            self.metrics.planned(self.integration(), kind.as_str(), count);
+        }
+        for reason in record.shards.values().filter_map(|shard| shard.reason.as_deref()) {
+            self.metrics.skipped(self.integration(), reason, 1);
+        }
+    }
+}
+
+impl Told for LoopReporter {
+    fn tell(&self, event: Event) {
+        match event {
+            Event::Began => {
+                self.metrics.began(&self.process);
+                self.note(|status| {
+                    status.phase = LoopPhase::Running;
+                    status.next = None;
+                    status.run = None;
+                });
+            }
+            Event::Beat(doing) => self.beat(doing),
+            Event::Ended(ended, took) => {
+                self.metrics.ended(&self.process, took.as_secs_f64(), ended.code().into());
+                self.note(|status| {
+                    status.last = Some((ended, took));
+                    status.doing.clear();
+                });
+            }
+            Event::Measured(phases, measures) => {
+                for (phase, took) in phases {
+                    self.metrics.phase(self.integration(), phase, took.as_secs_f64());
+                }
+                self.metrics.measured(self.integration(), &measures);
+            }
+            Event::Finished(finished) => self.log_debug(|| debug_log::activities(&finished)),
+            Event::Panicked(text) => self.say(Level::Error, text),
+            Event::Stuck(stuck) => self.stuck(&stuck),
+            Event::Abandoned => {
+                self.say(
+                    Level::Error,
+                    "the thread of the run is blocked and abandoned; the next run gets another",
+                );
+            }
+            Event::Sleeps(pause) => {
+                self.log_run(Some(pause));
+                self.note(|status| {
+                    status.phase = LoopPhase::Sleeping;
+                    status.next = Some(Instant::now() + pause);
+                });
+            }
+            Event::Woken => self.say(Level::Debug, "new data: the next run starts now"),
+        }
+    }
+}
+
+impl WriteObserver for LoopReporter {
+    fn wrote(&self, line: &Line, kind: ChangeKind, since_commit: Option<i64>) {
+        self.log.write(line);
+        if let Some(seconds) = since_commit {
+            let name = if kind.removes() { "delete" } else { "apply" };
+            #[expect(clippy::cast_precision_loss, reason = "a number of seconds")]
+            self.metrics.written(self.integration(), name, seconds as f64);
+        }
+    }
+
+    fn lost(&self, why: &str) {
+        self.say(Level::Error, why);
+    }
+
+    fn unfinished(&self, warning: &str) {
+        self.say(Level::Warning, warning);
+    }
+}
+
+impl RunObserver for LoopReporter {
+    fn ran(&self, _: &str, run: Result<&Record, &anyhow::Error>) {
+        let record = match run {
+            Ok(record) => record,
+            Err(error) => return self.say(Level::Error, format!("cannot start the run: {error:#}")),
+        };
+        let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| row(key, shard)).collect();
+        let changes = shards.iter().map(|row| row.changes).sum();
+        let held = held::held_changes(record);
+        self.log_debug(|| debug_log::decisions(record));
+        self.log_held(record, &held);
+        self.note(|status| {
+            (status.changes, status.shards, status.held) = (changes, shards, held);
+            let id = (!is_idle(record)).then(|| record.run.clone());
+            status.run = Some(LastRun { id, state: record.state() });
+        });
+        self.measure(record);
+        // Writes were logged when they were made; what a dry run would do is logged here.
+        let would =
+            record.shards.values().filter(|_| record.mode != Mode::Real).flat_map(|shard| &shard.changes);
+        for change in would {
+            let line = self.line(Level::Info, format!("would: {}", change.text));
+            self.log.write(&line.with("place", change.place.clone().unwrap_or_default()));
+        }
+        for warning in &record.warnings {
+            self.say(Level::Warning, warning.clone());
+        }
+        let faults = record.shards.values().flat_map(|shard| &shard.faults).chain(&record.faults);
+        // A step that was abandoned was logged when its line of the trail was written.
+        let changes = record.shards.values().flat_map(|shard| &shard.changes);
+        let abandoned: Vec<String> = changes
+            .filter(|change| change.result == StepResult::Interrupted)
+            .map(|change| format!("interrupted: {} may be done in part", change.text))
+            .collect();
+        for fault in faults.filter(|fault| !abandoned.contains(&fault.text)) {
+            let place = fault.places.first().cloned().unwrap_or_default();
+            let line = self.line(Level::Error, fault.text.clone()).detail("run", record.run.as_str());
+            self.log.write(&line.with("place", place).below(fault.details.join("\n")));
+        }
+    }
+}
+
+fn row(key: &str, shard: &record::Shard) -> ShardRow {
+    ShardRow {
+        key: key.to_owned(),
+        changes: ChangeCounts { planned: shard.changes.len(), held: shard.held.len() },
+        failed: !shard.faults.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! The lines that a loop leaves in the log.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use qontract_runtime::looping::{Event, Told as _};
+use qontract_runtime::{Ended, Record};
+use qontract_telemetry::activity::Activity;
+use qontract_telemetry::log::{Form, Level, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+use serde_json::json;
+
+use super::{LoopReporter, RunObserver as _};
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    /// What was written since the last time.
+    fn take(&self) -> String {
+        String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn reporter() -> (LoopReporter, Lines) {
+    let lines = Lines::default();
+    let log = Arc::new(Log::new(Level::Info).to(Form::Levelled, lines.clone()));
+    let process = Process { integration: "a".to_owned(), shards: "1".to_owned(), shard_id: "0-1".to_owned() };
+    (LoopReporter::new(process, log, Arc::new(Metrics::default())), lines)
+}
+
+/// The record of a run with changes that are made, and changes that are held.
+fn record(ended: Ended, changes: usize, held: usize) -> Record {
+    let planned =
+        |count: usize| vec![json!({"change": "remove", "text": "- remove x", "why": "too many"}); count];
+    let shard = json!({
+        "state": "ran", "rounds": 1, "changes": planned(changes), "held": planned(held), "waits": [], "faults": [],
+        "applied": 0, "removed": 0,
+    });
+    serde_json::from_value(json!({
+        "version": 2, "run": "r1", "began": 0, "milliseconds": 5, "integration": "a", "mode": "real run",
+        "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1", "decisions": [],
+        "shards": {"s": shard}, "faults": [], "warnings": [], "approval": null, "ended": ended, "exit": ended.code(),
+    }))
+    .unwrap()
+}
+
+fn run(reporter: &LoopReporter, record: Option<&Record>, ended: Ended) {
+    reporter.tell(Event::Began);
+    if let Some(record) = record {
+        reporter.ran("a", Ok(record));
+    }
+    reporter.tell(Event::Ended(ended, Duration::from_millis(34)));
+    reporter.tell(Event::Sleeps(Duration::from_mins(10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_wait_is_told_and_told_again_when_it_has_doubled() {
+    let (reporter, lines) = reporter();
+    for seconds in (10..=130).step_by(10) {
+        let since = Duration::from_secs(seconds);
+        reporter.tell(Event::Beat(vec![Activity { what: "GET https://c1/".to_owned(), since }]));
+    }
+    assert_eq!(
+        lines.take(),
+        "[INFO] waits: GET https://c1/ for 30.0 s integration=a\n\
+         [INFO] waits: GET https://c1/ for 60.0 s integration=a\n\
+         [INFO] waits: GET https://c1/ for 120.0 s integration=a\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_run_leaves_one_line_and_names_itself_if_it_has_a_record() {
+    let (reporter, lines) = reporter();
+    run(&reporter, Some(&record(Ended::Ok, 2, 0)), Ended::Ok);
+    assert_eq!(
+        lines.take(),
+        "[INFO] run ended: ok changes=2 held=0 integration=a next_in=10m00s run=r1 took=34ms\n"
+    );
+    run(&reporter, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
+    assert_eq!(
+        lines.take(),
+        "[INFO] run ended: ok changes=0 held=0 integration=a next_in=10m00s took=34ms\n"
+    );
+    // A run that was stuck or panicked has no record, and nothing of the one before.
+    run(&reporter, None, Ended::Transient);
+    assert_eq!(lines.take(), "[INFO] run ended: failed for now integration=a next_in=10m00s took=34ms\n");
+    let reporter = reporter.with_run_level(Level::Debug);
+    run(&reporter, None, Ended::Ok);
+    assert_eq!(lines.take(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
+    let (reporter, lines) = reporter();
+    let is_warned = |record: &Record, ended| {
+        run(&reporter, Some(record), ended);
+        lines.take().contains("[WARNING] held: - remove x: too many; see `qontract explain run r1`")
+    };
+    let held = record(Ended::Held, 0, 1);
+    assert!(is_warned(&held, Ended::Held));
+    assert!(!is_warned(&held, Ended::Held));
+    tokio::time::advance(Duration::from_hours(1)).await;
+    assert!(is_warned(&held, Ended::Held));
+    // A run that failed saw nothing of it; that does not mean that it is released.
+    assert!(!is_warned(&record(Ended::Failed, 0, 0), Ended::Failed));
+    assert!(!is_warned(&held, Ended::Held));
+    assert_eq!(reporter.status().held.len(), 1);
+    run(&reporter, Some(&record(Ended::Ok, 0, 0)), Ended::Ok);
+    assert!(lines.take().starts_with("[INFO] no longer held: - remove x integration=a\n"));
+    assert!(is_warned(&held, Ended::Held));
+}

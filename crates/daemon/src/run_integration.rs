@@ -1,0 +1,210 @@
+//! What the environment variables of the established `run-integration` say.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use qontract_client_http::{Secret, Url};
+use qontract_config::UsageError;
+use qontract_telemetry::log::{Form, Level};
+
+use crate::push::Push;
+
+/// Variables of the established runtime that mean nothing to a program that is not in Python.
+pub const UNUSED: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
+
+/// What the environment says.
+#[derive(Debug)]
+pub struct Settings {
+    /// The command line that it means.
+    pub words: Vec<String>,
+    /// Whether a variable names the configuration.
+    pub is_config_named: bool,
+    /// The time between two runs.
+    pub every: Duration,
+    /// The time after the first run that fails.
+    pub retry: Duration,
+    /// Whether it ends after the first run.
+    pub once: bool,
+    /// The log level.
+    pub level: Level,
+    /// The form of lines on stderr.
+    pub form: Form,
+    /// Whether lines of the log file have their level in front.
+    pub prefix: bool,
+    /// Where metrics are handed over.
+    pub push: Option<Push>,
+    /// A file that lines are written to as well.
+    pub log_file: Option<PathBuf>,
+    /// The port of health and metrics.
+    pub port: u16,
+    /// The name of this shard in metrics.
+    pub shard: Option<String>,
+}
+
+impl Settings {
+    /// The variables of the established runtime; booleans mean what they say.
+    pub fn of(variables: &BTreeMap<String, String>) -> Result<Self, UsageError> {
+        let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(String::as_str);
+        let name =
+            get("INTEGRATION_NAME").ok_or_else(|| UsageError("`INTEGRATION_NAME` is not set".to_owned()))?;
+        let config = get("CONFIG").or(get("QONTRACT_CONFIG"));
+        let is_config_named = config.is_some();
+        let config = config.unwrap_or("/config/config.toml");
+        let mut words: Vec<String> =
+            ["qontract", "peer", "reconcile", "--config", config].map(str::to_owned).into();
+        let dry_run = if name == "integrations-manager" { "MANAGER_DRY_RUN" } else { "DRY_RUN" };
+        match get(dry_run) {
+            None => {}
+            Some(flag @ ("--dry-run" | "--no-dry-run")) => words.push(flag.to_owned()),
+            Some(_) => {
+                let text = format!("`{dry_run}` is `--dry-run` or `--no-dry-run`, or is not set");
+                return Err(UsageError(text));
+            }
+        }
+        words.push(name.to_owned());
+        words.extend(split(get("INTEGRATION_EXTRA_ARGS").unwrap_or_default())?);
+        let seconds = |name: &str, usual: u64| match get(name).map(str::parse::<u64>) {
+            None => Ok(Duration::from_secs(usual)),
+            Some(Ok(seconds)) => Ok(Duration::from_secs(seconds.max(1))),
+            Some(Err(_)) => Err(UsageError(format!("`{name}` is no number of seconds"))),
+        };
+        let port = match get("PROMETHEUS_PORT").map(str::parse) {
+            None => 9090,
+            Some(Ok(port)) => port,
+            Some(Err(_)) => return Err(UsageError("`PROMETHEUS_PORT` is no port".to_owned())),
+        };
+        let boolean = |name: &str| match get(name).map(str::to_lowercase).as_deref() {
+            None | Some("false" | "0" | "no" | "off") => Ok(false),
+            Some("true" | "1" | "yes" | "on") => Ok(true),
+            Some(_) => Err(UsageError(format!("`{name}` is `true` or `false`"))),
+        };
+        let level = get("LOG_LEVEL").unwrap_or("INFO").parse();
+        let level = level.map_err(|error| UsageError(format!("`LOG_LEVEL`: {error}")))?;
+        let form = match get("QONTRACT_LOG_FORMAT") {
+            None | Some("text") => Form::Text,
+            Some("json") => Form::Json,
+            Some(_) => return Err(UsageError("`QONTRACT_LOG_FORMAT` is `text` or `json`".to_owned())),
+        };
+        let push = if boolean("PUSHGATEWAY_ENABLED")? { Some(push(&get)?) } else { None };
+        Ok(Self {
+            words,
+            is_config_named,
+            every: seconds("SLEEP_DURATION_SECS", 600)?,
+            retry: seconds("SLEEP_ON_ERROR", 10)?,
+            once: boolean("RUN_ONCE")?,
+            level,
+            form,
+            prefix: boolean("PREFIX_LOG_LEVEL")?,
+            push,
+            log_file: get("LOG_FILE").map(PathBuf::from),
+            port,
+            shard: get("SHARD_KEY").map(str::to_owned),
+        })
+    }
+}
+
+/// The gateway for metrics: all of it, or nothing.
+fn push<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<Push, UsageError> {
+    let needed = |name: &str| {
+        get(name).ok_or_else(|| UsageError(format!("`PUSHGATEWAY_ENABLED` is on, and `{name}` is not set")))
+    };
+    let url = needed("PUSHGATEWAY_URL")?;
+    let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let url = Url::parse(&with_scheme)
+        .map_err(|error| UsageError(format!("`PUSHGATEWAY_URL` is no address: {error}")))?;
+    let user = needed("PUSHGATEWAY_USERNAME")?.to_owned();
+    Ok(Push { url, user, password: Secret::new(needed("PUSHGATEWAY_PASSWORD")?) })
+}
+
+/// The words of a text, as a shell sees them: quotes keep words together, a backslash keeps a letter.
+fn split(text: &str) -> Result<Vec<String>, UsageError> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            (_, Some(open)) if letter == open => quote = None,
+            ('\'' | '"', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(letters.next()),
+            (_, None) if letter.is_whitespace() => words.extend(word.take()),
+            (_, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    if quote.is_some() {
+        return Err(UsageError("a quote in `INTEGRATION_EXTRA_ARGS` has no end".to_owned()));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, split};
+    use std::time::Duration;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings::of(&variables.collect()).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn the_variables_become_a_command_line() {
+        let told = settings(&[
+            ("INTEGRATION_NAME", "openshift-namespaces"),
+            ("DRY_RUN", "--dry-run"),
+            ("INTEGRATION_EXTRA_ARGS", "--cluster-name 'a b'"),
+            ("CONFIG", "c.toml"),
+        ])
+        .unwrap();
+        let words = "qontract peer reconcile --config c.toml --dry-run openshift-namespaces --cluster-name";
+        assert_eq!(told.words[..8], words.split(' ').collect::<Vec<_>>());
+        assert_eq!(told.words[8], "a b");
+        assert_eq!((told.every, told.retry), (Duration::from_mins(10), Duration::from_secs(10)));
+        assert_eq!((told.once, told.port), (false, 9090));
+        let config = |variables: &[(&str, &str)]| {
+            let told = settings(&[&[("INTEGRATION_NAME", "a")], variables].concat()).unwrap();
+            (told.words[4].clone(), told.is_config_named)
+        };
+        assert_eq!(config(&[("CONFIG", "a"), ("QONTRACT_CONFIG", "b")]), ("a".to_owned(), true));
+        assert_eq!(config(&[("QONTRACT_CONFIG", "b")]), ("b".to_owned(), true));
+        assert_eq!(config(&[]), ("/config/config.toml".to_owned(), false));
+    }
+
+    #[test]
+    fn booleans_mean_what_they_say() {
+        for (value, expect) in [("true", true), ("1", true), ("false", false), ("0", false), ("", false)] {
+            assert_eq!(
+                settings(&[("INTEGRATION_NAME", "a"), ("RUN_ONCE", value)]).unwrap().once,
+                expect,
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let wrong = |name, value| settings(&[("INTEGRATION_NAME", "a"), (name, value)]).unwrap_err();
+        assert_eq!(settings(&[]).unwrap_err(), "`INTEGRATION_NAME` is not set");
+        assert_eq!(wrong("DRY_RUN", "true"), "`DRY_RUN` is `--dry-run` or `--no-dry-run`, or is not set");
+        assert_eq!(wrong("SLEEP_DURATION_SECS", "soon"), "`SLEEP_DURATION_SECS` is no number of seconds");
+        assert_eq!(wrong("RUN_ONCE", "maybe"), "`RUN_ONCE` is `true` or `false`");
+        let level = "`LOG_LEVEL`: `LOUD` is none of DEBUG, INFO, WARNING, ERROR and CRITICAL";
+        assert_eq!(wrong("LOG_LEVEL", "LOUD"), level);
+        assert_eq!(
+            wrong("PUSHGATEWAY_ENABLED", "true"),
+            "`PUSHGATEWAY_ENABLED` is on, and `PUSHGATEWAY_URL` is not set"
+        );
+        assert_eq!(wrong("INTEGRATION_EXTRA_ARGS", "'a"), "a quote in `INTEGRATION_EXTRA_ARGS` has no end");
+    }
+
+    #[test]
+    fn words_are_split_as_a_shell_does() {
+        let check = |text: &str, expect: &[&str]| assert_eq!(split(text).unwrap(), expect, "{text}");
+        check("a  b\tc", &["a", "b", "c"]);
+        check(r#"--x='a b' "c \"d\"" e\ f '' "#, &["--x=a b", "c \"d\"", "e f", ""]);
+        check("", &[]);
+    }
+}

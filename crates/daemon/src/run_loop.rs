@@ -1,0 +1,286 @@
+//! One integration in a loop.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use qontract_access::Mode;
+use qontract_bundle::Layout;
+use qontract_config::Config;
+use qontract_diagnostics::MessageSink;
+use qontract_runtime::looping::{
+    Carrier, Finish, Interruption, Limiter, Limits, Loop, LoopContext, Pace, Stop,
+};
+use qontract_runtime::slot::Slot;
+use qontract_runtime::{Bodies, Ended, Options};
+use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::metrics::{Metrics, Process};
+use tokio::sync::{Notify, watch};
+
+use crate::announcement::Announcement;
+use crate::discovery::{self, PassedAs};
+use crate::exit::{Exit, UsageError};
+use crate::health::Health;
+use crate::input::InputResolver;
+use crate::invalid::{DataReporter, DataUse};
+use crate::journal;
+use crate::pinned::{Connection, PinnedData};
+use crate::push::{NotifyOnEnd, Push, Pushing};
+use crate::registry::Registry;
+use crate::reporter::LoopReporter;
+use crate::run_store::RunStore;
+use crate::runner::{RunSettings, Runner};
+use crate::signals;
+use crate::source::{DataSource, PollResult, Remote, WatchedRepo};
+use crate::targets::{SandboxAt, Targets};
+
+/// How often a server is asked whether it has a new bundle.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How a loop is kept.
+pub struct LoopOptions {
+    /// When runs are due.
+    pub pace: Pace,
+    /// Whether it ends after the first.
+    pub once: bool,
+    /// Where lines go.
+    pub log: Arc<Log>,
+    /// Where it answers.
+    pub listen: Option<SocketAddr>,
+    /// The name of this shard in metrics.
+    pub shard: Option<String>,
+    /// Where metrics are handed over after each run.
+    pub push: Option<Push>,
+}
+
+/// Which build of the binary this is.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildInfo {
+    /// Its version.
+    pub version: &'static str,
+    /// The commit that it is built from; empty if that is not known.
+    pub commit: &'static str,
+}
+
+impl BuildInfo {
+    /// The metrics of this process, with the version of the binary.
+    pub fn metrics(self) -> Arc<Metrics> {
+        let metrics = Metrics::default();
+        metrics.set_build(self.version, self.commit);
+        Arc::new(metrics)
+    }
+}
+
+/// An integration, and what it runs on.
+pub struct LoopInput<'a> {
+    /// The integrations of the binary.
+    pub integrations: Registry,
+    /// The name of the integration.
+    pub integration: &'a str,
+    /// Its flags.
+    pub options: &'a Options,
+    /// The configuration.
+    pub config: &'a Config,
+    /// The data.
+    pub data: DataSpec,
+    /// The sandbox, if there is one.
+    pub sandbox: SandboxAt<'a>,
+    /// The folder of records; none means the default one.
+    pub runs: Option<PathBuf>,
+    /// Whether runs may change the world.
+    pub mode: Mode,
+    /// Which part of the work is done here.
+    pub part: Part,
+    /// Whether the list of allowed schemas is enforced.
+    pub validate_schemas: bool,
+    /// Whether plans show the content of what is created.
+    pub bodies: Bodies,
+    /// Where messages for the user go.
+    pub messages: Arc<dyn MessageSink>,
+    /// Which build of the binary this is.
+    pub build: BuildInfo,
+}
+
+/// The data of a loop.
+#[derive(Clone, Debug)]
+pub struct DataSpec {
+    /// A directory, a bundle file, a Git revision or the URL of a server; none means the configured server, else the working directory.
+    pub spec: Option<String>,
+    /// The repo that Git revisions are of.
+    pub repo: PathBuf,
+    /// Whether a server is asked for one bundle throughout a run.
+    pub is_pinned: bool,
+}
+
+/// One of several processes that share the work.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Its number, counted from 0.
+    pub id: u32,
+    /// How many processes there are.
+    pub count: u32,
+}
+
+/// Keeps an integration going until the end is asked for.
+pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<Exit> {
+    let LoopInput { integration, config, mode, .. } = *input;
+    let targets = Targets::new(config, input.sandbox, mode)?.with_log(&options.log);
+    let room = Arc::new(input.integrations.integration(integration, config, &targets)?);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let Part { id, count: shards } = input.part;
+    let process = Process {
+        integration: integration.to_owned(),
+        shards: shards.to_string(),
+        shard_id: options.shard.clone().unwrap_or_else(|| format!("{id}-{shards}")),
+    };
+    let metrics = input.build.metrics();
+    let reporter =
+        Arc::new(LoopReporter::new(process.clone(), Arc::clone(&options.log), Arc::clone(&metrics)));
+    let pushing = match &options.push {
+        None => None,
+        Some(push) => {
+            let pushing = Pushing::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
+            Some(Arc::new(pushing))
+        }
+    };
+    let slot = Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?;
+    let runs = Arc::new(RunStore::new(input.runs.clone())?);
+    let health_feed = Arc::new(OnceLock::new());
+    if let Some(address) = options.listen {
+        let known = Arc::clone(&reporter);
+        let reporters = Arc::new(move || vec![Arc::clone(&known)]);
+        let (metrics, feed) = (Arc::clone(&metrics), Arc::clone(&health_feed));
+        let health =
+            Health { metrics, reporters, unstarted: Arc::new(Vec::new), unchecked: Arc::new(Vec::new), feed };
+        let bound = runtime.block_on(health.serve(address))?;
+        options.log.write(&Line::new(Level::Info, format!("answers on http://{bound}/")));
+    }
+    // After all that may fail and be tried again: the thread that follows the data lives as long as the process.
+    let (feed, looked) = feed(input, runtime.handle(), &options.log, &metrics)?;
+    let _ = health_feed.set(Arc::clone(&feed));
+    // Only data that is at hand: a server that does not answer must not hold up the loop.
+    let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
+    if let Some(head) = is_local.then(|| feed.side().ok()).flatten() {
+        let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
+        let announcement = Announcement { data, sandbox, part: input.part, config, room: &room, mode };
+        options.log.write(&Line::new(Level::Info, announcement.line(input.options, &head)));
+    }
+    if options.once && matches!(looked, PollResult::Invalid | PollResult::StillInvalid) {
+        return Ok(Exit::Failure);
+    }
+    let runner = Runner {
+        room,
+        options: input.options.clone(),
+        feed: Arc::clone(&feed),
+        settings: RunSettings {
+            mode,
+            slot,
+            budgets: config.guards.budgets(),
+            ledger: journal::of(config.sandbox_folder(input.sandbox.folder), &runs),
+            validate_schemas: input.validate_schemas,
+            bodies: input.bodies,
+        },
+        runs,
+        observer: Arc::clone(&reporter) as _,
+    };
+    let limits = Limits { beat: Duration::from_secs(1), ..Limits::default() };
+    let (carrier, limiter) = (Carrier::Thread, Limiter::default());
+    let looping = Loop { pace: options.pace, limits, carrier, limiter, once: options.once };
+    let (stopper, stop) = Stop::pair();
+    let finish = runtime.block_on(async {
+        let known = Arc::clone(&reporter);
+        signals::listen(stopper.clone(), move || vec![Arc::clone(&known)], Arc::clone(&options.log))?;
+        let ended = Arc::new(Notify::new());
+        if let Some(pushing) = pushing.clone() {
+            let ended = Arc::clone(&ended);
+            tokio::spawn(async move {
+                loop {
+                    ended.notified().await;
+                    pushing.push().await;
+                }
+            });
+        }
+        let told = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
+        let context = LoopContext { data: feed.news(), stop, random: fastrand::f64, observer: &told };
+        let finish = looping.keep(Arc::new(runner), context).await;
+        if matches!(finish, Finish::Once(_)) {
+            reporter.log_run(None);
+        }
+        if let Some(pushing) = pushing {
+            pushing.push().await;
+        }
+        anyhow::Ok(finish)
+    })?;
+    // The process ends now: threads that still query a server would panic without the runtime.
+    std::mem::forget(runtime);
+    Ok(match finish {
+        Finish::Once(Ended::Interrupted) => {
+            Exit::Run(stopper.interruption().map_or(130, Interruption::exit_code))
+        }
+        Finish::Once(ended) => Exit::Run(ended.code()),
+        Finish::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
+        Finish::GaveUp => Exit::Failure,
+    })
+}
+
+/// Where the data comes from: the server of the configuration, a folder that is watched, or something that stays as it is.
+fn feed(
+    input: &LoopInput<'_>,
+    runtime: &tokio::runtime::Handle,
+    log: &Arc<Log>,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<(Arc<dyn DataSource>, PollResult)> {
+    let failed = |log: &Log, error: &anyhow::Error| {
+        log.write(&Line::new(Level::Warning, format!("cannot look for new data: {error:#}")));
+    };
+    let DataSpec { spec, repo, is_pinned } = &input.data;
+    if let Some(graphql) = input.config.server(spec.as_deref()) {
+        let connection = Connection::new(&graphql, runtime.clone())?;
+        let remote = Arc::new(Remote::new(connection, *is_pinned));
+        let (looking, log) = (Arc::clone(&remote), Arc::clone(log));
+        std::thread::spawn(move || {
+            loop {
+                looking.poll().unwrap_or_else(|error| failed(&log, &error));
+                std::thread::sleep(POLL_INTERVAL);
+            }
+        });
+        return Ok((remote, PollResult::New));
+    }
+    let word = spec.as_deref().unwrap_or(".");
+    if !Path::new(word).is_dir() {
+        let (word, repo, messages) = (word.to_owned(), repo.clone(), Arc::clone(&input.messages));
+        return Ok((Arc::new(StaticInput { word, repo, messages }), PollResult::New));
+    }
+    let root = discovery::root(Path::new(word), &Layout::default(), PassedAs::Option)?;
+    let folder = Arc::new(WatchedRepo::new(root, Layout::default()));
+    let shown = Arc::clone(log);
+    let show = move |text: &str| shown.write(&Line::of_lines(Level::Error, text));
+    let (log, metrics) = (Arc::clone(log), Some(Arc::clone(metrics)));
+    folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
+    let looked = folder.poll(&show)?;
+    let looking = Arc::clone(&folder);
+    // A new bundle starts a run, which is logged.
+    std::thread::spawn(move || looking.watch(&show, |_| {}));
+    Ok((folder, looked))
+}
+
+/// A bundle file or a Git revision, which is opened for each run.
+struct StaticInput {
+    word: String,
+    repo: PathBuf,
+    messages: Arc<dyn MessageSink>,
+}
+
+impl DataSource for StaticInput {
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+        let opener = InputResolver::new(&self.repo, Layout::default(), &*self.messages);
+        Ok(Arc::new(PinnedData::open_valid(&opener, &self.word)?))
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
+}

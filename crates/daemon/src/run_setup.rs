@@ -1,0 +1,135 @@
+//! How every run begins, alone or in a loop: its name, its day, who is told of its writes.
+
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use qontract_access::Mode;
+use qontract_runtime::guard::{Ledger, ProtectedKinds};
+use qontract_runtime::record::Bundle;
+use qontract_runtime::{Clock, Request};
+
+use crate::audit::{AuditLog, WriteObserver};
+use crate::lines::Lines;
+use crate::pinned::PinnedData;
+use crate::run_store::RunStore;
+use crate::unfinished::{self, RunInfo, StepFile};
+
+/// No run began before the year 2020: a clock that says so was never set.
+const EARLIEST: Duration = Duration::from_hours((50 * 365 + 12) * 24);
+
+/// What a run begins with.
+pub struct RunSetup<'a> {
+    /// The integration.
+    pub integration: &'a str,
+    /// Whether it may change the world.
+    pub mode: Mode,
+    /// The data.
+    pub head: &'a Arc<PinnedData>,
+    /// Where writes are recorded.
+    pub runs: &'a Arc<RunStore>,
+    /// Where removals are reserved.
+    pub ledger: &'a Arc<dyn Ledger>,
+    /// Who hears of writes besides.
+    pub heard: Arc<dyn WriteObserver>,
+}
+
+/// A run that has begun.
+pub struct StartedRun {
+    /// What is asked of it; all but its name, its day and where it is written down is as it usually is.
+    pub request: Request,
+    began: Duration,
+    since: Instant,
+}
+
+impl RunSetup<'_> {
+    /// Begins it now.
+    pub fn now(self) -> anyhow::Result<StartedRun> {
+        let Self { integration, mode, head, runs, ledger, heard } = self;
+        let (began, now) = moment(SystemTime::now())?;
+        let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
+        let run = name(integration, began, now);
+        if mode == Mode::Real {
+            for warning in unfinished::report(runs, integration, now) {
+                heard.unfinished(&warning);
+            }
+        }
+        let source = &head.source;
+        let bundle = Bundle {
+            sha: source.sha().to_owned(),
+            commit: source.commit().map(str::to_owned),
+            modified: head.is_modified(),
+        };
+        let info = RunInfo {
+            run: run.clone(),
+            integration: integration.to_owned(),
+            began: i64::try_from(began.as_secs()).unwrap_or_default(),
+            head: bundle,
+        };
+        let protected = ProtectedKinds::new(qontract_kinds::protected());
+        let mut request = Request::new(run, mode, Arc::clone(source), today, protected);
+        request.ledger = Arc::clone(ledger);
+        request.now = now;
+        request.audit = Arc::new(AuditLog {
+            integration: integration.to_owned(),
+            head: Arc::clone(head),
+            runs: Arc::clone(runs),
+            heard,
+            told: Once::new(),
+            lines: Lines::default(),
+            steps: StepFile::new(runs, info),
+        });
+        Ok(StartedRun { request, began, since: Instant::now() })
+    }
+}
+
+impl StartedRun {
+    /// When it began, and how long it has taken.
+    pub fn clock(&self) -> Clock {
+        Clock {
+            began: i64::try_from(self.began.as_secs()).unwrap_or_default(),
+            milliseconds: u64::try_from(self.since.elapsed().as_millis()).unwrap_or_default(),
+        }
+    }
+}
+
+/// The time since 1970, and what the calendar says then.
+///
+/// **Invariant:** a wrong clock begins no run: approvals that have expired would hold again.
+fn moment(now: SystemTime) -> anyhow::Result<(Duration, jiff::Timestamp)> {
+    let wrong = "the clock of this machine is wrong";
+    let began = now.duration_since(UNIX_EPOCH).context(wrong)?;
+    let at = jiff::Timestamp::try_from(now).context(wrong)?;
+    anyhow::ensure!(began >= EARLIEST, "{wrong}: it says {}", at.strftime("%Y-%m-%d"));
+    Ok((began, at))
+}
+
+/// The name of a run: when, which integration, and something that no other has.
+fn name(integration: &str, began: Duration, now: jiff::Timestamp) -> String {
+    let own = (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff;
+    format!("{}-{integration}-{own:05x}", now.strftime("%Y%m%dT%H%M%SZ"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_clock_begins_no_run() {
+        let day = Duration::from_hours(24);
+        for wrong in [UNIX_EPOCH - day, UNIX_EPOCH, UNIX_EPOCH + day, UNIX_EPOCH + EARLIEST - day] {
+            let error = moment(wrong).expect_err("a wrong clock").to_string();
+            assert!(error.starts_with("the clock of this machine is wrong"), "{error}");
+        }
+        // Past the end of the calendar.
+        assert!(moment(UNIX_EPOCH + day * 366 * 9_000).is_err());
+    }
+
+    #[test]
+    fn a_run_is_named_after_its_time() {
+        let (began, now) = moment(UNIX_EPOCH + Duration::from_secs(1_800_000_001)).expect("a good clock");
+        assert_eq!(began.as_secs(), 1_800_000_001);
+        let name = name("openshift-namespaces", began, now);
+        assert!(name.starts_with("20270115T080001Z-openshift-namespaces-"), "{name}");
+    }
+}

@@ -1,0 +1,439 @@
+//! Where the records of runs are kept: one JSON file each.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use qontract_bundle::store;
+use qontract_diagnostics::suggest;
+use qontract_runtime::record::Shard;
+use qontract_runtime::{Ended, Record, RunState};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::UsageError;
+use crate::private_files;
+
+/// So many records are kept per integration.
+const MAX_RECORDS: usize = 500;
+
+/// A trail of writes that is longer than this is begun anew; the one before is kept beside it.
+const MAX_TRAIL_BYTES: u64 = 16 << 20;
+
+/// Runs of a loop that had nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idle {
+    /// The integration.
+    pub integration: String,
+    /// When the first began, in seconds since 1970.
+    pub first: i64,
+    /// When the last began.
+    pub last: i64,
+    /// How many there were.
+    pub count: u64,
+}
+
+/// Which records are listed.
+#[derive(Clone, Debug, Default)]
+pub struct RunFilter {
+    /// Only those of this integration.
+    pub integration: Option<String>,
+    /// Only those in one of these states; none means all.
+    pub states: Vec<RunState>,
+    /// Only those that started at this time or later, in seconds since 1970.
+    pub since: Option<i64>,
+    /// Whether runs are listed that had nothing to do because the change did not affect them.
+    pub unaffected: bool,
+}
+
+impl RunFilter {
+    /// Whether a record passes.
+    pub fn has(&self, record: &Record) -> bool {
+        self.integration.as_ref().is_none_or(|name| *name == record.integration)
+            && (self.states.is_empty() || self.states.contains(&record.state()))
+            && self.since.is_none_or(|since| record.began >= since)
+            && (self.unaffected || record.ended != Ended::EarlyExit)
+    }
+}
+
+/// Records that pass a filter.
+#[derive(Debug)]
+pub struct Listed {
+    /// The records, the newest last.
+    pub records: Vec<Record>,
+    /// Whether older ones pass, too.
+    pub has_more: bool,
+}
+
+/// The run that an approval is made from.
+#[derive(Debug)]
+pub struct HeldRun {
+    /// Its record.
+    pub record: Record,
+    /// How many newer runs held nothing, if the run was searched for and not named.
+    pub newer: Option<usize>,
+}
+
+/// The folder of records.
+#[derive(Debug)]
+pub struct RunStore {
+    folder: PathBuf,
+    longest_trail: u64,
+    max_records: usize,
+}
+
+impl RunStore {
+    /// The records in `folder`, by default below the user's state folder.
+    pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
+        let folder = folder
+            .or_else(usual)
+            .context("no folder for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
+        Ok(Self { folder, longest_trail: MAX_TRAIL_BYTES, max_records: MAX_RECORDS })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Keeps a record; the oldest of its integration are forgotten.
+    pub fn keep(&self, record: &Record) -> anyhow::Result<()> {
+        self.write(&self.file(&record.run)?, record)?;
+        self.forget_old(&record.integration)
+    }
+
+    /// Adds a line to the trail of writes. Processes do it one at a time, so that a trail is turned over once, and lines do not mix.
+    pub fn trail(&self, line: &str) -> anyhow::Result<()> {
+        let make = || format!("cannot make `{}`", self.folder.display());
+        private_files::make_folder(&self.folder, &self.folder).with_context(make)?;
+        let lock = self.folder.join(".trail.lock");
+        let locking = || format!("cannot lock `{}`", lock.display());
+        let held = private_files::options().write(true).truncate(false).open(&lock).with_context(locking)?;
+        held.lock().with_context(locking)?;
+        let file = self.folder.join("trail.jsonl");
+        let writing = || format!("cannot write `{}`", file.display());
+        if fs::metadata(&file).is_ok_and(|about| about.len() > self.longest_trail) {
+            let old = self.folder.join("trail.old.jsonl");
+            fs::rename(&file, &old).with_context(|| format!("cannot write `{}`", old.display()))?;
+        }
+        let mut trail = private_files::options().append(true).open(&file).with_context(writing)?;
+        trail.write_all(format!("{line}\n").as_bytes()).with_context(writing)
+    }
+
+    /// Keeps the record of a run of a loop: one that had nothing to do is only counted, and the oldest are forgotten.
+    pub fn record_loop_run(&self, record: &Record) -> anyhow::Result<()> {
+        if !is_idle(record) {
+            return self.keep(record);
+        }
+        let file = self.folder.join("idle").join(format!("{}.json", record.integration));
+        // What cannot be read is begun anew: it is a count, not evidence.
+        let known = read::<Idle>(&file).ok();
+        let (first, count) = known.map_or((record.began, 0), |idle| (idle.first, idle.count));
+        let idle =
+            Idle { integration: record.integration.clone(), first, last: record.began, count: count + 1 };
+        self.write(&file, &idle)
+    }
+
+    /// The last records that pass the filter, the newest last.
+    pub fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<Listed> {
+        let (mut records, mut has_more) = (Vec::new(), false);
+        for file in self.names(filter.integration.as_deref())?.iter().rev() {
+            // One that cannot be read does not hide the others.
+            let Ok(record) = read::<Record>(file) else { continue };
+            if filter.since.is_some_and(|since| record.began < since) {
+                break;
+            }
+            if !filter.has(&record) {
+                continue;
+            }
+            if records.len() == last {
+                has_more = true;
+                break;
+            }
+            records.push(record);
+        }
+        records.reverse();
+        Ok(Listed { records, has_more })
+    }
+
+    /// The ids of all records of the filter's integration.
+    pub fn ids(&self, filter: &RunFilter) -> anyhow::Result<BTreeSet<String>> {
+        let names = self.names(filter.integration.as_deref())?;
+        Ok(names.iter().filter_map(|file| id(file)).map(str::to_owned).collect())
+    }
+
+    /// The record that a word means: `last`, the id of a run, an integration, whose last run it is, or the start of one id.
+    pub fn resolve(&self, word: &str) -> anyhow::Result<Record> {
+        let exact = self.file(word)?;
+        if exact.is_file() {
+            return read(&exact);
+        }
+        let all = self.names(None)?;
+        let ids: Vec<&str> = all.iter().filter_map(|file| id(file)).collect();
+        let of_integration: Vec<&str> =
+            ids.iter().copied().filter(|id| integration_of(id) == Some(word)).collect();
+        let starting: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(word)).collect();
+        let found = match (word, of_integration.last(), starting.as_slice()) {
+            ("last", ..) => ids.last().copied(),
+            (_, Some(last), _) => Some(*last),
+            (_, None, [one]) => Some(*one),
+            (_, None, []) => None,
+            (_, None, [first, .., last]) => {
+                let count = starting.len();
+                let text = format!(
+                    "`{word}` is the start of {count} runs, from `{first}` to `{last}`: write more of the id"
+                );
+                return Err(UsageError(text).into());
+            }
+        };
+        if let Some(found) = found {
+            return self.read(found);
+        }
+        let integrations: BTreeSet<&str> = ids.iter().filter_map(|id| integration_of(id)).collect();
+        let near = suggest::nearest(word, integrations).or_else(|| suggest::nearest(word, ["last"]));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
+    }
+
+    /// The record that an approval is made from: of an integration the newest run that held something, else what the word means.
+    pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
+        // `last` is no integration, and neither is an id.
+        let names = self.names(Some(word))?;
+        let (mut newer, mut without_approval) = (0, None);
+        for file in names.iter().rev() {
+            // One that cannot be read does not hide the others.
+            let Ok(record) = read::<Record>(file) else { continue };
+            if record.approval.is_some() {
+                return Ok(HeldRun { record, newer: Some(newer) });
+            }
+            if without_approval.is_none() && record.shards.values().any(|shard| !shard.held.is_empty()) {
+                without_approval = Some(HeldRun { record, newer: Some(newer) });
+            }
+            newer += 1;
+        }
+        without_approval.map_or_else(|| Ok(HeldRun { record: self.resolve(word)?, newer: None }), Ok)
+    }
+
+    /// How often loops had nothing to do.
+    pub fn idle(&self) -> anyhow::Result<Vec<Idle>> {
+        let mut files = entries(&self.folder.join("idle"))?;
+        files.retain(|file| is_kept(file));
+        files.sort();
+        files.iter().map(|file| read(file)).collect()
+    }
+
+    /// The files of records, the newest last: their names begin with the second, and within it the time of the file tells.
+    fn names(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
+        let is_one = |file: &PathBuf| {
+            let name = id(file).unwrap_or_default();
+            is_kept(file) && integration.is_none_or(|integration| integration_of(name) == Some(integration))
+        };
+        let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
+        let second = |file: &PathBuf| Some(file.file_name()?.to_str()?.split_once('-')?.0.to_owned());
+        let written = |file: &PathBuf| fs::metadata(file).and_then(|about| about.modified()).ok();
+        files.sort_by_cached_key(|file| (second(file), written(file), file.clone()));
+        Ok(files)
+    }
+
+    fn forget_old(&self, integration: &str) -> anyhow::Result<()> {
+        let names = self.names(Some(integration))?;
+        for file in &names[..names.len().saturating_sub(self.max_records)] {
+            forgotten(fs::remove_file(file), file)?;
+        }
+        Ok(())
+    }
+
+    /// The record of a run.
+    pub fn read(&self, run: &str) -> anyhow::Result<Record> {
+        let file = self.file(run)?;
+        if !file.is_file() {
+            let text = format!("no run `{run}` in `{}`", self.folder.display());
+            return Err(UsageError(text).into());
+        }
+        read(&file)
+    }
+
+    /// Replaces a file, which only its owner may read.
+    fn write(&self, file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_vec_pretty(value)?;
+        if let Some(folder) = file.parent() {
+            private_files::make_folder(&self.folder, folder)
+                .with_context(|| format!("cannot make `{}`", folder.display()))?;
+        }
+        store::replace_private(file, &|out| out.write_all(&text))
+            .with_context(|| format!("cannot write `{}`", file.display()))
+    }
+
+    fn file(&self, run: &str) -> Result<PathBuf, UsageError> {
+        let fine = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+        if run.is_empty() || run.starts_with('.') || !run.chars().all(fine) {
+            return Err(UsageError(format!("`{run}` is not the name of a run")));
+        }
+        Ok(self.folder.join(format!("{run}.json")))
+    }
+}
+
+/// Whether a run had nothing to do, so that a loop only counts it.
+pub fn is_idle(record: &Record) -> bool {
+    let is_idle = |shard: &Shard| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
+    record.exit == 0 && record.shards.values().all(is_idle)
+}
+
+/// What is to be forgotten may be so already: by another process that keeps records here.
+fn forgotten(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.with_context(|| format!("cannot remove `{}`", path.display())),
+    }
+}
+
+/// Whether a file is one that is kept, and not one that is being written.
+fn is_kept(file: &Path) -> bool {
+    let is_hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+    !is_hidden && file.extension().is_some_and(|ending| ending == "json")
+}
+
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let doing = || format!("cannot list `{}`", folder.display());
+    match fs::read_dir(folder) {
+        Ok(entries) => {
+            let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+            paths.with_context(doing)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(doing),
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| format!("`{}` is not what it should be", file.display()))
+}
+
+fn usual() -> Option<PathBuf> {
+    Some(state_folder()?.join("runs"))
+}
+
+/// The id of the run whose record a file is.
+fn id(file: &Path) -> Option<&str> {
+    file.file_stem().and_then(|name| name.to_str())
+}
+
+/// The integration that a run is named after: `TIME-INTEGRATION-OWN`.
+fn integration_of(run: &str) -> Option<&str> {
+    let (_, rest) = run.split_once('-')?;
+    rest.rsplit_once('-').map(|(integration, _)| integration)
+}
+
+/// The user's folder for what we keep between runs.
+pub fn state_folder() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
+    Some(state.join("qontract"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trail_is_turned_over_once_whoever_writes() {
+        for round in 0..100 {
+            let scratch = qontract_testkit::Scratch::new();
+            scratch.write("trail.jsonl", "before\n".repeat(10));
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for number in 0..8 {
+                    let (start, folder) = (&start, scratch.path().to_owned());
+                    scope.spawn(move || {
+                        let runs = RunStore { longest_trail: 50, ..RunStore::new(Some(folder)).unwrap() };
+                        start.wait();
+                        runs.trail(&number.to_string()).unwrap();
+                    });
+                }
+            });
+            assert_eq!(scratch.read("trail.old.jsonl"), "before\n".repeat(10), "round {round}");
+            let trail = scratch.read("trail.jsonl");
+            let mut lines: Vec<&str> = trail.lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines, ["0", "1", "2", "3", "4", "5", "6", "7"], "round {round}");
+        }
+    }
+
+    fn record(run: &str, integration: &str) -> Record {
+        serde_json::from_value(serde_json::json!({
+            "version": 2, "run": run, "began": 0, "milliseconds": 5, "integration": integration, "mode": "real run",
+            "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1", "decisions": [],
+            "shards": {}, "faults": [], "warnings": [], "approval": null, "ended": "failed", "exit": 1,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_oldest_records_of_an_integration_are_pruned() {
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = RunStore { max_records: 2, ..RunStore::new(Some(scratch.path().to_owned())).unwrap() };
+        runs.keep(&record("20270115T080000Z-b-00000", "b")).unwrap();
+        for second in 1..=4 {
+            runs.keep(&record(&format!("20270115T08000{second}Z-a-00000"), "a")).unwrap();
+        }
+        let ids = runs.ids(&RunFilter::default()).unwrap();
+        let expect = ["20270115T080000Z-b-00000", "20270115T080003Z-a-00000", "20270115T080004Z-a-00000"];
+        assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), expect);
+        // A run with nothing to do is counted, and prunes nothing.
+        let idle =
+            Record { ended: Ended::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
+        runs.record_loop_run(&idle).unwrap();
+        assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 3);
+        assert_eq!(runs.idle().unwrap()[0].count, 1);
+    }
+
+    #[test]
+    fn a_trail_that_cannot_be_kept_is_an_error() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.write("trail.jsonl/in the way", "");
+        let error = RunStore::new(Some(scratch.path().to_owned())).unwrap().trail("x").unwrap_err();
+        assert!(error.to_string().contains("trail.jsonl"), "{error:#}");
+    }
+
+    #[test]
+    fn what_is_being_written_is_not_read_and_what_is_gone_is_forgotten() {
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
+        scratch.write("idle/.draft-x1", "{\"integ");
+        scratch.write("idle/.draft-x2.json", "{\"integ");
+        scratch.write("idle/a.json", r#"{"integration": "a", "first": 1, "last": 2, "count": 3}"#);
+        assert_eq!(runs.idle().unwrap().len(), 1);
+        assert!(forgotten(fs::remove_file(scratch.path().join("gone")), Path::new("gone")).is_ok());
+        assert!(forgotten(fs::remove_file(scratch.path().join("idle")), Path::new("idle")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_read_what_is_kept() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
+        runs.trail("x").unwrap();
+        // One that an older version made is closed, too.
+        let old = scratch.path().join("idle/x.json");
+        fs::create_dir_all(old.parent().unwrap()).unwrap();
+        fs::write(&old, "{}").unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
+        runs.write(&old, &"x").unwrap();
+        for file in ["trail.jsonl", ".trail.lock", "idle/x.json"] {
+            let mode = fs::metadata(scratch.path().join(file)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
+    }
+
+    #[test]
+    fn names_of_runs_lead_nowhere_else() {
+        let runs = RunStore::new(Some(PathBuf::from("/nowhere"))).unwrap();
+        for name in ["", "../x", "a/b", ".x"] {
+            assert!(runs.file(name).is_err(), "{name}");
+        }
+        assert!(runs.file("20260101T000000Z-my_proc-1").is_ok());
+    }
+}

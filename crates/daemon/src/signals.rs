@@ -1,0 +1,270 @@
+//! Operating system signals: `SIGINT` and `SIGTERM` shut down in an orderly way, `SIGUSR1` logs what every loop is doing.
+//!
+//! The first signal ends what only reads, waits for steps in progress, and lets no other step begin. The second one, or the end of the timeout, abandons the steps in
+//! progress: the run ends with a record that names them, and their processes are ended. See `docs/adr/0030-stopping.md`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qontract_child::Purpose;
+use qontract_config::variable;
+use qontract_diagnostics::counted;
+use qontract_runtime::looping::{Interruption, Stopper};
+use qontract_telemetry::log::{Level, Line, Log};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::exit::{Exit, UsageError};
+use crate::reporter::{LoopReporter, Status};
+
+/// How long steps in progress may take once a shutdown is asked for. With what follows it stays below the 30 seconds that Kubernetes waits.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long a shutdown waits while no step is in progress: for records to be written, and metrics to be pushed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Interval between two checks whether a step is in progress.
+const STEP_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long a forced shutdown may take before the process exits regardless.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// How long the shutdown waits for a log line to be written.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The variable that sets another timeout.
+const TIMEOUT_VARIABLE: &str = "QONTRACT_SHUTDOWN_SECONDS";
+
+/// How many steps a log line names.
+const MAX_NAMED_STEPS: usize = 10;
+
+/// Listens for signals from now on, for as long as the process lives.
+pub fn listen(
+    stopper: Stopper,
+    reporters: impl Fn() -> Vec<Arc<LoopReporter>> + Send + 'static,
+    log: Arc<Log>,
+) -> anyhow::Result<()> {
+    let timeout = timeout(variable(TIMEOUT_VARIABLE).as_deref())?;
+    // Before anything is begun: a signal without a listener ends the process at once.
+    let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::user_defined1()];
+    let [terminate, interrupt, dump] = signals.map(signal);
+    let signals = Signals { terminate: terminate?, interrupt: interrupt?, dump: dump? };
+    tokio::spawn(handle(signals, Shutdown { stopper, timeout, log }, reporters));
+    Ok(())
+}
+
+/// The timeout that a variable sets.
+fn timeout(seconds: Option<&str>) -> Result<Duration, UsageError> {
+    let Some(seconds) = seconds else { return Ok(DEFAULT_TIMEOUT) };
+    let seconds = seconds
+        .parse()
+        .map_err(|_| UsageError(format!("`{TIMEOUT_VARIABLE}` is not a number of seconds: `{seconds}`")))?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// The exit code of a loop: a shutdown that abandoned a step is not a success.
+pub fn exit_of_loop(stopper: &Stopper, otherwise: Exit) -> Exit {
+    match stopper.interruption() {
+        Some(by) if !stopper.abandoned().is_empty() => Exit::Run(by.exit_code()),
+        _ => otherwise,
+    }
+}
+
+/// Waits for `SIGTERM` or `SIGINT`, which are handled from now on.
+pub fn end() -> std::io::Result<impl Future<Output = Interruption>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => Interruption::Terminate,
+            _ = interrupt.recv() => Interruption::Interrupt,
+        }
+    })
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    dump: Signal,
+}
+
+impl Signals {
+    /// Waits for a signal that asks to end.
+    async fn end(&mut self) -> Interruption {
+        tokio::select! {
+            _ = self.terminate.recv() => Interruption::Terminate,
+            _ = self.interrupt.recv() => Interruption::Interrupt,
+        }
+    }
+}
+
+/// How a shutdown goes.
+struct Shutdown {
+    stopper: Stopper,
+    timeout: Duration,
+    log: Arc<Log>,
+}
+
+async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -> Vec<Arc<LoopReporter>>) {
+    let Shutdown { stopper, timeout, log } = shutdown;
+    let by = loop {
+        tokio::select! {
+            _ = signals.dump.recv() => {
+                for reporter in reporters() {
+                    for text in doing(&reporter.status()) {
+                        log.write(&Line::new(Level::Warning, text).with("integration", reporter.integration()));
+                    }
+                }
+            }
+            _ = signals.terminate.recv() => break Interruption::Terminate,
+            _ = signals.interrupt.recv() => break Interruption::Interrupt,
+        }
+    };
+    stopper.ask_by(by);
+    tokio::task::spawn_blocking(|| qontract_child::stop(Purpose::Read));
+    write(&log, Line::new(Level::Info, asked(stopper.steps().len()))).await;
+    let why = tokio::select! {
+        _ = signals.end() => Some("forced shutdown".to_owned()),
+        () = tokio::time::sleep(timeout) => Some(format!("shutdown timed out after {} s", timeout.as_secs())),
+        () = idle(&stopper) => None,
+    };
+    if let Some(why) = why {
+        write(&log, Line::new(Level::Warning, forced(&why, stopper.steps().len()))).await;
+    }
+    stopper.force();
+    // The run ends now and leaves a record that names the steps, unless one of its threads is blocked.
+    tokio::time::sleep(EXIT_TIMEOUT).await;
+    write(&log, Line::new(Level::Error, exiting(&stopper.steps()))).await;
+    let ending = tokio::task::spawn_blocking(qontract_child::shut_down);
+    let _ = tokio::time::timeout(EXIT_TIMEOUT, ending).await;
+    std::process::exit(by.exit_code().into())
+}
+
+/// Writes a line. A reader of stderr that has stopped reading delays the shutdown, but does not prevent it.
+async fn write(log: &Arc<Log>, line: Line) {
+    let log = Arc::clone(log);
+    let writing = tokio::task::spawn_blocking(move || log.write(&line));
+    let _ = tokio::time::timeout(LOG_TIMEOUT, writing).await;
+}
+
+/// Waits until no step has been in progress for [`IDLE_TIMEOUT`], in which what is left to do without one is done.
+async fn idle(stopper: &Stopper) {
+    let mut since = Instant::now();
+    while since.elapsed() < IDLE_TIMEOUT {
+        tokio::time::sleep(STEP_POLL_INTERVAL).await;
+        if !stopper.steps().is_empty() {
+            since = Instant::now();
+        }
+    }
+}
+
+/// The log line of a shutdown that is asked for.
+fn asked(steps: usize) -> String {
+    match steps {
+        0 => "shutting down; no step in progress".to_owned(),
+        _ => format!(
+            "shutting down; waiting for {} in progress (Ctrl-C again to force)",
+            counted(steps, "step")
+        ),
+    }
+}
+
+/// The log line of a shutdown that is forced. The run itself names the steps that it abandons.
+fn forced(why: &str, steps: usize) -> String {
+    match steps {
+        0 => format!("{why}; no step in progress"),
+        _ => format!("{why}; abandoning {} in progress", counted(steps, "step")),
+    }
+}
+
+/// The log line of a process that exits although a run has not ended.
+fn exiting(steps: &[String]) -> String {
+    let mut text =
+        "exiting without a record: a thread is blocked, for example by a server that does not answer"
+            .to_owned();
+    if !steps.is_empty() {
+        let named = steps[..steps.len().min(MAX_NAMED_STEPS)].join("; ");
+        let more = if steps.len() > MAX_NAMED_STEPS { "; …" } else { "" };
+        text.push_str(&format!("; may be done in part: {named}{more}"));
+    }
+    text
+}
+
+/// What a loop is doing: a line for each thing that is under way.
+fn doing(status: &Status) -> Vec<String> {
+    let mut lines = vec![match status.next {
+        Some(next) => {
+            let seconds = next.saturating_duration_since(Instant::now()).as_secs();
+            format!("{}, runs again in {seconds} s", status.phase.as_str())
+        }
+        None => format!("{}, {} under way", status.phase.as_str(), counted(status.doing.len(), "thing")),
+    }];
+    lines.extend(status.doing.iter().map(|one| format!("under way: {one}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        DEFAULT_TIMEOUT, IDLE_TIMEOUT, MAX_NAMED_STEPS, asked, exit_of_loop, exiting, forced, idle, timeout,
+    };
+    use crate::exit::Exit;
+    use qontract_runtime::looping::{Interruption, Stop};
+    use std::time::Duration;
+
+    #[test]
+    fn log_lines_count_the_steps_in_progress() {
+        assert_eq!(asked(0), "shutting down; no step in progress");
+        let check = |steps, expect: &str| assert!(asked(steps).contains(expect), "{}", asked(steps));
+        check(1, "waiting for 1 step in progress (Ctrl-C again to force)");
+        check(2, "waiting for 2 steps in progress");
+        let steps = |count: usize| (0..count).map(|step| step.to_string()).collect::<Vec<_>>();
+        assert_eq!(forced("forced shutdown", 0), "forced shutdown; no step in progress");
+        assert_eq!(forced("forced shutdown", 1), "forced shutdown; abandoning 1 step in progress");
+        assert_eq!(forced("forced shutdown", 2), "forced shutdown; abandoning 2 steps in progress");
+        assert!(exiting(&[]).ends_with("does not answer"));
+        assert!(exiting(&steps(2)).ends_with("does not answer; may be done in part: 0; 1"));
+        assert!(exiting(&steps(MAX_NAMED_STEPS)).ends_with("8; 9"));
+        assert!(exiting(&steps(MAX_NAMED_STEPS + 1)).ends_with("8; 9; …"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shutdown_goes_on_only_after_a_while_without_a_step() {
+        let (stopper, stop) = Stop::pair();
+        let half = IDLE_TIMEOUT / 2;
+        let waits = |time| {
+            let stopper = stopper.clone();
+            async move { tokio::time::timeout(time, idle(&stopper)).await.is_err() }
+        };
+        assert!(waits(half).await);
+        let later = async {
+            tokio::time::sleep(half).await;
+            let step = stop.begin_step("a").unwrap();
+            tokio::time::sleep(IDLE_TIMEOUT * 3).await;
+            step.finish();
+        };
+        let (waited, ()) = tokio::join!(waits(IDLE_TIMEOUT * 4), later);
+        assert!(waited, "a step that begins late is waited for");
+        assert!(!waits(IDLE_TIMEOUT + half).await);
+    }
+
+    #[test]
+    fn the_timeout_is_a_number_of_seconds() {
+        assert_eq!(timeout(None).unwrap(), DEFAULT_TIMEOUT);
+        assert_eq!(timeout(Some("0")).unwrap(), Duration::ZERO);
+        assert_eq!(timeout(Some("55")).unwrap(), Duration::from_secs(55));
+        assert!(timeout(Some("soon")).is_err());
+    }
+
+    #[test]
+    fn a_loop_that_abandoned_a_step_did_not_end_well() {
+        let (stopper, stop) = Stop::pair();
+        let check = |expect| assert_eq!(exit_of_loop(&stopper, Exit::Ok), expect);
+        stop.begin_step("a").unwrap().finish();
+        check(Exit::Ok);
+        let step = stop.begin_step("b").unwrap();
+        stopper.ask_by(Interruption::Interrupt);
+        check(Exit::Ok);
+        drop(step);
+        check(Exit::Run(130));
+    }
+}

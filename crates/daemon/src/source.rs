@@ -1,0 +1,331 @@
+//! Where the data of loops comes from. The last valid bundle is used until there is a newer one.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use qontract_bundle::{Aids, Bundle, Layout, MIN_CACHED_FILES, Pool, Repo, RepoStamp, Sha256};
+use qontract_diagnostics::{Report, render};
+use tokio::sync::watch;
+
+use crate::input;
+use crate::invalid::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
+use crate::pinned::{Connection, PinnedData};
+use crate::repo_cache::RepoCache;
+use crate::validation::{self, Known};
+use crate::watcher::{RepoWatcher, WakeReason};
+
+/// Where the data of loops comes from.
+pub trait DataSource: Send + Sync {
+    /// The data of the next run.
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>>;
+    /// Grows with each new bundle.
+    fn news(&self) -> watch::Receiver<u64>;
+    /// The data, if it is invalid and an older bundle is used. Data that comes as a bundle, or from a server, was validated there.
+    fn invalid(&self) -> Option<InvalidData> {
+        None
+    }
+    /// The bundle in use, if it is known without opening it.
+    fn bundle_in_use(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A folder that is watched. What cannot be bundled, or has errors, does not come into force.
+pub struct WatchedRepo {
+    repo: PathBuf,
+    layout: Layout,
+    pool: Pool,
+    state: Mutex<State>,
+    /// From look to look, so that only what changed is looked at.
+    remembered: Mutex<Option<RepoCache>>,
+    news: watch::Sender<u64>,
+    /// Where it is reported whether the data is valid.
+    reporter: OnceLock<DataReporter>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How the files looked at the last look that no event had triggered.
+    seen: Option<Sha256>,
+    /// How many files there were then.
+    files: usize,
+    /// The findings of the last look, if the data was invalid.
+    wrong: Option<String>,
+    validity: DataValidity,
+    side: Option<Arc<PinnedData>>,
+}
+
+/// What looking at a folder has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollResult {
+    /// Nothing changed.
+    Unchanged,
+    /// There is a new bundle.
+    New,
+    /// Something changed, and the data is invalid: the last valid bundle is still used.
+    Invalid,
+    /// The data is invalid, with the findings that were shown before.
+    StillInvalid,
+    /// The data is valid again, and equal to the bundle that is in use.
+    ValidAgain,
+}
+
+/// What is wrong with data.
+struct Invalid {
+    /// All findings, as people read them.
+    text: String,
+    errors: DataErrors,
+}
+
+impl WatchedRepo {
+    /// This folder; nothing is read yet.
+    pub fn new(repo: PathBuf, layout: Layout) -> Self {
+        let (news, _) = watch::channel(0);
+        let (pool, state, remembered) = (Pool::default(), Mutex::default(), Mutex::default());
+        Self { repo, layout, pool, state, remembered, news, reporter: OnceLock::new() }
+    }
+
+    /// Reports from now on whether the data is valid; only the first reporter is used.
+    pub fn report_to(&self, reporter: DataReporter) {
+        let _ = self.reporter.set(reporter);
+    }
+
+    /// Updates whether the data is valid, and reports what changed.
+    fn update_validity(&self, update: impl FnOnce(&mut DataValidity, Timestamp) -> Option<ValidityChange>) {
+        let now = Timestamp::now();
+        let (change, invalid, bundle) = {
+            let mut state = self.lock();
+            let change = update(&mut state.validity, now);
+            let bundle = state.side.as_ref().map(|side| side.source.sha().to_owned());
+            (change, state.validity.invalid().cloned(), bundle)
+        };
+        // Without the lock: runs need it, and a log may be slow.
+        if let (Some(change), Some(reporter)) = (change, self.reporter.get()) {
+            reporter.report(&change, invalid.as_ref(), bundle.as_deref(), now);
+        }
+    }
+
+    /// Where it is.
+    pub fn repo(&self) -> &Path {
+        &self.repo
+    }
+
+    /// Looks whether something changed, and brings it into force if it is good. What is found is shown.
+    pub fn poll(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
+        let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
+        {
+            let mut state = self.lock();
+            state.files = files;
+            if state.seen == Some(seen) {
+                return Ok(PollResult::Unchanged);
+            }
+        }
+        let look = self.rebuild(&WakeReason::Elapsed, show)?;
+        // What could not be looked at is looked at again.
+        self.lock().seen = Some(seen);
+        Ok(look)
+    }
+
+    /// The same, without asking whether something changed.
+    fn rebuild(&self, woken: &WakeReason, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
+        let built = self.built(match woken {
+            WakeReason::Changed(told) => told.as_ref(),
+            WakeReason::Elapsed => None,
+        })?;
+        let (bundle, repo) = match built {
+            Ok(made) => made,
+            Err(invalid) => return Ok(self.show_invalid(woken, invalid, show)),
+        };
+        let sha = bundle.sha().to_string();
+        let was_wrong = {
+            let mut state = self.lock();
+            state.files = bundle.datafiles().len() + bundle.resources().len();
+            state.wrong.take().is_some()
+        };
+        let last = self.lock().side.clone();
+        if last.as_ref().is_some_and(|last| last.source.sha() == sha) {
+            self.update_validity(DataValidity::recover);
+            return Ok(if was_wrong { PollResult::ValidAgain } else { PollResult::Unchanged });
+        }
+        let side = PinnedData::of(bundle, repo, &self.layout, last.as_deref())?;
+        self.lock().side = Some(Arc::new(side));
+        self.update_validity(DataValidity::recover);
+        self.pool.sweep();
+        self.news.send_modify(|generation| *generation += 1);
+        Ok(PollResult::New)
+    }
+
+    /// Shows the findings, and reports that the data is invalid. Findings that a change of files brought are not repeated by later looks.
+    fn show_invalid(&self, woken: &WakeReason, invalid: Invalid, show: &(dyn Fn(&str) + Sync)) -> PollResult {
+        let Invalid { text, errors } = invalid;
+        let before = self.lock().wrong.replace(text.clone());
+        if *woken == WakeReason::Elapsed && before.as_deref() == Some(&text) {
+            return PollResult::StillInvalid;
+        }
+        show(&text);
+        let bundle = self.bundle_in_use();
+        self.update_validity(|validity, now| Some(validity.fail(errors, bundle, now)));
+        PollResult::Invalid
+    }
+
+    /// Looks whenever a file changes, for ever.
+    pub fn watch(&self, show: &(dyn Fn(&str) + Sync), told: impl Fn(PollResult)) {
+        let mut watcher = RepoWatcher::new(&self.folders());
+        let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
+        // Changes before the watches were set up are not reported.
+        let mut woken = WakeReason::Elapsed;
+        loop {
+            let begun = Instant::now();
+            let look = || match &woken {
+                WakeReason::Changed(_) => {
+                    // How files look now is not known: the next look by itself is a close one.
+                    self.lock().seen = None;
+                    self.rebuild(&woken, show)
+                }
+                WakeReason::Elapsed => self.poll(show),
+            };
+            // A look that panics is a look that found nothing good.
+            let looked = catch_unwind(AssertUnwindSafe(look));
+            match looked {
+                Ok(Ok(PollResult::Unchanged | PollResult::StillInvalid)) => took = begun.elapsed(),
+                Ok(Ok(look)) => told(look),
+                Ok(Err(error)) => {
+                    // It may look as it did when it can be read again, and is to be read then.
+                    self.lock().seen = None;
+                    let message = format!("{error:#}");
+                    let text = format!("error: {message}\n");
+                    let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
+                    told(self.show_invalid(&woken, invalid, show));
+                }
+                Err(_) => {
+                    let message = "the check of the data panicked: this is a defect of qontract";
+                    let text = format!("error: {message}\n");
+                    let invalid = Invalid { text, errors: DataErrors::unreadable(message) };
+                    told(self.show_invalid(&woken, invalid, show));
+                }
+            }
+            self.update_validity(DataValidity::due);
+            if woken == WakeReason::Elapsed {
+                all_seen = Instant::now();
+            }
+            // Frequent events must not put off the full look that finds missed changes.
+            let is_due = all_seen.elapsed() > RepoWatcher::patience(took);
+            woken = if is_due { WakeReason::Elapsed } else { watcher.wait(took) };
+        }
+    }
+
+    /// Does work that would be spread over threads on one, which ends with it: what it had of memory is given back.
+    fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
+        Ok(one.install(work))
+    }
+
+    /// The folders of a data repo.
+    fn folders(&self) -> Vec<PathBuf> {
+        let Layout { data, resources, schemas, graphql } = &self.layout;
+        let types = Path::new(graphql).parent().unwrap_or(Path::new(""));
+        let parts = [Path::new(data), Path::new(resources), Path::new(schemas), types];
+        let repo = std::path::absolute(&self.repo).unwrap_or_else(|_| self.repo.clone());
+        parts.iter().map(|part| repo.join(part)).collect()
+    }
+
+    /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
+    fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lock().files < MIN_CACHED_FILES {
+            // Little is read again as fast as it is looked up, and an idle process should hold little memory.
+            *remembered = None;
+            return Self::alone(|| self.build(Aids::default(), &mut Known::default()))?;
+        }
+        let is_first = remembered.is_none();
+        let repo = || Repo::directory(&self.repo, self.layout.clone());
+        let known = remembered.get_or_insert_with(|| RepoCache::to_check(&repo(), &self.pool));
+        let RepoCache { files, right } = known;
+        let built = self.build(Aids { memory: Some(files), told, draft: None }, right.known())?;
+        if is_first && built.is_ok() {
+            known.keep(None);
+        }
+        Ok(built)
+    }
+
+    fn build(&self, aids: Aids<'_>, right: &mut Known) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
+        let (repo, stamp) = input::directory(&self.repo, self.layout.clone())?;
+        let outcome = input::make(&repo, stamp, &self.pool, aids)?;
+        let report = match validation::validated_bundle(&repo, outcome, right)? {
+            Ok(built) => return Ok(Ok((built, repo))),
+            Err(findings) => Report::new(findings),
+        };
+        let text = render::text(&report, &repo, render::Colour::Plain);
+        let errors =
+            DataErrors::of(&report, &repo).unwrap_or_else(|| DataErrors::unreadable(report.summary()));
+        Ok(Err(Invalid { text: format!("{text}{}\n", report.summary()), errors }))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DataSource for WatchedRepo {
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+        self.lock().side.clone().context("there is no valid bundle yet")
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    fn invalid(&self) -> Option<InvalidData> {
+        self.lock().validity.invalid().cloned()
+    }
+
+    fn bundle_in_use(&self) -> Option<String> {
+        self.lock().side.as_ref().map(|side| side.source.sha().to_owned())
+    }
+}
+
+/// A server, which is asked for its latest bundle.
+pub struct Remote {
+    connection: Connection,
+    pinned: bool,
+    last: Mutex<Option<String>>,
+    news: watch::Sender<u64>,
+}
+
+impl Remote {
+    /// This server.
+    pub fn new(connection: Connection, pinned: bool) -> Self {
+        let (news, _) = watch::channel(0);
+        Self { connection, pinned, last: Mutex::default(), news }
+    }
+
+    /// Asks whether there is a new bundle.
+    pub fn poll(&self) -> anyhow::Result<()> {
+        let sha = self.connection.latest()?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_some_and(|last| *last != sha) {
+            self.news.send_modify(|generation| *generation += 1);
+        }
+        *last = Some(sha);
+        Ok(())
+    }
+}
+
+impl DataSource for Remote {
+    fn bundle_in_use(&self) -> Option<String> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn side(&self) -> anyhow::Result<Arc<PinnedData>> {
+        Ok(Arc::new(PinnedData::elsewhere(Arc::new(self.connection.head(self.pinned)?))))
+    }
+
+    fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+}

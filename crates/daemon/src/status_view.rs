@@ -1,0 +1,106 @@
+//! The status of a loop as a row of the status table.
+
+use qontract_report::status_table::{Activity, LoopState, LoopView, ShardView};
+use qontract_runtime::Ended;
+use tokio::time::Instant;
+
+use crate::reporter::{LoopPhase, ShardRow, Status};
+
+/// A row of the table, of what is known of a loop.
+pub fn loop_view(name: &str, status: &Status, now: Instant) -> LoopView {
+    let troubled = status.shards.iter().filter(|row| row.failed || row.changes.held > 0);
+    let activity = match (status.doing.last(), status.next) {
+        (Some(doing), _) => Activity::Running(Some(doing.what.clone())),
+        (None, Some(next)) => Activity::Sleeping(next.saturating_duration_since(now)),
+        (None, None) if status.phase == LoopPhase::Running => Activity::Running(None),
+        (None, None) => Activity::Idle,
+    };
+    LoopView {
+        name: name.to_owned(),
+        state: state(status),
+        shards: status.last.map(|_| status.shards.len()),
+        changes: status.changes.planned,
+        held: status.changes.held,
+        took: status.last.map(|(_, took)| took),
+        now: activity,
+        troubled: troubled.map(shard_view).collect(),
+    }
+}
+
+fn shard_view(row: &ShardRow) -> ShardView {
+    ShardView { key: row.key.clone(), failed: row.failed, held: row.changes.held }
+}
+
+/// How the last run ended. One in which nothing failed, and something is held, is held.
+fn state(status: &Status) -> LoopState {
+    let Some((ended, _)) = status.last else { return LoopState::Starting };
+    let has_failed = status.shards.iter().any(|row| row.failed);
+    match ended {
+        _ if status.changes.held > 0 && !has_failed => LoopState::Held,
+        Ended::Ok | Ended::EarlyExit => LoopState::Ok,
+        Ended::Transient => LoopState::Retrying,
+        Ended::Held
+        | Ended::Failed
+        | Ended::Usage
+        | Ended::NotDefined
+        | Ended::Forbidden
+        | Ended::Interrupted => LoopState::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::reporter::ChangeCounts;
+
+    fn row(key: &str, planned: usize, held: usize, failed: bool) -> ShardRow {
+        ShardRow { key: key.to_owned(), changes: ChangeCounts { planned, held }, failed }
+    }
+
+    #[test]
+    fn a_loop_shows_its_shards_in_trouble_alone() {
+        let now = Instant::now();
+        let status = Status {
+            phase: LoopPhase::Sleeping,
+            last: Some((Ended::Failed, Duration::from_millis(1230))),
+            changes: ChangeCounts { planned: 2, held: 1 },
+            shards: vec![
+                row("cluster=a", 2, 1, false),
+                row("cluster=b", 0, 0, true),
+                row("cluster=c", 3, 0, false),
+            ],
+            next: Some(now + Duration::from_mins(10)),
+            ..Status::default()
+        };
+        let shown = loop_view("a", &status, now);
+        assert_eq!(
+            (shown.state, shown.shards, shown.changes, shown.held),
+            (LoopState::Failed, Some(3), 2, 1)
+        );
+        assert_eq!(shown.now, Activity::Sleeping(Duration::from_mins(10)));
+        let keys: Vec<&str> = shown.troubled.iter().map(|shard| shard.key.as_str()).collect();
+        assert_eq!(keys, ["cluster=a", "cluster=b"]);
+    }
+
+    #[test]
+    fn a_run_is_held_if_nothing_failed() {
+        let check = |ended: Option<Ended>, held: usize, failed: bool, expect: LoopState| {
+            let status = Status {
+                last: ended.map(|ended| (ended, Duration::ZERO)),
+                changes: ChangeCounts { planned: 0, held },
+                shards: vec![row("a", 0, held, failed)],
+                ..Status::default()
+            };
+            assert_eq!(state(&status), expect, "{ended:?} {held} {failed}");
+        };
+        check(None, 0, false, LoopState::Starting);
+        check(Some(Ended::Ok), 0, false, LoopState::Ok);
+        check(Some(Ended::Failed), 1, false, LoopState::Held);
+        check(Some(Ended::Failed), 1, true, LoopState::Failed);
+        check(Some(Ended::Failed), 0, false, LoopState::Failed);
+        check(Some(Ended::Transient), 0, true, LoopState::Retrying);
+        check(Some(Ended::Forbidden), 0, false, LoopState::Failed);
+    }
+}

@@ -1,0 +1,134 @@
+//! Restarts a loop that gave up or panicked, and says when only a restart of the process is left.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use qontract_runtime::looping::{Finish, Stop};
+use tokio::sync::{Notify, watch};
+
+/// How many times a loop is started before the process has to be restarted.
+const MAX_STARTS: u32 = 3;
+
+/// How a supervised loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supervised {
+    /// It was stopped, or was to run once.
+    Ended,
+    /// It stalled or panicked at every start.
+    GaveUp,
+}
+
+/// Runs a loop. One that gives up or panics is started again after `pause`, since here nothing else would do it; `report` gets the reason.
+pub async fn supervise<F: Future<Output = Finish>>(
+    pause: Duration,
+    mut start: impl FnMut() -> F,
+    report: impl Fn(&str),
+) -> Supervised {
+    for _ in 0..MAX_STARTS {
+        let why = match AssertUnwindSafe(start()).catch_unwind().await {
+            Ok(Finish::GaveUp) => "stuck too often",
+            Ok(Finish::Once(_) | Finish::Stopped) => return Supervised::Ended,
+            Err(_) => "its loop panicked",
+        };
+        report(why);
+        tokio::time::sleep(pause).await;
+    }
+    Supervised::GaveUp
+}
+
+/// Why the supervisor looks at the list of integrations again, or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// There is new data.
+    NewData,
+    /// An integration that could not be started is tried again: a program or a file may be there by now.
+    Retry,
+    /// The process shuts down.
+    Stop,
+    /// A loop gave up.
+    LoopGaveUp,
+}
+
+/// Waits until there is something to do. `retry` is after which time missing integrations are tried again, if some are missing.
+pub async fn wait(
+    news: &mut watch::Receiver<u64>,
+    retry: Option<Duration>,
+    stop: &Stop,
+    gave_up: &Notify,
+) -> anyhow::Result<Wake> {
+    tokio::select! {
+        changed = news.changed() => {
+            changed?;
+            Ok(Wake::NewData)
+        }
+        () = tokio::time::sleep(retry.unwrap_or_default()), if retry.is_some() => Ok(Wake::Retry),
+        () = stop.asked() => Ok(Wake::Stop),
+        () = gave_up.notified() => Ok(Wake::LoopGaveUp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use qontract_runtime::Ended;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// When a loop was started, in seconds, if each start ends like this after a second; and how it ended.
+    async fn starts(finishes: &[Option<Finish>]) -> (Vec<u64>, Supervised, Vec<String>) {
+        let (begun, starts, reports) = (Instant::now(), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let start = || {
+            let mut starts = starts.lock().unwrap();
+            let finish = finishes[starts.len()];
+            starts.push(begun.elapsed().as_secs());
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                finish.expect("this start panics")
+            }
+        };
+        let report = |why: &str| reports.lock().unwrap().push(why.to_owned());
+        let supervised = supervise(Duration::from_secs(10), start, report).await;
+        (starts.into_inner().unwrap(), supervised, reports.into_inner().unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_stalls_or_panics_is_restarted_after_a_pause_and_not_forever() {
+        let (times, supervised, reports) = starts(&[Some(Finish::GaveUp), None, Some(Finish::GaveUp)]).await;
+        assert_eq!((times, supervised), (vec![0, 11, 22], Supervised::GaveUp));
+        assert_eq!(reports, ["stuck too often", "its loop panicked", "stuck too often"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_recovers_or_is_stopped_is_left_alone() {
+        let (times, supervised, reports) = starts(&[Some(Finish::GaveUp), Some(Finish::Stopped)]).await;
+        assert_eq!((times, supervised, reports.len()), (vec![0, 11], Supervised::Ended, 1));
+        let once = starts(&[Some(Finish::Once(Ended::Failed))]).await;
+        assert_eq!(once, (vec![0], Supervised::Ended, Vec::new()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn missing_integrations_are_tried_again_and_a_loop_that_gave_up_ends_the_process() {
+        let (sender, mut news) = watch::channel(0);
+        let ((stopper, stop), gave_up) = (Stop::pair(), Arc::new(Notify::new()));
+        let begun = Instant::now();
+        let retry = Some(Duration::from_mins(10));
+        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), Wake::Retry);
+        assert_eq!(begun.elapsed(), Duration::from_mins(10));
+        sender.send_modify(|generation| *generation += 1);
+        assert_eq!(wait(&mut news, retry, &stop, &gave_up).await.unwrap(), Wake::NewData);
+        // Without anything missing, nothing is tried again.
+        let nothing =
+            tokio::time::timeout(Duration::from_hours(1), wait(&mut news, None, &stop, &gave_up)).await;
+        assert!(nothing.is_err());
+        gave_up.notify_one();
+        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), Wake::LoopGaveUp);
+        stopper.ask();
+        assert_eq!(wait(&mut news, None, &stop, &gave_up).await.unwrap(), Wake::Stop);
+        drop(sender);
+        let (_stopper, stop) = Stop::pair();
+        assert!(wait(&mut news, None, &stop, &gave_up).await.is_err());
+    }
+}

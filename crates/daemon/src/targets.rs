@@ -1,0 +1,309 @@
+//! The target systems: real ones, or the sandbox.
+
+mod kubeconfig;
+mod no_clusters;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use kubeconfig::KubeconfigToken;
+use no_clusters::NoClusters;
+use qontract_access::{Mode, ReadPermit};
+use qontract_bundle::repo::{Bytes, MOST_BYTES, RepoError};
+use qontract_bundle::{Layout, Repo};
+use qontract_client_http::{Http, Settings, Url};
+use qontract_client_kubernetes::{
+    Cluster, ClusterSettings, Clusters, KnownClusters, Kubernetes, Sandbox, Token, TokenError, TokenRef,
+    Tokens,
+};
+use qontract_client_promtool::{self as promtool, Promtool};
+use qontract_client_secrets::{Reader, SecretsError, Tables, Vault, VaultSettings};
+use qontract_config::{ClusterTable, Config, ConfigError, KubernetesTable, VaultTable};
+use qontract_objects::templates::Outside;
+use qontract_runtime::process::{Program, StderrLog};
+use qontract_telemetry::log::Log;
+
+use crate::exit::UsageError;
+use crate::program_log::ProgramLog;
+
+/// The target systems of this process, what its templates look up, and the tools on its machine.
+pub struct Targets {
+    kubernetes: Option<Arc<dyn Kubernetes>>,
+    outside: Arc<Outside>,
+    promtool: Promtool,
+    /// The folder in place of every target system.
+    sandbox: Option<PathBuf>,
+    /// Where programs of the process form have their stderr logged.
+    stderr_log: Option<Arc<dyn StderrLog>>,
+}
+
+/// Where a sandbox would be, and what it would be for.
+#[derive(Clone, Copy, Debug)]
+pub struct SandboxAt<'a> {
+    /// The folder in place of every target system, if one is asked for.
+    pub folder: Option<&'a Path>,
+    /// The data repo, which may bring made-up secrets for sandboxes.
+    pub repo: Option<&'a Path>,
+}
+
+/// Made-up secrets, in the folder of a sandbox.
+const SECRETS: &str = "secrets.toml";
+
+/// The same, in a data repo.
+const REPO_SECRETS: &str = "sandbox/secrets.toml";
+
+impl Targets {
+    /// Those of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
+    pub fn new(config: &Config, sandbox: SandboxAt<'_>, mode: Mode) -> anyhow::Result<Self> {
+        let folder = config.sandbox_folder(sandbox.folder);
+        let mut secrets = secrets(config, mode)?;
+        let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
+            (Some(folder), _) => {
+                if config.vault.is_none() && config.tables().is_empty() {
+                    secrets = Arc::new(Tables::new(made_up(folder, sandbox.repo)?));
+                }
+                Some(Arc::new(Sandbox::new(PathBuf::from(folder))))
+            }
+            (None, Some(table)) => Some(Arc::new(real(table, mode, Arc::clone(&secrets))?)),
+            (None, None) => None,
+        };
+        let path = std::env::var_os("PATH");
+        let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
+        let sandbox = folder.map(std::path::absolute).transpose().context("the working directory is gone")?;
+        let outside = Arc::new(outside(config, secrets, mode)?);
+        Ok(Self { kubernetes, outside, promtool, sandbox, stderr_log: None })
+    }
+
+    /// The same targets, with the stderr of programs in this log.
+    #[must_use]
+    pub fn with_log(mut self, log: &Arc<Log>) -> Self {
+        self.stderr_log = Some(Arc::new(ProgramLog(Arc::clone(log))));
+        self
+    }
+
+    /// How a program of the process form is started on these targets.
+    pub fn program(&self, program: Program) -> Program {
+        Program { sandbox: self.sandbox.clone(), stderr_log: self.stderr_log.clone(), ..program }
+    }
+
+    /// Whether a folder is in place of every target system.
+    pub fn is_sandbox(&self) -> bool {
+        self.sandbox.is_some()
+    }
+
+    /// These clusters and this promtool, with the made-up secrets of a data repo.
+    pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
+        let secrets = Arc::new(Tables::new(made_up(Path::new("nowhere"), Some(repo))?));
+        let outside = Arc::new(Outside::secrets(secrets));
+        Ok(Self { kubernetes: Some(kubernetes), outside, promtool, sandbox: None, stderr_log: None })
+    }
+
+    /// Targets of commands that only look at data: whoever asks them gets an error.
+    pub fn none() -> Self {
+        let nobody = "a command that only looks at data has no use for it".to_owned();
+        let (secrets, promtool) = (Arc::new(Tables::new(toml::Table::new())), Promtool::new(Err(nobody)));
+        let outside = Arc::new(Outside::secrets(secrets));
+        Self { kubernetes: Some(Arc::new(NoClusters)), outside, promtool, sandbox: None, stderr_log: None }
+    }
+
+    /// The program that checks rules of Prometheus. Whether there is one is told when it is asked.
+    pub fn promtool(&self) -> &Promtool {
+        &self.promtool
+    }
+
+    /// What templates look up: secrets, and what the configuration names.
+    pub fn outside(&self) -> &Arc<Outside> {
+        &self.outside
+    }
+
+    /// Clusters.
+    pub fn kubernetes(&self) -> Result<&Arc<dyn Kubernetes>, UsageError> {
+        self.kubernetes.as_ref().ok_or_else(|| {
+            UsageError(
+                "no target is configured: pass `--sandbox DIR`, or set `sandbox.directory` or `[kubernetes]` in the configuration"
+                    .to_owned(),
+            )
+        })
+    }
+}
+
+/// How a certificate begins in a file.
+const CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
+/// Real clusters, as the configuration says.
+fn real(table: &KubernetesTable, mode: Mode, secrets: Arc<dyn Reader>) -> anyhow::Result<Clusters> {
+    let permit = ReadPermit::for_targets(mode);
+    let RealClusters { known, tokens } = RealClusters::new(table, secrets)?;
+    Ok(Clusters::new(&permit, Settings::default(), tokens, known))
+}
+
+/// What the configuration says of real clusters.
+pub struct RealClusters {
+    /// Their settings.
+    pub known: KnownClusters,
+    /// Their tokens.
+    pub tokens: Arc<dyn Tokens>,
+}
+
+impl RealClusters {
+    /// Reads the files that the configuration names.
+    pub fn new(table: &KubernetesTable, secrets: Arc<dyn Reader>) -> Result<Self, ConfigError> {
+        let usual = table.usual();
+        let (mut named, mut servers, mut logins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for (name, cluster) in &table.clusters {
+            let key = format!("kubernetes.clusters.{name}");
+            let mut settings = cluster_settings(cluster, &usual, &key)?;
+            servers.extend(cluster.server.clone().map(|server| (name.clone(), server)));
+            if let Some(login) = kubeconfig::login(cluster, &key)? {
+                servers.insert(name.clone(), login.server);
+                if cluster.ca.is_none() {
+                    settings.ca = login.ca.or(settings.ca);
+                }
+                settings.certificate = login.certificate;
+                logins.extend(login.token.map(|token| (name.clone(), token)));
+            }
+            named.insert(name.clone(), settings);
+        }
+        let otherwise = cluster_settings(&ClusterTable::default(), &usual, "kubernetes")?;
+        let tokens = Arc::new(StoredTokens { secrets, servers, logins });
+        Ok(Self { known: KnownClusters { named, otherwise }, tokens })
+    }
+}
+
+/// The settings of a cluster; `key` is its place in the configuration.
+fn cluster_settings(
+    own: &ClusterTable,
+    usual: &ClusterTable,
+    key: &str,
+) -> Result<ClusterSettings, ConfigError> {
+    let mut settings = ClusterSettings::default();
+    let usual_key = "kubernetes".to_owned();
+    let ca = own
+        .ca
+        .as_ref()
+        .map(|file| (file, key.to_owned()))
+        .or(usual.ca.as_ref().map(|file| (file, usual_key)));
+    if let Some((file, key)) = ca {
+        settings.ca = Some(certificates(file, &format!("{key}.ca"))?);
+    }
+    if let Some(rate) = own.requests_per_second.or(usual.requests_per_second) {
+        settings.per_second = rate;
+    }
+    settings.rehearses = own.validate_in_dry_run.or(usual.validate_in_dry_run).unwrap_or_default();
+    Ok(settings)
+}
+
+/// The certificates in the file that a key of the configuration names.
+fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
+    let wrong = |why: String| ConfigError(format!("`{key}`: {why}"));
+    let pem =
+        std::fs::read(file).map_err(|error| wrong(format!("cannot read `{}`: {error}", file.display())))?;
+    if !pem.windows(CERTIFICATE.len()).any(|part| part == CERTIFICATE) {
+        return Err(wrong(format!("`{}` has no PEM certificate", file.display())));
+    }
+    Ok(pem)
+}
+
+/// Where secrets are kept: in Vault, or in the tables of the configuration.
+pub fn secrets(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Reader>> {
+    let Some(table) = &config.vault else { return Ok(Arc::new(Tables::new(config.tables()))) };
+    let (http, server) = http_of_vault(table, mode, Settings::default())?;
+    Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
+}
+
+/// The stack that Vault is asked with, and its address.
+pub fn http_of_vault(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::Result<(Http, Url)> {
+    let server = Url::parse(&table.server)
+        .map_err(|error| ConfigError(format!("`vault.server` is not a URL: {error}")))?;
+    Ok((Http::new(&ReadPermit::for_targets(mode), limits)?, server))
+}
+
+/// What templates look up. The stack for it is made only if there is something outside to ask.
+fn outside(config: &Config, secrets: Arc<dyn Reader>, mode: Mode) -> anyhow::Result<Outside> {
+    let allowed = config.templates.allowed()?;
+    if allowed.is_empty() {
+        return Ok(Outside::secrets(secrets));
+    }
+    let deadline = allowed.limits.deadline;
+    let settings = Settings {
+        deadline,
+        attempt: deadline / 2,
+        retries: 2,
+        largest_body: allowed.limits.largest,
+        ..Settings::default()
+    };
+    let http = Http::new(&ReadPermit::for_targets(mode), settings)?;
+    Ok(Outside::allowed(secrets, allowed, http))
+}
+
+/// The made-up secrets of a sandbox: its own, else those that come with the data repo.
+fn made_up(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
+    let own = folder.join(SECRETS);
+    let (file, text) = if own.is_file() {
+        let text =
+            std::fs::read_to_string(&own).with_context(|| format!("cannot read `{}`", own.display()))?;
+        (own, text)
+    } else {
+        let Some(repo) = repo else { return Ok(toml::Table::new()) };
+        let Some(text) = repo_secrets(repo)? else { return Ok(toml::Table::new()) };
+        (repo.join(REPO_SECRETS), text)
+    };
+    // What it holds is not quoted: somebody might have put real ones there.
+    text.parse().map_err(|_| anyhow::anyhow!("`{}` is no TOML", file.display()))
+}
+
+/// The made-up secrets that come with a data repo, if there are any. The file is read as every file of a data repo is: a link
+/// that leaves the data repo and a file that is too large are refused.
+fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
+    let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS).display());
+    let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS) {
+        Err(RepoError::Missing { .. }) => return Ok(None),
+        Err(error) => return Err(error).with_context(cannot),
+        Ok(Err(finding)) => bail!("{}: {}", cannot(), finding.message),
+        Ok(Ok(file)) => file,
+    };
+    let bytes = match file.read().with_context(cannot)? {
+        Bytes::Whole(bytes) => bytes.into_owned(),
+        Bytes::TooLarge(size) => bail!("{}: it has {size} bytes, and {MOST_BYTES} are allowed", cannot()),
+    };
+    String::from_utf8(bytes).map(Some).map_err(|_| anyhow::anyhow!("{}: it is not UTF-8", cannot()))
+}
+
+/// Tokens from the store of secrets.
+struct StoredTokens {
+    secrets: Arc<dyn Reader>,
+    /// Servers that the operator names, by cluster.
+    servers: BTreeMap<String, String>,
+    /// Tokens of kubeconfigs, by cluster.
+    logins: BTreeMap<String, KubeconfigToken>,
+}
+
+impl Tokens for StoredTokens {
+    fn token<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        cluster: &'a Cluster,
+    ) -> BoxFuture<'a, Result<Token, TokenError>> {
+        async move {
+            if let Some(token) = self.logins.get(&cluster.name) {
+                return Ok(Token { secret: token.read()?, server: self.servers.get(&cluster.name).cloned() });
+            }
+            let TokenRef { path, field, version } =
+                cluster.token.as_ref().ok_or("the data names no `automationToken`")?;
+            let version = version.map(|version| version.unsigned_abs().into());
+            let unread =
+                |error: SecretsError| TokenError { why: error.to_string(), transient: error.is_transient() };
+            let fields = self.secrets.read_all(permit, path, version).await.map_err(unread)?;
+            let secret =
+                fields.get(field).cloned().ok_or_else(|| format!("`{path}` has no field `{field}`"))?;
+            let beside = || fields.get("server").map(|server| server.expose().to_owned());
+            let server = self.servers.get(&cluster.name).cloned().or_else(beside);
+            Ok(Token { secret, server })
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,331 @@
+//! The steps in progress of a run, on disk, from which the next run learns that a run was killed.
+//!
+//! From its first step to its end, a real run has a file `unfinished/RUN.jsonl` in the folder of records, and holds a lock on it. The kernel releases the lock
+//! however the process ends. **Invariant:** a file that nobody has locked belongs to a run that did not finish.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use qontract_diagnostics::counted;
+use qontract_runtime::record::{Bundle, Planned, RECORD_VERSION, Shard, Told};
+use qontract_runtime::{Change, ChangeKind, Ended, Record, StepResult};
+use qontract_telemetry::log::{Form, Level, Line};
+use serde::{Deserialize, Serialize};
+
+use crate::private_files;
+use crate::run_store::RunStore;
+
+/// The exit code of a process that `SIGKILL` ended. What ended this one is not known.
+const KILLED: u8 = 137;
+
+/// How many steps a warning names.
+const MAX_NAMED_STEPS: usize = 3;
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Entry {
+    /// The first line.
+    Run(RunInfo),
+    Began(Step),
+    Ended(Step),
+}
+
+/// Which run a file is of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// The run.
+    pub run: String,
+    /// Its integration.
+    pub integration: String,
+    /// When it began, in seconds since 1970.
+    pub began: i64,
+    /// The bundle that it ran on.
+    pub head: Bundle,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Step {
+    shard: String,
+    changes: Vec<StepChange>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StepChange {
+    kind: ChangeKind,
+    text: String,
+}
+
+impl Step {
+    fn new(shard: String, changes: &[Change]) -> Self {
+        let change = |change: &Change| StepChange { kind: change.kind, text: change.to_string() };
+        Self { shard, changes: changes.iter().map(change).collect() }
+    }
+}
+
+/// The file of a run that is going on.
+#[derive(Debug)]
+pub struct StepFile {
+    folder: PathBuf,
+    info: RunInfo,
+    state: Mutex<StepFileState>,
+}
+
+#[derive(Debug, Default)]
+struct StepFileState {
+    file: Option<File>,
+    steps_in_progress: usize,
+}
+
+impl StepFile {
+    /// The file of a run in a folder of records. It is made with the first step.
+    pub fn new(runs: &RunStore, info: RunInfo) -> Self {
+        Self { folder: folder(runs), info, state: Mutex::default() }
+    }
+
+    /// Notes that a step begins.
+    pub fn begin(&self, shard: String, changes: &[Change]) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.file.is_none() {
+            state.file = Some(self.create()?);
+        }
+        state.steps_in_progress += 1;
+        append(state.file.as_ref(), &Entry::Began(Step::new(shard, changes)))
+    }
+
+    /// Notes that the result of a step is known.
+    pub fn end(&self, shard: String, changes: &[Change]) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.steps_in_progress = state.steps_in_progress.saturating_sub(1);
+        append(state.file.as_ref(), &Entry::Ended(Step::new(shard, changes)))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(format!("{}.jsonl", self.info.run))
+    }
+
+    /// Makes the file, which has its name only once it is locked.
+    fn create(&self) -> io::Result<File> {
+        private_files::make_folder(&self.folder, &self.folder)?;
+        let draft = self.folder.join(format!(".{}", self.info.run));
+        let file = private_files::options().append(true).open(&draft)?;
+        let created = file.lock().and_then(|()| {
+            append(Some(&file), &Entry::Run(self.info.clone()))?;
+            fs::rename(&draft, self.path())
+        });
+        if created.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        created.map(|()| file)
+    }
+}
+
+impl Drop for StepFile {
+    fn drop(&mut self) {
+        let path = self.path();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // The task of a run that was stuck is dropped with its steps in progress: the next run reports it.
+        if state.file.is_some() && state.steps_in_progress == 0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn folder(runs: &RunStore) -> PathBuf {
+    runs.folder().join("unfinished")
+}
+
+fn append(file: Option<&File>, entry: &Entry) -> io::Result<()> {
+    let Some(mut file) = file else { return Ok(()) };
+    let mut line = serde_json::to_vec(entry)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+/// A run that did not finish.
+#[derive(Debug)]
+struct UnfinishedRun {
+    info: RunInfo,
+    /// Steps whose result is not known.
+    steps: Vec<Step>,
+    milliseconds: u64,
+}
+
+impl UnfinishedRun {
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let Entry::Run(info) = serde_json::from_str(lines.next()?).ok()? else { return None };
+        let mut steps: Vec<Step> = Vec::new();
+        // The last line may not be whole.
+        for entry in lines.map_while(|line| serde_json::from_str(line).ok()) {
+            match entry {
+                Entry::Run(_) => {}
+                Entry::Began(step) => steps.push(step),
+                Entry::Ended(step) => {
+                    if let Some(index) = steps.iter().position(|one| *one == step) {
+                        steps.remove(index);
+                    }
+                }
+            }
+        }
+        Some(Self { info, steps, milliseconds: 0 })
+    }
+
+    /// The warning of the next run.
+    fn warning(&self) -> String {
+        let run = &self.info.run;
+        let texts: Vec<&str> = self.changes().map(|change| change.text.as_str()).collect();
+        let named = texts[..texts.len().min(MAX_NAMED_STEPS)].join("; ");
+        let what = match texts.len() {
+            0 => "no step was in progress".to_owned(),
+            count if count > MAX_NAMED_STEPS => {
+                format!("{} may be done in part: {named}; …", counted(count, "change"))
+            }
+            _ => format!("may be done in part: {named}"),
+        };
+        format!(
+            "run {run} did not finish: it was killed or got stuck; {what}; see `qontract runs show {run}`"
+        )
+    }
+
+    fn changes(&self) -> impl Iterator<Item = &StepChange> {
+        self.steps.iter().flat_map(|step| &step.changes)
+    }
+
+    /// A line of the trail for each change whose result is not known.
+    fn trail(&self) -> Vec<Line> {
+        let RunInfo { run, integration, head, .. } = &self.info;
+        let line = |shard: &str, change: &StepChange| {
+            let text = format!("interrupted: {} may be done in part", change.text);
+            let line = Line::new(Level::Warning, text).with("integration", integration.as_str());
+            let line = line.with("run", run.as_str()).detail("bundle", head.sha.as_str());
+            line.detail("shard", shard).detail("done", false)
+        };
+        let of_step = |step: &Step| step.changes.iter().map(|one| line(&step.shard, one)).collect::<Vec<_>>();
+        self.steps.iter().flat_map(of_step).collect()
+    }
+
+    /// The record that the run could not leave.
+    fn record(self) -> Record {
+        let Self { info: RunInfo { run, integration, began, head }, steps, milliseconds } = self;
+        let mut record = Record {
+            version: RECORD_VERSION,
+            run,
+            began,
+            milliseconds,
+            integration,
+            mode: qontract_access::Mode::Real,
+            head,
+            base: None,
+            options: std::collections::BTreeMap::new(),
+            slot: "0 of 1".to_owned(),
+            decisions: Vec::new(),
+            causes: Vec::new(),
+            renamed: std::collections::BTreeMap::new(),
+            shards: std::collections::BTreeMap::new(),
+            faults: Vec::new(),
+            warnings: vec![
+                "the run was killed or got stuck before its end; the steps that it finished are in `trail.jsonl`"
+                    .to_owned(),
+            ],
+            approval: None,
+            ended: Ended::Interrupted,
+            exit: KILLED,
+        };
+        for Step { shard, changes } in steps {
+            let shard = record.shards.entry(shard).or_insert_with(empty_shard);
+            for StepChange { kind, text } in changes {
+                let message = format!("interrupted: {text} may be done in part");
+                shard.faults.push(Told {
+                    text: message,
+                    details: Vec::new(),
+                    hint: None,
+                    whose: None,
+                    places: Vec::new(),
+                });
+                shard.changes.push(interrupted(kind, text));
+            }
+        }
+        record
+    }
+}
+
+fn empty_shard() -> Shard {
+    Shard {
+        state: "ran".to_owned(),
+        why: None,
+        reason: None,
+        rounds: 1,
+        changes: Vec::new(),
+        held: Vec::new(),
+        waits: Vec::new(),
+        notes: Vec::new(),
+        faults: Vec::new(),
+        applied: 0,
+        removed: 0,
+    }
+}
+
+fn interrupted(change: ChangeKind, text: String) -> Planned {
+    Planned {
+        change,
+        text,
+        scope: std::collections::BTreeMap::new(),
+        kind: String::new(),
+        name: String::new(),
+        diff: Vec::new(),
+        why: None,
+        approvable: false,
+        place: None,
+        result: StepResult::Interrupted,
+    }
+}
+
+/// Finds the runs of an integration that did not finish, and leaves a record and lines in the trail for them. Returns a warning for each; each run is reported once.
+pub fn report(runs: &RunStore, integration: &str, now: jiff::Timestamp) -> Vec<String> {
+    let entries = fs::read_dir(folder(runs)).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    paths.sort();
+    paths.iter().filter_map(|path| take(runs, path, integration, now)).collect()
+}
+
+/// Reports the run of a file, and removes the file.
+fn take(runs: &RunStore, path: &Path, integration: &str, now: jiff::Timestamp) -> Option<String> {
+    let read = || UnfinishedRun::parse(&fs::read_to_string(path).ok()?);
+    // Before the lock, which would keep a run of the other integration from reporting it.
+    read().filter(|unfinished| unfinished.info.integration == integration)?;
+    let file = File::open(path).ok()?;
+    match file.try_lock() {
+        Ok(()) => {}
+        // The run goes on.
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
+    }
+    let meta = file.metadata().ok()?;
+    // Another process may have reported it between the two calls.
+    fs::metadata(path).ok().filter(|now| now.ino() == meta.ino())?;
+    let mut unfinished = read()?;
+    let ended = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let began = u128::try_from(unfinished.info.began).unwrap_or_default() * 1000;
+    let milliseconds = ended.map_or(0, |ended| ended.as_millis().saturating_sub(began));
+    unfinished.milliseconds = u64::try_from(milliseconds).unwrap_or_default();
+    let has_record = runs.read(&unfinished.info.run).is_ok();
+    let warning = unfinished.warning();
+    // A run that left its record, and was killed before it could remove the file, has finished.
+    let is_finished = has_record && unfinished.steps.is_empty();
+    for line in unfinished.trail() {
+        runs.trail(&line.print(Form::Json, now)).ok()?;
+    }
+    if !has_record {
+        runs.keep(&unfinished.record()).ok()?;
+    }
+    fs::remove_file(path).ok()?;
+    (!is_finished).then_some(warning)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! `qontract config check`: the configuration, the tools, the data, and access to every target system. It reads only.
+
+use qontract_cli::printer::Printer;
+use qontract_cli::progress::Progress;
+use qontract_cli::{ConfigCheck, FindingsFormat};
+use qontract_daemon::config_check::{self, CheckOptions};
+use qontract_daemon::exit::Exit;
+use qontract_telemetry::activity::Activities;
+
+/// Checks everything that the configuration leads to.
+pub fn run(arguments: ConfigCheck, printer: &Printer) -> anyhow::Result<Exit> {
+    let ConfigCheck { config, data, repo, cluster, output, layout } = arguments;
+    let options = CheckOptions { config, data, repo, layout: layout.into(), clusters: cluster };
+    let activities = Activities::default();
+    let progress = Progress::start("checking", activities.clone());
+    let report = config_check::check(&options, printer, &activities);
+    drop(progress);
+    let report = report?;
+    match output {
+        FindingsFormat::Text => printer.text(&report.text())?,
+        FindingsFormat::Json => printer.json(&report.json()?)?,
+    }
+    Ok(if report.has_failed() { Exit::Failure } else { Exit::Ok })
+}

@@ -1,0 +1,84 @@
+//! A diff as Markdown, for a comment on a merge request.
+
+use crate::markdown::{block, code};
+use crate::text::shortened;
+use qontract_diagnostics::{counted, shown};
+
+use super::Fold;
+use super::model::{FileAction, FileEntry, Line};
+use super::text::summary;
+
+/// The diff as Markdown.
+pub fn render(files: &[FileEntry], fold: Fold) -> String {
+    let mut out = String::new();
+    for file in files {
+        one_file(file, fold, &mut out);
+    }
+    if !files.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(&summary(files));
+    out
+}
+
+fn one_file(file: &FileEntry, fold: Fold, out: &mut String) {
+    let FileEntry { action, name, old_name, schema, lines } = file;
+    let (word, limit) = match action {
+        FileAction::Changed => ("changed", fold.changed),
+        FileAction::Added => ("added", fold.whole),
+        FileAction::Removed => ("removed", fold.whole),
+        FileAction::Renamed => ("renamed", fold.changed),
+    };
+    let schema = schema.as_ref().map(|schema| format!(" {}", code(schema))).unwrap_or_default();
+    let old_name = old_name.as_ref().map(|old| format!("{} → ", code(old))).unwrap_or_default();
+    out.push_str(&format!("- **{word}** {old_name}{}{schema}\n", code(name)));
+    // The content of a whole file is of interest to few readers.
+    let is_folded = matches!(action, FileAction::Added | FileAction::Removed) && !lines.is_empty();
+    if is_folded {
+        out.push_str(&format!("  <details><summary>{}</summary>\n\n", counted(lines.len(), "line")));
+    }
+    let mut text = String::new();
+    for line in lines.iter().take(limit) {
+        match line {
+            Line::Field { .. } | Line::Remark { .. } => {
+                out.push_str(&format!("  - {}\n", one_line(line, fold)));
+            }
+            Line::Text { sign, text: content } => {
+                text.push_str(format!("{sign} {}", shortened(&shown(content), fold.value)).trim_end());
+                text.push('\n');
+            }
+            Line::At { place } => text.push_str(&format!("@@ {} @@\n", shown(place))),
+        }
+    }
+    if !text.is_empty() {
+        // Part of the list item.
+        out.push('\n');
+        for line in block(&text, "diff").lines() {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
+    if lines.len() > limit {
+        out.push_str(&format!("\n  … {}\n", counted(lines.len() - limit, "more line")));
+    }
+    if is_folded {
+        out.push_str("\n  </details>\n");
+    }
+}
+
+fn one_line(line: &Line, fold: Fold) -> String {
+    match line {
+        Line::Field { sign, pointer, values, place } => {
+            // A sign would begin another list.
+            let word = match sign {
+                '+' => "added",
+                '-' => "removed",
+                _ => "changed",
+            };
+            let values: Vec<String> = values.iter().map(|value| shortened(value, fold.value)).collect();
+            format!("{word} {} {} in {}", code(pointer), code(&values.join(" → ")), code(place))
+        }
+        Line::Remark { text, place } => format!("{} in {}", code(text), code(place)),
+        Line::Text { text, .. } => code(text),
+        Line::At { place } => code(place),
+    }
+}

@@ -1,0 +1,172 @@
+//! What a diff shows: files, and the lines of each.
+
+use std::sync::Arc;
+
+use qontract_bundle::diff::{Change, Diff, FieldChange, Renames, fields, renames};
+use qontract_bundle::{Document, Resource, Value, json};
+
+use crate::line_diff::{DiffLine, diff, similarity};
+
+use super::{Sides, Texts};
+
+/// How a file differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAction {
+    /// Its content differs.
+    Changed,
+    /// Only the side after the change has it.
+    Added,
+    /// Only the side before the change has it.
+    Removed,
+    /// It has another name.
+    Renamed,
+}
+
+/// A file that differs.
+pub struct FileEntry {
+    /// How it differs.
+    pub(super) action: FileAction,
+    /// Its name, after the change if it has one then.
+    pub(super) name: String,
+    /// Its name before it was renamed.
+    pub(super) old_name: Option<String>,
+    /// The schema of a datafile.
+    pub(super) schema: Option<String>,
+    /// What differs, line by line.
+    pub(super) lines: Vec<Line>,
+}
+
+/// One line about a file.
+pub enum Line {
+    /// A field: its sign, its JSON pointer, its values, and where it is.
+    Field { sign: char, pointer: String, values: Vec<String>, place: String },
+    /// A remark about the file.
+    Remark { text: String, place: String },
+    /// A line of a resource, with its sign.
+    Text { sign: char, text: String },
+    /// Where the lines that follow are.
+    At { place: String },
+}
+
+/// Files that differ: datafiles, resources, schemas, types.
+pub fn files(diff: &Diff, sides: &Sides<'_>) -> Vec<FileEntry> {
+    let Renames { datafiles, resources } = renames(diff, similarity);
+    let layout = sides.layout;
+    let mut files = Vec::new();
+    for file in &diff.datafiles {
+        let name = layout.datafile(&file.path);
+        match datafiles.partner(&file.path, &file.change) {
+            None => files.push(document(name, &file.change, sides)),
+            Some(None) => {}
+            Some(Some(old)) => {
+                let change = Change::Changed(Arc::clone(&old.thing), Arc::clone(file.change.either()));
+                let mut entry = document(name, &change, sides);
+                if old.thing.value == file.change.either().value {
+                    entry.lines.clear();
+                }
+                files.push(renamed(entry, layout.datafile(&old.path)));
+            }
+        }
+    }
+    for file in &diff.resources {
+        let name = layout.resource(&file.path);
+        match resources.partner(&file.path, &file.change) {
+            None => files.push(resource(name, &file.change)),
+            Some(None) => {}
+            Some(Some(old)) => {
+                let change = Change::Changed(Arc::clone(&old.thing), Arc::clone(file.change.either()));
+                let mut entry = resource(name, &change);
+                if old.thing.content == file.change.either().content {
+                    entry.lines.clear();
+                }
+                files.push(renamed(entry, layout.resource(&old.path)));
+            }
+        }
+    }
+    files.extend(diff.schemas.iter().map(|file| document(layout.schema(&file.path), &file.change, sides)));
+    files.extend(diff.graphql.iter().map(|change| document(layout.graphql.clone(), change, sides)));
+    files
+}
+
+fn renamed(entry: FileEntry, old_name: String) -> FileEntry {
+    FileEntry { action: FileAction::Renamed, old_name: Some(old_name), ..entry }
+}
+
+fn action<T>(change: &Change<T>) -> FileAction {
+    match change {
+        Change::Changed(..) => FileAction::Changed,
+        Change::Added(_) => FileAction::Added,
+        Change::Removed(_) => FileAction::Removed,
+    }
+}
+
+fn document(name: String, change: &Change<Arc<Document>>, sides: &Sides<'_>) -> FileEntry {
+    let mut lines = Vec::new();
+    match change {
+        Change::Changed(old, new) => {
+            lines.extend(fields(&old.value, &new.value).iter().map(|field| changed(&name, field, sides)));
+            if lines.is_empty() {
+                lines.push(Line::Remark { text: "only comments or layout".to_owned(), place: name.clone() });
+            }
+        }
+        Change::Added(new) => whole(&name, '+', &new.value, &sides.head, &mut lines),
+        Change::Removed(old) => whole(&name, '-', &old.value, &sides.base, &mut lines),
+    }
+    let schema = change.either().schema().map(str::to_owned);
+    FileEntry { action: action(change), name, old_name: None, schema, lines }
+}
+
+/// The fields at the top of a file that is added or removed.
+fn whole(name: &str, sign: char, document: &Value, side: &Texts<'_>, lines: &mut Vec<Line>) {
+    let Value::Map(map) = document else { return };
+    for (key, field) in map.iter() {
+        // The schema is shown with the name, and the others follow from the file.
+        if ["$schema", "$file_sha256sum", "__identifier"].contains(&key.as_str()) {
+            continue;
+        }
+        let pointer = format!("/{}", key.as_str().replace('~', "~0").replace('/', "~1"));
+        let place = side.place(name, &pointer);
+        lines.push(Line::Field { sign, pointer, values: vec![value(field)], place });
+    }
+}
+
+fn changed(name: &str, field: &FieldChange<'_>, sides: &Sides<'_>) -> Line {
+    let FieldChange { pointer, change } = field;
+    let (sign, values, side) = match change {
+        Change::Added(new) => ('+', vec![value(new)], &sides.head),
+        Change::Removed(old) => ('-', vec![value(old)], &sides.base),
+        Change::Changed(old, new) => ('~', vec![value(old), value(new)], &sides.head),
+    };
+    Line::Field { sign, pointer: pointer.clone(), values, place: side.place(name, pointer) }
+}
+
+fn value(value: &Value) -> String {
+    let mut out = Vec::new();
+    json::write_javascript(value, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn resource(name: String, change: &Change<Arc<Resource>>) -> FileEntry {
+    let text = |sign: char, text: &str| Line::Text { sign, text: text.to_owned() };
+    let lines = match change {
+        Change::Changed(old, new) => content(&name, &old.content, &new.content),
+        Change::Added(new) => new.content.lines().map(|line| text('+', line)).collect(),
+        Change::Removed(old) => old.content.lines().map(|line| text('-', line)).collect(),
+    };
+    FileEntry { action: action(change), name, old_name: None, schema: None, lines }
+}
+
+/// The lines of a resource that differ, with one line around them.
+fn content(name: &str, old: &str, new: &str) -> Vec<Line> {
+    let found = diff(old, new, 1);
+    if found.is_empty() {
+        return vec![Line::Remark { text: "only line ends".to_owned(), place: name.to_owned() }];
+    }
+    let line = |line: DiffLine<'_>| match line {
+        DiffLine::Context(text) => Line::Text { sign: ' ', text: text.to_owned() },
+        DiffLine::Removed(text) => Line::Text { sign: '-', text: text.to_owned() },
+        DiffLine::Added(text) => Line::Text { sign: '+', text: text.to_owned() },
+        DiffLine::At(number) => Line::At { place: format!("{name}:{number}") },
+    };
+    found.into_iter().map(line).collect()
+}

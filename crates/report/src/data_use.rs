@@ -1,0 +1,24 @@
+//! What a process does with the last valid bundle while the data is invalid.
+
+use qontract_diagnostics::human;
+
+/// What the last valid bundle is used for while the data is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataUse {
+    /// Loops reconcile it.
+    Reconcile,
+    /// A server serves it.
+    Serve,
+}
+
+impl DataUse {
+    /// `reconciling bundle ecc2860`.
+    pub fn describe(self, bundle: Option<&str>) -> String {
+        match (self, bundle) {
+            (Self::Reconcile, Some(sha)) => format!("reconciling bundle {}", human::short_sha(sha)),
+            (Self::Serve, Some(sha)) => format!("serving bundle {}", human::short_sha(sha)),
+            (Self::Reconcile, None) => "there is no valid bundle to reconcile yet".to_owned(),
+            (Self::Serve, None) => "there is no valid bundle to serve yet".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The request for a kind, made from its type.
+
+use qontract_graphql::Schema;
+use qontract_graphql::schema::{Dispatch, FieldDef, Kind as TypeKind, Resolver, Scalar, TypeDef};
+
+use super::UnknownName;
+use super::kind::{Kind, title};
+
+/// The key of the rows in the answer.
+pub const ROWS: &str = "rows";
+/// Before the key of a field that holds JSON text.
+pub const JSON: &str = "json__";
+/// Columns of a table besides the name and the file.
+const COLUMNS: usize = 5;
+/// How deep parts of a datafile are shown.
+const DEEPEST: usize = 6;
+
+/// What is asked for.
+pub struct Selection {
+    /// Fields, in order, with what is asked of each.
+    fields: Vec<(String, String)>,
+    /// Names of the fields that are columns.
+    pub columns: Vec<String>,
+}
+
+impl Selection {
+    /// The columns that tell most: the name, what it must refer to, what it must say.
+    pub fn short(kind: &Kind<'_>) -> Self {
+        let mut selection = Self::named(kind);
+        let described = kind.described();
+        let skipped = |field: &&FieldDef| {
+            matches!(&*field.name, "schema" | "path" | "labels" | "description" | "content")
+                || Some(&*field.name) == kind.title()
+        };
+        let single =
+            || kind.type_.fields.iter().filter(|field| !field.shape.list).filter(|field| !skipped(field));
+        let required = |field: &&FieldDef| field.shape.required;
+        let refers = |field: &&FieldDef| kind.schema.type_(field.shape.named).is_composite();
+        let told = |field: &&FieldDef| {
+            let attributes = described.and_then(|described| described.field(&field.name));
+            attributes.is_some_and(|field| field.is_searchable || field.is_unique)
+        };
+        let ranked = [
+            single().filter(|field| told(field)).collect::<Vec<_>>(),
+            single().filter(|field| required(field) && refers(field)).collect(),
+            single().filter(|field| required(field) && !refers(field)).collect(),
+            single().filter(|field| !required(field) && refers(field)).collect(),
+            single().filter(|field| !required(field) && !refers(field)).collect(),
+        ];
+        for field in ranked.into_iter().flatten() {
+            if selection.columns.len() > COLUMNS {
+                break;
+            }
+            selection.add(kind.schema, field);
+        }
+        selection
+    }
+
+    /// All columns that can be said in a cell.
+    pub fn wide(kind: &Kind<'_>) -> Self {
+        let mut selection = Self::named(kind);
+        for field in &kind.type_.fields {
+            if !matches!(&*field.name, "schema" | "path" | "content") && Some(&*field.name) != kind.title() {
+                selection.add(kind.schema, field);
+            }
+        }
+        selection
+    }
+
+    /// Everything; what is in other datafiles by its name and path.
+    pub fn whole(kind: &Kind<'_>) -> Self {
+        let parts = whole_type(kind.schema, kind.type_, 0);
+        Self { fields: vec![(String::new(), parts)], columns: Vec::new() }
+    }
+
+    fn named(kind: &Kind<'_>) -> Self {
+        let mut selection = Self { fields: Vec::new(), columns: Vec::new() };
+        if let Some(field) = kind.title().and_then(|title| kind.type_.field(title)) {
+            selection.add(kind.schema, field);
+        }
+        if matches!(kind.type_.kind, TypeKind::Interface(_)) {
+            selection.fields.push(("__typename".to_owned(), "__typename".to_owned()));
+            selection.columns.push("__typename".to_owned());
+        }
+        selection
+    }
+
+    /// Asks for a field that is filtered or sorted by.
+    pub fn need(&mut self, kind: &Kind<'_>, name: &str) -> Result<(), UnknownName> {
+        let Some(asked) = kind.type_.field(name).and_then(|field| cell(kind.schema, field)) else {
+            let names = kind.type_.fields.iter().filter(|field| cell(kind.schema, field).is_some());
+            let names: Vec<&str> = names.map(|field| &*field.name).collect();
+            let message =
+                format!("`{}` has no field `{name}` to go by; it has {}", kind.name(), names.join(", "));
+            return Err(UnknownName(message));
+        };
+        if !self.fields.iter().any(|(known, _)| known == name) {
+            self.fields.push((name.to_owned(), asked));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, schema: &Schema, field: &FieldDef) {
+        let name = field.name.to_string();
+        if self.columns.contains(&name) {
+            return;
+        }
+        if let Some(asked) = cell(schema, field) {
+            self.fields.push((name.clone(), asked));
+            self.columns.push(name);
+        }
+    }
+
+    /// The request.
+    pub fn query(&self, kind: &Kind<'_>, name: Option<&str>) -> String {
+        let mut asked: Vec<&str> = self.fields.iter().map(|(_, asked)| asked.as_str()).collect();
+        if asked.is_empty() {
+            asked.push("__typename");
+        }
+        let path = name.filter(|name| name.starts_with('/'));
+        let argument =
+            path.map_or(String::new(), |path| format!("(path: {})", serde_json::Value::from(path)));
+        format!("{{ {ROWS}: {}{argument} {{ {} }} }}", kind.name(), asked.join(" "))
+    }
+}
+
+/// What is asked of a field so that it fits a cell; nothing if it does not.
+fn cell(schema: &Schema, field: &FieldDef) -> Option<String> {
+    let type_ = schema.type_(field.shape.named);
+    match type_.kind {
+        TypeKind::Scalar(Scalar::Json) | TypeKind::Enum => None,
+        TypeKind::Scalar(_) => Some(field.name.to_string()),
+        TypeKind::Object | TypeKind::Interface(_) => {
+            if matches!(field.resolver, Resolver::Datafiles(_) | Resolver::Resources) {
+                return None;
+            }
+            Some(format!("{} {{ {} }}", field.name, title(schema, type_)?))
+        }
+    }
+}
+
+fn whole_type(schema: &Schema, type_: &TypeDef, depth: usize) -> String {
+    let mut parts = Vec::new();
+    // What is written where it is used has no path and no schema.
+    let written_here = |field: &&FieldDef| {
+        depth == 0 || !matches!(&*field.name, "path" | "schema") || type_.datafile.is_none()
+    };
+    for field in type_.fields.iter().filter(written_here) {
+        parts.extend(whole_field(schema, field, "", depth));
+    }
+    if matches!(type_.kind, TypeKind::Interface(_)) {
+        for possible in &type_.possible {
+            let possible = schema.type_(*possible);
+            let mut more = Vec::new();
+            for field in possible.fields.iter().filter(|field| type_.field(&field.name).is_none()) {
+                // The same key may hold different things in different types.
+                more.extend(whole_field(schema, field, &format!("{}__", possible.name), depth));
+            }
+            if !more.is_empty() {
+                parts.push(format!("... on {} {{ {} }}", possible.name, more.join(" ")));
+            }
+        }
+    }
+    if parts.is_empty() { "__typename".to_owned() } else { parts.join(" ") }
+}
+
+fn whole_field(schema: &Schema, field: &FieldDef, prefix: &str, depth: usize) -> Option<String> {
+    let type_ = schema.type_(field.shape.named);
+    let name = &field.name;
+    let alias = if prefix.is_empty() { String::new() } else { format!("{prefix}{name}: ") };
+    let elsewhere = type_.datafile.is_some() || matches!(type_.kind, TypeKind::Interface(Dispatch::Schema));
+    let named =
+        title(schema, type_).filter(|_| elsewhere || matches!(field.resolver, Resolver::BackReferences(_)));
+    match type_.kind {
+        TypeKind::Scalar(Scalar::Json) => Some(format!("{prefix}{JSON}{name}: {name}")),
+        TypeKind::Scalar(_) | TypeKind::Enum => Some(format!("{alias}{name}")),
+        _ if matches!(field.resolver, Resolver::Datafiles(_) | Resolver::Resources) => None,
+        _ if matches!(field.resolver, Resolver::Resource) => Some(format!("{alias}{name} {{ path }}")),
+        _ if named.is_some() => Some(format!("{alias}{name} {{ {} }}", named.unwrap_or_default())),
+        _ if depth >= DEEPEST => None,
+        _ => Some(format!("{alias}{name} {{ {} }}", whole_type(schema, type_, depth + 1))),
+    }
+}

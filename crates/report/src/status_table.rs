@@ -1,0 +1,398 @@
+//! The table of `up` as lines: a pure function of what the loops do and of the terminal's size.
+//!
+//! **Invariant:** there are never more lines than the terminal has rows, less two, and none is wider than the terminal
+//! (`a_table_fits_its_terminal`).
+
+mod line;
+
+use std::time::Duration;
+
+use qontract_diagnostics::human::{self, duration};
+use qontract_diagnostics::{counted, shown};
+
+pub use line::Line;
+use line::{Part, Style, cut, width_of};
+
+use crate::DataUse;
+
+/// Rows of the terminal that the table leaves to the log, and to the cursor.
+const MARGIN: usize = 2;
+
+/// Most shards of one integration that are shown.
+const MAX_SHARDS: usize = 5;
+
+/// Between two columns, or two parts of a line.
+const GAP: &str = "  ";
+const DOT: &str = " · ";
+
+/// What the table shows.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// What runs, and on what.
+    pub title: Title,
+    /// The loops.
+    pub loops: Vec<LoopView>,
+}
+
+/// What runs, and on what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Title {
+    /// The data repo.
+    pub data: String,
+    /// The commit that the data is of.
+    pub commit: Option<String>,
+    /// `real run` or `dry run`.
+    pub mode: &'static str,
+    /// The bundle in force, abbreviated.
+    pub bundle: String,
+    /// The targets: `sandbox DIR` or `real targets`.
+    pub targets: String,
+    /// Since when the data is invalid, if it is, and with how many errors.
+    pub invalid: Option<String>,
+    /// How many integrations cannot run on this machine.
+    pub unchecked: usize,
+}
+
+/// How the last run of an integration ended. The order is that of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoopState {
+    /// Something failed.
+    Failed,
+    /// A removal needs approval.
+    Held,
+    /// Something failed that may work the next time.
+    Retrying,
+    /// It has not run yet.
+    Starting,
+    /// All is well.
+    Ok,
+}
+
+impl LoopState {
+    const ALL: [Self; 5] = [Self::Failed, Self::Held, Self::Retrying, Self::Starting, Self::Ok];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Held => "held",
+            Self::Retrying => "retrying",
+            Self::Starting => "starting",
+            Self::Ok => "ok",
+        }
+    }
+
+    fn style(self) -> Style {
+        match self {
+            Self::Failed => Style::Red,
+            Self::Held | Self::Retrying => Style::Yellow,
+            Self::Starting => Style::Dim,
+            Self::Ok => Style::Green,
+        }
+    }
+}
+
+/// The loop of one integration.
+#[derive(Clone, Debug)]
+pub struct LoopView {
+    /// The integration.
+    pub name: String,
+    /// How its last run ended.
+    pub state: LoopState,
+    /// How many shards it has, if that is known.
+    pub shards: Option<usize>,
+    /// Changes of the last plan.
+    pub changes: usize,
+    /// Changes of the last plan that need approval.
+    pub held: usize,
+    /// How long the last run took.
+    pub took: Option<Duration>,
+    /// What it does now.
+    pub now: Activity,
+    /// Shards that failed or are held.
+    pub troubled: Vec<ShardView>,
+}
+
+/// What a loop does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It runs; what it waits for, if anything.
+    Running(Option<String>),
+    /// It runs again after this time.
+    Sleeping(Duration),
+    /// Nothing is known of it.
+    Idle,
+}
+
+/// A shard that failed or is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardView {
+    /// Its key.
+    pub key: String,
+    /// Whether something failed.
+    pub failed: bool,
+    /// Changes that need approval.
+    pub held: usize,
+}
+
+/// The lines of the table for a terminal of so many columns and rows.
+pub fn lines(view: &View, width: usize, height: usize) -> Vec<Line> {
+    let room = height.saturating_sub(MARGIN);
+    let mut loops: Vec<&LoopView> = view.loops.iter().collect();
+    loops.sort_by(|a, b| (a.state, &a.name).cmp(&(b.state, &b.name)));
+    let totals = totals(view, width);
+    let invalid = invalid(&view.title, width);
+    let frame = 3 + invalid.iter().count();
+    let body = match room {
+        0 => return Vec::new(),
+        // What the table shows is not what the data says: that is the one line to show.
+        1 => return vec![invalid.unwrap_or(totals)],
+        // A title and a header need a row below them.
+        room if room <= frame => return invalid.into_iter().chain([totals]).collect(),
+        _ => room - frame,
+    };
+    let columns = Columns::fit(&loops, width);
+    let mut lines = vec![title(&view.title, width)];
+    lines.extend(invalid);
+    lines.push(columns.header(width));
+    lines.extend(rows(&loops, &columns, body, width));
+    lines.push(totals);
+    lines
+}
+
+/// The rows of the loops, `room` at most: each loop has one, and what is left shows shards.
+fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if loops.len() > room {
+        let (shown, rest) = loops.split_at(room - 1);
+        lines.extend(shown.iter().map(|one| columns.row(one, width)));
+        lines.push(Line::of(
+            &format!("… and {} more ({})", rest.len(), counts(rest).join(", ")),
+            Style::Dim,
+            width,
+        ));
+        return lines;
+    }
+    let mut left = room - loops.len();
+    for one in loops {
+        lines.push(columns.row(one, width));
+        let all = one.troubled.len();
+        // A line below them says how many are not shown.
+        let shown = if all <= MAX_SHARDS.min(left) { all } else { MAX_SHARDS.min(left.saturating_sub(1)) };
+        for shard in &one.troubled[..shown] {
+            lines.push(shard_row(shard, width));
+        }
+        left -= shown;
+        let more = all - shown;
+        if more > 0 && left > 0 {
+            left -= 1;
+            lines.push(Line::of(&format!("    … and {}", counted(more, "more shard")), Style::Dim, width));
+        }
+    }
+    lines
+}
+
+fn shard_row(shard: &ShardView, width: usize) -> Line {
+    let (word, style) = match (shard.failed, shard.held) {
+        (true, 0) => ("failed".to_owned(), Style::Red),
+        (true, held) => (format!("failed, {held} held"), Style::Red),
+        (false, held) => (format!("{held} held"), Style::Yellow),
+    };
+    let key = cut(&shown(&shard.key), width.saturating_sub(width_of(&word) + 6));
+    Line::new([Part::plain(format!("    {key}: ")), Part::new(word, style)], width)
+}
+
+/// How many loops there are of each state.
+fn counts(loops: &[&LoopView]) -> Vec<String> {
+    let count = |state: LoopState| loops.iter().filter(|one| one.state == state).count();
+    let counts = LoopState::ALL.into_iter().rev().map(|state| (count(state), state.word()));
+    counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
+}
+
+/// Parts of a line, of which the least important are left out until it fits: the highest number goes first.
+fn fitted(mut parts: Vec<(u8, Part)>, width: usize) -> Line {
+    let wide = |parts: &[(u8, Part)]| {
+        let gaps = width_of(DOT) * parts.len().saturating_sub(1);
+        parts.iter().map(|(_, part)| part.width()).sum::<usize>() + gaps
+    };
+    while wide(&parts) > width && parts.len() > 1 {
+        let least = parts.iter().map(|(rank, _)| *rank).max().unwrap_or_default();
+        if least == 0 {
+            break;
+        }
+        parts.retain(|(rank, _)| *rank != least);
+    }
+    let mut all = Vec::new();
+    for (index, (_, part)) in parts.into_iter().enumerate() {
+        if index > 0 {
+            all.push(Part::new(DOT, Style::Dim));
+        }
+        all.push(part);
+    }
+    Line::new(all, width)
+}
+
+fn title(title: &Title, width: usize) -> Line {
+    let Title { data, commit, mode, targets, .. } = title;
+    let data = match commit {
+        Some(commit) => format!("{} @ {}", shown(data), short(commit)),
+        None => shown(data).into_owned(),
+    };
+    let mode_style = if *mode == "dry run" { Style::Plain } else { Style::Bold };
+    fitted(
+        vec![
+            (3, Part::new("qontract up", Style::Bold)),
+            (0, Part::plain(data)),
+            (1, Part::new(*mode, mode_style)),
+            (2, Part::plain(shown(targets).into_owned())),
+        ],
+        width,
+    )
+}
+
+/// A line about data that is invalid.
+fn invalid(Title { invalid, bundle, .. }: &Title, width: usize) -> Option<Line> {
+    let text = shown(invalid.as_ref()?).into_owned();
+    let bundle = DataUse::Reconcile.describe(Some(&*shown(bundle)).filter(|sha| !sha.is_empty()));
+    Some(fitted(vec![(0, Part::new(text, Style::Red)), (1, Part::new(bundle, Style::Red))], width))
+}
+
+fn totals(view: &View, width: usize) -> Line {
+    let count = |state: LoopState| view.loops.iter().filter(|one| one.state == state).count();
+    let mut parts = vec![(2, Part::plain(counted(view.loops.len(), "integration")))];
+    for state in LoopState::ALL.into_iter().rev() {
+        let rank = match state {
+            LoopState::Failed | LoopState::Held => 0,
+            LoopState::Retrying | LoopState::Starting | LoopState::Ok => 1,
+        };
+        if count(state) > 0 {
+            parts.push((rank, Part::new(format!("{} {}", count(state), state.word()), state.style())));
+        }
+    }
+    if view.title.unchecked > 0 {
+        parts.push((1, Part::new(format!("{} not checked", view.title.unchecked), Style::Yellow)));
+    }
+    let changes = view.loops.iter().map(|one| one.changes).sum::<usize>();
+    parts.push((3, Part::plain(counted(changes, "change"))));
+    if !view.title.bundle.is_empty() {
+        parts.push((5, Part::plain(format!("bundle {}", short(&view.title.bundle)))));
+    }
+    parts.push((6, Part::plain(shown(&view.title.targets).into_owned())));
+    parts.push((4, Part::new("Ctrl-C to stop", Style::Dim)));
+    fitted(parts, width)
+}
+
+/// The abbreviation of a sha or commit.
+fn short(id: &str) -> String {
+    human::short_sha(&shown(id))
+}
+
+/// Which columns there are, and how wide.
+struct Columns {
+    name: usize,
+    shards: bool,
+    changes: Option<usize>,
+    took: bool,
+    next: Option<usize>,
+}
+
+const STATE: usize = 8;
+const SHARDS: usize = 6;
+const TOOK: usize = 6;
+/// As much of what a loop does now as is worth a column.
+const MIN_NEXT: usize = 7;
+
+impl Columns {
+    /// As many columns as fit: the name is needed most, the number of shards least.
+    fn fit(loops: &[&LoopView], width: usize) -> Self {
+        let name = loops.iter().map(|one| width_of(&shown(&one.name))).max().unwrap_or_default();
+        let name = name.max("INTEGRATION".len());
+        let mut left = width.saturating_sub(STATE + GAP.len() + name);
+        let mut take = |wanted: usize| {
+            let fits = left >= wanted + GAP.len();
+            if fits {
+                left -= wanted + GAP.len();
+            }
+            fits
+        };
+        let changes =
+            loops.iter().map(|one| changes(one).len()).max().unwrap_or_default().max("CHANGES".len());
+        let has_changes = take(changes);
+        let next = take(MIN_NEXT);
+        let took = take(TOOK);
+        let shards = take(SHARDS);
+        let name = name.min(width.saturating_sub(STATE + GAP.len()));
+        Self {
+            name,
+            shards,
+            changes: has_changes.then_some(changes),
+            took,
+            next: next.then_some(MIN_NEXT + left),
+        }
+    }
+
+    fn header(&self, width: usize) -> Line {
+        let cells = ["STATE", "INTEGRATION", "SHARDS", "CHANGES", "TOOK", "NEXT"].map(str::to_owned);
+        let text = self.cells(cells).concat();
+        Line::of(text.trim_end(), Style::Dim, width)
+    }
+
+    fn row(&self, one: &LoopView, width: usize) -> Line {
+        let now = match &one.now {
+            Activity::Running(None) => "running".to_owned(),
+            Activity::Running(Some(what)) => format!("running: {}", shown(what)),
+            Activity::Sleeping(time) => format!("in {}", coarse(*time)),
+            Activity::Idle => String::new(),
+        };
+        let cells = [
+            one.state.word().to_owned(),
+            shown(&one.name).into_owned(),
+            one.shards.map(|count| count.to_string()).unwrap_or_default(),
+            changes(one),
+            one.took.map(duration).unwrap_or_default(),
+            now,
+        ];
+        let [state, rest @ ..] = self.cells(cells);
+        let parts = [Part::new(state, one.state.style()), Part::plain(rest.concat().trim_end())];
+        Line::new(parts, width)
+    }
+
+    /// Cells, each as wide as its column, with what separates them.
+    fn cells(&self, [state, name, shards, changes, took, next]: [String; 6]) -> [String; 6] {
+        let left = |text: &str, width: usize| {
+            let text = cut(text, width);
+            format!("{text}{}", " ".repeat(width - width_of(&text)))
+        };
+        let right = |text: &str, width: usize| {
+            let text = cut(text, width);
+            format!("{GAP}{}{text}", " ".repeat(width - width_of(&text)))
+        };
+        [
+            format!("{}{GAP}", left(&state, STATE)),
+            left(&name, self.name),
+            if self.shards { right(&shards, SHARDS) } else { String::new() },
+            self.changes.map(|width| right(&changes, width)).unwrap_or_default(),
+            if self.took { right(&took, TOOK) } else { String::new() },
+            self.next.map(|width| format!("{GAP}{}", cut(&next, width))).unwrap_or_default(),
+        ]
+    }
+}
+
+fn changes(one: &LoopView) -> String {
+    match (one.took, one.changes, one.held) {
+        (None, ..) => String::new(),
+        (_, changes, 0) => changes.to_string(),
+        (_, changes, held) => format!("{changes}, {held} held"),
+    }
+}
+
+/// A time to come: in seconds below two minutes, in minutes below two hours, else in hours, so that it rarely changes.
+fn coarse(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..120 => format!("{seconds}s"),
+        seconds @ 120..7_200 => format!("{}m", seconds / 60),
+        seconds => format!("{}h", seconds / 3_600),
+    }
+}
+
+#[cfg(test)]
+mod tests;

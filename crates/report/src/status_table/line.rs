@@ -1,0 +1,158 @@
+//! A line of a terminal: parts with styles, never wider than it may be.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// How a part of a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As usual.
+    Plain,
+    /// Bold.
+    Bold,
+    /// Less visible.
+    Dim,
+    /// Red: it needs attention.
+    Red,
+    /// Yellow: it may need attention.
+    Yellow,
+    /// Green: all is well.
+    Green,
+}
+
+impl Style {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "\x1b[1m",
+            Self::Dim => "\x1b[2m",
+            Self::Red => "\x1b[1;31m",
+            Self::Yellow => "\x1b[33m",
+            Self::Green => "\x1b[32m",
+        }
+    }
+}
+
+/// A part of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    text: String,
+    style: Style,
+}
+
+impl Part {
+    /// A part of this style.
+    pub fn new(text: impl Into<String>, style: Style) -> Self {
+        Self { text: text.into(), style }
+    }
+
+    /// A part without a style.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self::new(text, Style::Plain)
+    }
+
+    /// How many columns it takes.
+    pub fn width(&self) -> usize {
+        width_of(&self.text)
+    }
+}
+
+/// A line of a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line(Vec<Part>);
+
+impl Line {
+    /// A line of these parts, cut at so many columns.
+    pub fn new(parts: impl IntoIterator<Item = Part>, width: usize) -> Self {
+        let (mut left, mut fitting) = (width, Vec::new());
+        for Part { text, style } in parts {
+            let text = cut(&text, left);
+            left -= width_of(&text);
+            fitting.push(Part { text, style });
+        }
+        Self(fitting)
+    }
+
+    /// A line of one part.
+    pub fn of(text: &str, style: Style, width: usize) -> Self {
+        Self::new([Part::new(text, style)], width)
+    }
+
+    /// A line without styles, however wide.
+    pub fn plain(text: &str) -> Self {
+        Self(vec![Part::plain(text)])
+    }
+
+    /// Its text, without styles.
+    pub fn text(&self) -> String {
+        self.0.iter().map(|part| part.text.as_str()).collect()
+    }
+
+    /// How many columns it takes.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(Part::width).sum()
+    }
+
+    /// Its text with the codes of its styles.
+    pub fn styled(&self) -> String {
+        let mut text = String::new();
+        for part in self.0.iter().filter(|part| !part.text.is_empty()) {
+            match part.style.code() {
+                "" => text.push_str(&part.text),
+                code => text.push_str(&format!("{code}{}\x1b[0m", part.text)),
+            }
+        }
+        text
+    }
+}
+
+/// How many columns a text takes.
+pub fn width_of(text: &str) -> usize {
+    text.width()
+}
+
+/// The beginning of a text that fits; a text that does not ends with `…`.
+pub fn cut(text: &str, width: usize) -> String {
+    if width_of(text) <= width {
+        return text.to_owned();
+    }
+    let (mut cut, mut left) = (String::new(), width.saturating_sub(1));
+    for letter in text.chars() {
+        let wide = letter.width().unwrap_or_default();
+        if wide > left {
+            break;
+        }
+        left -= wide;
+        cut.push(letter);
+    }
+    if width > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_by_columns() {
+        let check = |text: &str, width: usize, expect: &str| assert_eq!(cut(text, width), expect, "{text}");
+        check("abc", 3, "abc");
+        check("abcd", 3, "ab…");
+        check("abcd", 1, "…");
+        check("abcd", 0, "");
+        // Letters of two columns.
+        check("日本語", 6, "日本語");
+        check("日本語", 5, "日本…");
+        check("日本語", 4, "日…");
+    }
+
+    #[test]
+    fn a_line_has_the_styles_of_its_parts() {
+        let line =
+            Line::new([Part::new("ok", Style::Green), Part::plain(" abc"), Part::new("x", Style::Red)], 6);
+        assert_eq!(line.text(), "ok abc");
+        assert_eq!(line.width(), 6);
+        assert_eq!(line.styled(), "\x1b[32mok\x1b[0m abc");
+    }
+}

@@ -1,0 +1,101 @@
+//! The one loop that accepts HTTP connections: the data server and the small services beside it differ in who responds and in their limits.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::connection::{Connection, Connections, Patient};
+
+/// The pause after a connection could not be accepted.
+const ACCEPT_RETRY: Duration = Duration::from_millis(20);
+
+/// Maximum size of the head of a request, in bytes.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// Responds to requests.
+pub trait Responder: Send + Sync + 'static {
+    /// The body of a response.
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
+
+    /// The response to a request that came on a connection.
+    fn respond(
+        self: Arc<Self>,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
+/// What clients are held to.
+pub struct ClientLimits {
+    /// The connections that are open.
+    pub connections: Arc<Connections>,
+    /// Maximum time for the head of a request, and for a client that sends nothing.
+    pub head_timeout: Duration,
+    /// Maximum time for which a client may read nothing of a response.
+    pub write_timeout: Duration,
+}
+
+/// Accepts connections until `stop`; those that are open then may be shut down by what is returned.
+pub async fn accept<R: Responder>(
+    listener: TcpListener,
+    limits: &ClientLimits,
+    responder: &Arc<R>,
+    stop: impl Future<Output = ()>,
+) -> GracefulShutdown {
+    let graceful = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => return graceful,
+        };
+        if let Ok((stream, _)) = accepted {
+            connect(stream, limits, responder, &graceful);
+        } else {
+            // Too many open files, or a client that was gone before it was there. The process gets a file back as soon as the closed connection is dropped.
+            limits.connections.close_oldest_waiting();
+            tokio::time::sleep(ACCEPT_RETRY).await;
+        }
+    }
+}
+
+fn connect<R: Responder>(
+    stream: TcpStream,
+    limits: &ClientLimits,
+    responder: &Arc<R>,
+    graceful: &GracefulShutdown,
+) {
+    // If all are busy, those of the reserve too, the client sees a closed connection, and tries again.
+    let Some(open) = limits.connections.open() else { return };
+    // A response is written as a whole: there is nothing to wait for.
+    let _ = stream.set_nodelay(true);
+    let stream = TokioIo::new(Patient::new(stream, limits.write_timeout));
+    let (connection, responder) = (Arc::clone(&open.connection), Arc::clone(responder));
+    let service = service_fn(move |request| {
+        let response = Arc::clone(&responder).respond(Arc::clone(&connection), request);
+        async { Ok::<_, Infallible>(response.await) }
+    });
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_timeout)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(stream, service);
+    let serving = graceful.watch(serving);
+    tokio::spawn(async move {
+        tokio::select! {
+            // A connection that breaks is not an error of the server.
+            _ = serving => {}
+            () = open.connection.must_close() => {}
+        }
+    });
+}
