@@ -38,7 +38,10 @@ impl ObjectIntegration for Probe {
 /// The functions of ours in a backtrace, innermost first; closures are part of the function that they are written in.
 fn frames(backtrace: &str) -> Vec<&str> {
     let names = backtrace.lines().filter_map(|line| line.trim_start().split_once(": ").map(|(_, name)| name));
-    names.filter(|name| name.contains("qontract_") && !name.contains("{{closure}}")).collect()
+    // An inlined method is shown without its type: `declare<…>`.
+    let is_ours =
+        |name: &&str| ["qontract_", "<qontract_", "declare<"].iter().any(|head| name.starts_with(head));
+    names.filter(|name| is_ours(name) && !name.contains("{{closure}}")).collect()
 }
 
 #[test]

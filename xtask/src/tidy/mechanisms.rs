@@ -30,7 +30,7 @@ const MECHANISMS: [Mechanism; 4] = [
     },
     Mechanism {
         marks: &["75"],
-        homes: &["crates/runtime/src/outcome.rs"],
+        homes: &["benches/", "crates/runtime/src/outcome.rs"],
         instead: "use `Ended::Transient` for the exit code of a failure that may pass",
     },
 ];
