@@ -78,7 +78,6 @@ impl Line {
     }
 
     /// A line without styles, however wide.
-    #[cfg(test)]
     pub fn plain(text: &str) -> Self {
         Self(vec![Part::plain(text)])
     }
