@@ -382,8 +382,7 @@ mod tests {
         let expect = ["20270115T080000Z-b-00000", "20270115T080003Z-a-00000", "20270115T080004Z-a-00000"];
         assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), expect);
         // A run with nothing to do is counted, and prunes nothing.
-        let idle =
-            Record { ended: Ended::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
+        let idle = Record { ended: Ended::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
         runs.record_loop_run(&idle).unwrap();
         assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 3);
         assert_eq!(runs.idle().unwrap()[0].count, 1);
