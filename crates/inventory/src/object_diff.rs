@@ -76,10 +76,10 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
         Disclosure::Everything | Disclosure::Paths | Disclosure::Nothing => None,
     };
     let is_open = !was_sensitive && is_open(write.desired, disclosure);
-    let mut walk = FieldWalk::new(write.desired.kind(), write.desired.group(), shown(is_open));
+    let mut walk =
+        FieldWalk::new(write.desired.kind(), write.desired.group(), shown(is_open), visible.as_ref());
     walk.show_removed = shown(is_open && write.writer == LiveWriter::Us);
     walk.show_before = shown(is_open && write.writer != LiveWriter::Others);
-    walk.visible = visible.as_ref();
     walk.value(Some(&before), Some(&after));
     let owned = leaves(&before).saturating_sub(leaves(&normalized(write.without_ours)));
     // A list that is one value loses items even where another manager owns it.
@@ -103,9 +103,8 @@ pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
         Disclosure::Everything | Disclosure::Paths | Disclosure::Nothing => None,
     };
     let show = shown(is_open(desired, disclosure));
-    let mut walk = FieldWalk::new(desired.kind(), desired.group(), show);
+    let mut walk = FieldWalk::new(desired.kind(), desired.group(), show, visible.as_ref());
     walk.expands_items = true;
-    walk.visible = visible.as_ref();
     walk.value(None, Some(&content(desired)));
     walk.differences()
 }

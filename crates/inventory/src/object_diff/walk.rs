@@ -1,6 +1,6 @@
 //! Compares two versions of an object field by field.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -8,9 +8,12 @@ use super::align::{Step, align};
 use super::defaults::RemovedField;
 use super::{item_leaves, leaves, lines};
 use crate::compare::items;
-use crate::difference::{Difference, Show, Side};
+use crate::difference::{Difference, DifferenceList, Show, Side};
 use crate::limit;
-use crate::path::{self, Segment, says_nothing};
+use crate::path::{self, PathCursor, Segment, says_nothing};
+
+/// An item of a list, with its name.
+type NamedItem<'a> = (&'a str, &'a Value);
 
 /// A walk through two versions of an object, and what differs.
 pub struct FieldWalk<'a> {
@@ -23,11 +26,9 @@ pub struct FieldWalk<'a> {
     pub show_before: Show,
     /// Whether large items of lists are shown field by field, so that none of their fields is left out.
     pub expands_items: bool,
-    /// The object that has all paths that may be shown; none if all may be.
-    pub visible: Option<&'a Value>,
-    path: Vec<Segment>,
+    path: PathCursor<'a>,
     removed: Vec<Difference>,
-    others: Vec<Difference>,
+    others: DifferenceList,
     /// How many keys are gone.
     pub lost: usize,
     /// How many keys come.
@@ -37,8 +38,8 @@ pub struct FieldWalk<'a> {
 }
 
 impl<'a> FieldWalk<'a> {
-    /// A walk through an object of this kind and group.
-    pub fn new(kind: &'a str, group: &'a str, show: Show) -> Self {
+    /// A walk through an object of this kind and group. `visible` has all paths that may be shown; all paths may be shown if there is none.
+    pub fn new(kind: &'a str, group: &'a str, show: Show, visible: Option<&'a Value>) -> Self {
         Self {
             kind,
             group,
@@ -46,10 +47,9 @@ impl<'a> FieldWalk<'a> {
             show_removed: show,
             show_before: show,
             expands_items: false,
-            visible: None,
-            path: Vec::new(),
+            path: PathCursor::new(visible),
             removed: Vec::new(),
-            others: Vec::new(),
+            others: DifferenceList::default(),
             lost: 0,
             added: 0,
             lists: 0,
@@ -59,7 +59,7 @@ impl<'a> FieldWalk<'a> {
     /// What differs: removed fields first.
     pub fn differences(self) -> Vec<Difference> {
         let Self { mut removed, others, .. } = self;
-        removed.extend(others);
+        removed.extend(others.into_vec());
         removed
     }
 
@@ -82,7 +82,7 @@ impl<'a> FieldWalk<'a> {
             (None, Some(after)) => self.added(after),
             (Some(Value::Object(before)), Some(Value::Object(after))) => self.map(before, after),
             (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after),
-            (Some(before), Some(after)) if path::is_same(self.kind, &self.path, before, after) => {}
+            (Some(before), Some(after)) if path::is_same(self.kind, self.path.segments(), before, after) => {}
             (Some(before), Some(after)) => self.changed(before, after),
         }
     }
@@ -97,11 +97,10 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn list(&mut self, before: &[Value], after: &[Value]) {
-        if let Some((old, new)) = items::names(path::last_key(&self.path), before, after) {
-            self.named(
-                &old.iter().zip(before).collect::<Vec<_>>(),
-                &new.iter().zip(after).collect::<Vec<_>>(),
-            );
+        if let Some((old, new)) = items::names(self.path.last_key(), before, after) {
+            let old: Vec<NamedItem<'_>> = old.iter().map(String::as_str).zip(before).collect();
+            let new: Vec<NamedItem<'_>> = new.iter().map(String::as_str).zip(after).collect();
+            self.named(&old, &new);
             return;
         }
         for step in align(before.len(), after.len(), |one, other| before[one] == after[other]) {
@@ -113,26 +112,28 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// Compares lists whose items have names.
-    fn named(&mut self, before: &[(&String, &Value)], after: &[(&String, &Value)]) {
-        let find = |all: &[(&String, &Value)], name: &str| all.iter().position(|(one, _)| *one == name);
+    /// Compares lists whose items have names. No list has a name twice.
+    fn named(&mut self, before: &[NamedItem<'_>], after: &[NamedItem<'_>]) {
+        let positions: HashMap<&str, usize> = after.iter().map(|(name, _)| *name).zip(0..).collect();
+        let mut is_new = vec![true; after.len()];
         let mut order = Vec::new();
         for (name, item) in before {
-            match find(after, name) {
-                Some(index) => {
+            match positions.get(name) {
+                Some(&index) => {
+                    is_new[index] = false;
                     order.push((index, *name));
                     self.pair(name, item, after[index].1);
                 }
                 None => self.item_gone(name, item),
             }
         }
-        for (name, item) in after.iter().filter(|(name, _)| find(before, name).is_none()) {
+        for ((name, item), _) in after.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
             self.item_added(name, item);
         }
         if !order.is_sorted() {
-            let old: Vec<&str> = order.iter().map(|(_, name)| name.as_str()).collect();
+            let old: Vec<&str> = order.iter().map(|(_, name)| *name).collect();
             order.sort_unstable();
-            let new: Vec<&str> = order.iter().map(|(_, name)| name.as_str()).collect();
+            let new: Vec<&str> = order.iter().map(|(_, name)| *name).collect();
             let [old, new] = [Value::from(old), Value::from(new)];
             self.report(Some(&old), Some(&new));
         }
@@ -163,7 +164,7 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn gone(&mut self, before: &Value, siblings: Option<&Map<String, Value>>) {
-        let field = RemovedField { kind: self.kind, group: self.group, path: &self.path, siblings };
+        let field = RemovedField { kind: self.kind, group: self.group, path: self.path.segments(), siblings };
         match before {
             value if field.is_default(value) => {}
             Value::Object(map) => {
@@ -175,7 +176,7 @@ impl<'a> FieldWalk<'a> {
             }
             Value::Array(items) => {
                 self.lists += 1;
-                for (name, item) in items::labels(path::last_key(&self.path), items).iter().zip(items) {
+                for (name, item) in items::labels(self.path.last_key(), items).iter().zip(items) {
                     self.item_gone(name, item);
                 }
             }
@@ -196,7 +197,7 @@ impl<'a> FieldWalk<'a> {
                 }
             }
             Value::Array(items) => {
-                for (name, item) in items::labels(path::last_key(&self.path), items).iter().zip(items) {
+                for (name, item) in items::labels(self.path.last_key(), items).iter().zip(items) {
                     self.item_added(name, item);
                 }
             }
@@ -216,23 +217,22 @@ impl<'a> FieldWalk<'a> {
             self.added += leaves(after);
             self.lost += 1;
         }
-        if let (Value::String(old), Value::String(new), Show::Values, Show::Values, None) =
-            (before, after, self.show, self.show_before, self.visible)
+        if let (Value::String(old), Value::String(new), Show::Values, Show::Values, false) =
+            (before, after, self.show, self.show_before, self.path.is_restricted())
             && (old.contains('\n') || new.contains('\n'))
         {
-            self.others.extend(lines::diff(&path::print(&self.path), old, new));
+            self.others.extend(lines::diff(&path::print(self.path.segments()), old, new));
             return;
         }
         self.report(Some(before), Some(after));
     }
 
     fn report(&mut self, before: Option<&Value>, after: Option<&Value>) {
-        let depth = self.visible.map_or(self.path.len(), |visible| path::depth(visible, &self.path));
-        if depth < self.path.len() {
-            self.count_secret(depth);
+        let path = path::print(self.path.shown());
+        if self.path.shown().len() < self.path.segments().len() {
+            self.others.count_secret(path);
             return;
         }
-        let path = path::print(&self.path);
         let (before, after) = match (before, after) {
             (Some(before), Some(after)) if [self.show, self.show_before] == [Show::Values; 2] => {
                 let (before, after) = limit::pair(before, after);
@@ -241,20 +241,11 @@ impl<'a> FieldWalk<'a> {
             (before, None) => (Side::of(before, self.show_removed), Side::Absent),
             (before, after) => (Side::of(before, self.show_before), Side::of(after, self.show)),
         };
-        let side = if after == Side::Absent { &mut self.removed } else { &mut self.others };
-        side.push(Difference { path, before, after });
-    }
-
-    /// Counts a field whose name may come from a secret, below the last path that may be shown.
-    fn count_secret(&mut self, depth: usize) {
-        let path = path::print(&self.path[..depth]);
-        let path = if path.is_empty() { "object".to_owned() } else { path };
-        for difference in self.others.iter_mut().filter(|difference| difference.path == path) {
-            if let Side::SecretFields(count) = &mut difference.after {
-                *count += 1;
-                return;
-            }
+        let difference = Difference { path, before, after };
+        if difference.after == Side::Absent {
+            self.removed.push(difference);
+        } else {
+            self.others.push(difference);
         }
-        self.others.push(Difference { path, before: Side::Hidden, after: Side::SecretFields(1) });
     }
 }
