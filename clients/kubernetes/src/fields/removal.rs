@@ -11,7 +11,7 @@ use super::{FieldSet, Path};
 pub(super) fn remove(value: &mut Value, paths: &[&Path], depth: usize, kept: &FieldSet) {
     let mut items = value.as_array().map(|items| ListRemoval::new(items.len()));
     for group in paths.chunk_by(|one, other| one[depth] == other[depth]) {
-        let removal = Removal::new(group, depth);
+        let mut removal = Removal::new(group, depth);
         match (&mut *value, &mut items, field(removal.part())) {
             (Value::Object(map), _, Some(key)) => {
                 if let Some(inner) = map.get_mut(key)
@@ -20,7 +20,7 @@ pub(super) fn remove(value: &mut Value, paths: &[&Path], depth: usize, kept: &Fi
                     map.remove(key);
                 }
             }
-            (Value::Array(list), Some(items), _) => items.remove(list, removal, kept),
+            (Value::Array(list), Some(items), _) => items.remove(list, &mut removal, kept),
             _ => {}
         }
     }
@@ -47,7 +47,7 @@ impl<'a> Removal<'a> {
         Self { path, is_whole: below.len() < group.len(), below }
     }
 
-    fn part(&self) -> &str {
+    fn part(&self) -> &'a str {
         self.path.last().map_or("", String::as_str)
     }
 
@@ -75,15 +75,15 @@ impl ListRemoval {
         Self { index: ItemIndex::default(), is_removed: vec![false; items] }
     }
 
-    fn remove(&mut self, list: &mut [Value], mut removal: Removal<'_>, kept: &FieldSet) {
+    fn remove(&mut self, list: &mut [Value], removal: &mut Removal<'_>, kept: &FieldSet) {
         let positions = self.index.positions(list, removal.part());
         let Some(position) = positions.iter().copied().find(|position| !self.is_removed[*position]) else {
             return;
         };
         // A field that identifies the item stays as long as the item does: without it the item could not be found.
         let depth = removal.path.len();
-        let part = removal.part().to_owned();
-        removal.below.retain(|path| path.len() > depth + 1 || !is_key(&part, &path[depth]));
+        let part = removal.part();
+        removal.below.retain(|path| path.len() > depth + 1 || !is_key(part, &path[depth]));
         self.is_removed[position] = removal.removes(&mut list[position], kept);
     }
 
