@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How much CPU time the first line may take, in milliseconds.
 const FIRST_LINE: f64 = 20.0;
 /// How much memory may be held when there is nothing to do, in megabytes.
-const IDLE: f64 = 25.0;
+const IDLE: f64 = 40.0;
 
 /// CPU time of a process with all threads that it ever had, in milliseconds; the kernel counts hundredths of a second.
 fn total(pid: u32) -> f64 {

@@ -3,11 +3,16 @@
 mod apply;
 mod entry;
 mod handover;
+mod item_index;
 mod legacy;
 mod lists;
 mod ownership;
+#[cfg(test)]
+mod reference;
+mod removal;
 
 use std::collections::BTreeSet;
+use std::ops::Bound::{Included, Unbounded};
 
 use serde_json::{Map, Value, json};
 
@@ -77,7 +82,7 @@ impl FieldSet {
                 }
             }
             // What is below it comes next: a path is sorted before its continuations.
-            if self.0.range(path.clone()..).nth(1).is_some_and(|next| next.starts_with(path)) {
+            if self.0.range::<Path, _>(path..).nth(1).is_some_and(|next| next.starts_with(path)) {
                 level["."] = json!({});
             }
         }
@@ -144,7 +149,8 @@ impl FieldSet {
 
     /// Whether it has something at or below this path.
     pub fn reaches(&self, path: &[String]) -> bool {
-        self.0.range(path.to_vec()..).next().is_some_and(|next| next.starts_with(path))
+        let mut from = self.0.range::<[String], _>((Included(path), Unbounded));
+        from.next().is_some_and(|next| next.starts_with(path))
     }
 }
 

@@ -70,16 +70,33 @@ impl RepoCache {
     /// Keeps what the next process will need. That it cannot be kept does not matter: it is found out again.
     /// `written` is where the bundle was written, if it was.
     pub fn keep(&mut self, written: Option<&Path>) {
-        let Some(kept) = &self.right.kept else { return };
+        if self.save_files(written) {
+            self.right.keep();
+        }
+    }
+
+    /// Saves what was made of files for the next process and frees it, for a caller that does not bundle again. What was found to be right can still
+    /// be [kept](Right::keep).
+    pub fn release_files(&mut self) {
+        if !self.save_files(None) {
+            // What is right is of no use without the files that it is about.
+            self.right.kept = None;
+        }
+        self.files = Memory::default();
+    }
+
+    /// Saves what was made of files, if that is worth it; whether the next process can use what is kept.
+    fn save_files(&mut self, written: Option<&Path>) -> bool {
+        let Some(kept) = &self.right.kept else { return false };
         if self.files.is_worth_saving() {
             let made = private_files::make_folder(&kept.folder, &kept.folder).is_ok() && kept.is_ours();
             if !made || self.files.save(&kept.folder, &kept.by, written).is_err() {
-                return;
+                return false;
             }
             kept.tidy();
             self.right.is_due = true;
         }
-        self.right.keep();
+        true
     }
 }
 

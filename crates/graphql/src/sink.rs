@@ -130,3 +130,81 @@ impl Sink for Bytes {
         self.0.push(b']');
     }
 }
+
+/// Counts an answer's bytes and drops them, for callers that need only its failures and the schemas that it reads.
+#[derive(Debug, Default)]
+pub struct Discard {
+    size: usize,
+}
+
+impl Sink for Discard {
+    type Mark = usize;
+
+    fn mark(&self) -> usize {
+        self.size
+    }
+
+    fn rewind(&mut self, mark: usize) {
+        self.size = mark;
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn offset(&self) -> Option<usize> {
+        Some(self.size)
+    }
+
+    fn repeat(&mut self, written: Range<usize>) {
+        self.size += written.len();
+    }
+
+    fn encoded(&mut self, text: &[u8]) {
+        self.size += text.len();
+    }
+
+    fn null(&mut self) {
+        self.size += 4;
+    }
+
+    fn flag(&mut self, _: bool) {
+        self.size += 4;
+    }
+
+    fn int(&mut self, _: i32) {
+        self.size += 1;
+    }
+
+    fn float(&mut self, _: f64) {
+        self.size += 3;
+    }
+
+    fn text(&mut self, value: &str) {
+        self.size += value.len() + 2;
+    }
+
+    fn begin_object(&mut self) {
+        self.size += 1;
+    }
+
+    fn key(&mut self, _: &str, encoded: &[u8]) {
+        self.size += encoded.len() + 1;
+    }
+
+    fn end_object(&mut self) {
+        self.size += 1;
+    }
+
+    fn begin_list(&mut self) {
+        self.size += 1;
+    }
+
+    fn element(&mut self) {
+        self.size += 1;
+    }
+
+    fn end_list(&mut self) {
+        self.size += 1;
+    }
+}

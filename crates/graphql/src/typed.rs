@@ -6,6 +6,7 @@ use serde::forward_to_deserialize_any;
 use crate::engine::{Engine, Planned, Request};
 use crate::failure::Failure;
 use crate::provenance::Provenance;
+use crate::sink::{Discard, Sink};
 use crate::touched::Touched;
 use crate::tree::{Node, Tree};
 
@@ -90,19 +91,29 @@ impl Engine {
 
     /// Answers a request with a tree; any error of the answer is an error here.
     pub fn tree(&self, request: Request<'_>) -> Result<Typed<Node>, TypedError> {
+        let Typed { data, provenance, touched, schemas } = self.write(request, Tree::default())?;
+        Ok(Typed { data: data.into_node(), provenance, touched, schemas })
+    }
+
+    /// Executes a request and drops the answer; any error of the answer is an error here. An answer that is a large part of the bundle takes no memory.
+    pub fn check(&self, request: Request<'_>) -> Result<Typed<()>, TypedError> {
+        let Typed { provenance, touched, schemas, .. } = self.write(request, Discard::default())?;
+        Ok(Typed { data: (), provenance, touched, schemas })
+    }
+
+    fn write<S: Sink>(&self, request: Request<'_>, sink: S) -> Result<Typed<S>, TypedError> {
         let document = self.document(request.query);
         let document = document.as_ref().as_ref().map_err(|failures| TypedError::Failed(failures.clone()))?;
         let (plan, variables) = match self.plan(document, request).map_err(TypedError::Failed)? {
             Planned::Query { plan, variables, .. } => (plan, variables),
             Planned::Nothing(failure, _) => return Err(TypedError::Failed(vec![failure])),
         };
-        let executed = self.execute(&plan, &variables, request, Tree::default());
+        let executed = self.execute(&plan, &variables, request, sink);
         if !executed.failures.is_empty() {
             return Err(TypedError::Failed(executed.failures));
         }
-        let (data, schemas) = (executed.data.into_node(), executed.schemas);
         let (provenance, touched) = (executed.record.provenance, executed.record.touched);
-        Ok(Typed { data, provenance, touched, schemas })
+        Ok(Typed { data: executed.data, provenance, touched, schemas: executed.schemas })
     }
 }
 

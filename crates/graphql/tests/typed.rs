@@ -64,3 +64,25 @@ fn an_error_of_the_answer_is_an_error() {
     let wrong = engine().query::<namespaces::Permissions>(request("Namespaces", None)).unwrap_err();
     assert!(wrong.to_string().starts_with("the answer is not what the type says"), "{wrong}");
 }
+
+#[test]
+fn a_check_reads_what_an_answer_reads_and_fails_as_it_does() {
+    let engine = engine();
+    for operation in ["Namespaces", "Permissions"] {
+        // Without places, equal objects are repeated and not executed again.
+        let request = Request { provenance: false, ..request(operation, None) };
+        let mut answered = engine.tree(request).unwrap().schemas;
+        let mut checked = engine.check(request).unwrap().schemas;
+        answered.sort();
+        checked.sort();
+        assert_eq!(checked, answered, "{operation}");
+        assert!(!checked.is_empty());
+    }
+    let [answered, checked] =
+        [engine.tree(request("Nope", None)).err(), engine.check(request("Nope", None)).err()]
+            .map(|error| error.unwrap().to_string());
+    assert_eq!(checked, answered);
+    let half = "{ namespaces_v1 { name nope } }";
+    let request = Request { query: half, ..Request::default() };
+    assert_eq!(engine.check(request).unwrap_err().to_string(), engine.tree(request).unwrap_err().to_string());
+}

@@ -70,17 +70,16 @@ pub fn compare(desired: &Desired, live: &Live, disclosure: Disclosure<'_>) -> Co
 /// What is declared and does not hold.
 fn fields(desired: &Value, live: &Value, show: Show, declared: Option<&Value>) -> Vec<Difference> {
     let kind = desired["kind"].as_str().unwrap_or_default();
-    let mut walk = Walk::new(kind, show);
-    walk.declared = declared;
+    let mut walk = Walk::new(kind, show, declared);
     walk.value(&normal::of_desired(desired), Some(&normal::of_live(live)));
-    walk.differences
+    walk.differences()
 }
 
 /// Whether a part of what is declared holds.
 pub(crate) fn holds(desired: &Value, live: Option<&Value>) -> bool {
-    let mut walk = Walk::new("", Show::Paths);
+    let mut walk = Walk::new("", Show::Paths, None);
     walk.value(desired, live);
-    walk.differences.is_empty()
+    walk.differences().is_empty()
 }
 
 #[cfg(test)]

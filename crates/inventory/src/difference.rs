@@ -1,5 +1,6 @@
 //! What differs, in words for people. **Invariant:** of what is sensitive, no value gets here.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde_json::Value;
@@ -64,6 +65,34 @@ pub struct Difference {
     pub before: Side,
     /// What is declared.
     pub after: Side,
+}
+
+/// Differences in the order in which they were found. Fields that come from a secret are counted, one difference for each path.
+#[derive(Debug, Default)]
+pub(crate) struct DifferenceList {
+    all: Vec<Difference>,
+    /// The positions in `all` of the differences that count secret fields, by path.
+    secret: HashMap<String, usize>,
+}
+
+impl DifferenceList {
+    pub fn push(&mut self, difference: Difference) {
+        self.all.push(difference);
+    }
+
+    /// Counts a field whose name may come from a secret, below `path`, which may be shown. The empty path is the object.
+    pub fn count_secret(&mut self, path: String) {
+        let path = if path.is_empty() { "object".to_owned() } else { path };
+        let position = *self.secret.entry(path.clone()).or_insert(self.all.len());
+        match self.all.get_mut(position) {
+            Some(Difference { after: Side::SecretFields(count), .. }) => *count += 1,
+            _ => self.push(Difference { path, before: Side::Hidden, after: Side::SecretFields(1) }),
+        }
+    }
+
+    pub fn into_vec(self) -> Vec<Difference> {
+        self.all
+    }
 }
 
 impl fmt::Display for Difference {

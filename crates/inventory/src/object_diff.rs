@@ -13,7 +13,7 @@ use crate::difference::{Difference, Disclosure, Show, Side};
 use crate::mark::{RECYCLE_PENDING, SENSITIVE, annotation};
 use crate::normal;
 use crate::object::{Desired, Live};
-use crate::path::says_nothing;
+use crate::path::{PathCursor, says_nothing};
 
 use walk::FieldWalk;
 
@@ -77,14 +77,14 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
         Disclosure::Everything | Disclosure::Paths | Disclosure::Nothing => None,
     };
     let is_open = !was_sensitive && is_open(write.desired, disclosure);
-    let mut walk = FieldWalk::new(write.desired.kind(), write.desired.group(), shown(is_open));
+    let mut walk =
+        FieldWalk::new(write.desired.kind(), write.desired.group(), shown(is_open), visible.as_ref());
     walk.show_before = shown(is_open && write.writer != LiveWriter::Others);
     let others = match write.writer {
         LiveWriter::UsAndOthers { others } => Some(normalized(others)),
         LiveWriter::Us | LiveWriter::Others => None,
     };
-    walk.owned_by_others = others.as_ref();
-    walk.visible = visible.as_ref();
+    walk.owned_by_others = PathCursor::new(others.as_ref());
     walk.value(Some(&before), Some(&after));
     let owned = leaves(&before).saturating_sub(leaves(&normalized(write.without_ours)));
     // A list that is one value loses items even where another manager owns it.
@@ -108,9 +108,8 @@ pub fn body(desired: &Desired, disclosure: Disclosure<'_>) -> Vec<Difference> {
         Disclosure::Everything | Disclosure::Paths | Disclosure::Nothing => None,
     };
     let show = shown(is_open(desired, disclosure));
-    let mut walk = FieldWalk::new(desired.kind(), desired.group(), show);
+    let mut walk = FieldWalk::new(desired.kind(), desired.group(), show, visible.as_ref());
     walk.expands_items = true;
-    walk.visible = visible.as_ref();
     walk.value(None, Some(&content(desired)));
     walk.differences()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use crate::compare::items;
+use crate::compare::items::ItemNames;
 use crate::quantity;
 
 /// A part of a path.
@@ -39,19 +39,79 @@ pub fn print(path: &[Segment]) -> String {
     place
 }
 
-/// How many segments of a path a value has.
-pub fn depth(value: &Value, path: &[Segment]) -> usize {
-    let mut value = value;
-    for (depth, segment) in path.iter().enumerate() {
-        let below = match (segment, value) {
-            (Segment::Key(key), Value::Object(map)) => map.get(key),
-            (Segment::Item(name), Value::Array(items)) => items::find(items, name),
-            _ => None,
-        };
-        let Some(below) = below else { return depth };
-        value = below;
+/// The current path of a walk through an object, and how much of it may be shown.
+pub struct PathCursor<'a> {
+    segments: Vec<Segment>,
+    /// The values at the prefixes of the path in the object that has all visible paths, the object itself first, as far as it has them. `None` if all
+    /// paths may be shown.
+    visible: Option<Vec<VisibleNode<'a>>>,
+}
+
+/// A value of the object that has all visible paths.
+struct VisibleNode<'a> {
+    value: &'a Value,
+    /// The index of the items if the value is a list, built when the first item is looked up.
+    items: Option<ItemNames>,
+}
+
+impl<'a> PathCursor<'a> {
+    /// The path of the whole object. `visible` has all paths that may be shown; all paths may be shown if there is none.
+    pub fn new(visible: Option<&'a Value>) -> Self {
+        let visible = visible.map(|value| vec![VisibleNode { value, items: None }]);
+        Self { segments: Vec::new(), visible }
     }
-    path.len()
+
+    /// Goes to a field of a map or an item of a list.
+    pub fn push(&mut self, segment: Segment) {
+        if let Some(nodes) = &mut self.visible
+            && nodes.len() > self.segments.len()
+            && let Some(value) = nodes.last_mut().and_then(|node| node.child(&segment))
+        {
+            nodes.push(VisibleNode { value, items: None });
+        }
+        self.segments.push(segment);
+    }
+
+    /// Goes back to where the last segment was pushed.
+    pub fn pop(&mut self) {
+        self.segments.pop();
+        if let Some(nodes) = &mut self.visible {
+            nodes.truncate(self.segments.len() + 1);
+        }
+    }
+
+    /// The whole path.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The part of the path that may be shown.
+    pub fn shown(&self) -> &[Segment] {
+        let depth = self.visible.as_ref().map_or(self.segments.len(), |nodes| nodes.len() - 1);
+        &self.segments[..depth]
+    }
+
+    /// Whether only some paths may be shown.
+    pub fn is_restricted(&self) -> bool {
+        self.visible.is_some()
+    }
+
+    /// The name of the field that the path ends with; empty for an item of a list.
+    pub fn last_key(&self) -> &str {
+        last_key(&self.segments)
+    }
+}
+
+impl<'a> VisibleNode<'a> {
+    fn child(&mut self, segment: &Segment) -> Option<&'a Value> {
+        match (segment, self.value) {
+            (Segment::Key(key), Value::Object(map)) => map.get(key),
+            (Segment::Item(name), Value::Array(items)) => {
+                self.items.get_or_insert_with(|| ItemNames::new(items)).find(items, name)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The name of the field that a path ends with; empty for an item of a list.
@@ -102,4 +162,64 @@ fn is_plain(text: &str, more: &str) -> bool {
 
 fn quoted(text: &str, more: &str) -> String {
     if is_plain(text, more) { text.to_owned() } else { Value::from(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_testkit::Chance;
+    use serde_json::{Value, json};
+
+    use super::{PathCursor, Segment};
+    use crate::compare::items::ItemNames;
+
+    /// How many segments of a path a value has, looked up from the top.
+    fn depth(value: &Value, path: &[Segment]) -> usize {
+        let mut value = value;
+        for (depth, segment) in path.iter().enumerate() {
+            let below = match (segment, value) {
+                (Segment::Key(key), Value::Object(map)) => map.get(key),
+                (Segment::Item(name), Value::Array(items)) => ItemNames::new(items).find(items, name),
+                _ => None,
+            };
+            let Some(below) = below else { return depth };
+            value = below;
+        }
+        path.len()
+    }
+
+    fn segment(chance: &mut Chance) -> Segment {
+        let key = ["a", "list", "x"][chance.below(3)].to_owned();
+        if chance.percent(60) {
+            Segment::Key(key)
+        } else {
+            Segment::Item(["a", "0", "x"][chance.below(3)].to_owned())
+        }
+    }
+
+    #[test]
+    fn a_cursor_knows_how_much_of_its_path_may_be_shown_wherever_it_was_before() {
+        let item = json!({"name": "a", "list": [{"a": {"a": 1}}], "a": {"list": ["x"]}});
+        let visible = json!({"list": [item, item], "a": {"list": [item], "a": {}}});
+        for seed in 0..200 {
+            let chance = &mut Chance::new(seed);
+            let (mut cursor, mut open) = (PathCursor::new(Some(&visible)), PathCursor::new(None));
+            for _ in 0..30 {
+                if chance.percent(55) {
+                    let segment = segment(chance);
+                    cursor.push(segment.clone());
+                    open.push(segment);
+                } else {
+                    cursor.pop();
+                    open.pop();
+                }
+                assert_eq!(
+                    cursor.shown().len(),
+                    depth(&visible, cursor.segments()),
+                    "{:?}",
+                    cursor.segments()
+                );
+                assert_eq!(open.shown().len(), cursor.segments().len());
+            }
+        }
+    }
 }

@@ -65,6 +65,11 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// Answers a request.
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError>;
 
+    /// Executes a request without keeping its answer: the schemas of the objects that it reads.
+    fn check(&self, ask: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
+        self.answer(ask).map(|answered| answered.schemas)
+    }
+
     /// The text of a resource.
     fn resource(&self, path: &str) -> Result<Option<String>, DataError>;
 
@@ -139,8 +144,8 @@ pub struct Answer<Q> {
 pub struct Asked {
     /// Per query the schemas that its answer read.
     pub schemas: BTreeMap<String, BTreeSet<String>>,
-    /// Ad-hoc queries with the digests of their answers.
-    pub ad_hoc: Vec<(String, Sha256)>,
+    /// Ad-hoc queries with the digests of their answers; of one that was only checked there is none.
+    pub ad_hoc: Vec<(String, Option<Sha256>)>,
     /// Resources that were read by path.
     pub resources: BTreeSet<String>,
     /// What was refused because it is not allowed, per query.
@@ -248,15 +253,29 @@ impl Data {
 
     /// Answers a query that is not declared. It is recorded with the digest of its answer.
     pub fn ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<Answered, DataError> {
-        let name = quoted(&abridged(text));
-        if !self.terms.looks_up {
-            return Err(DataError::Undeclared { query: name });
-        }
+        let name = self.undeclared(text)?;
         let _doing = activity::begin("a query of its own");
         let answered =
             self.source.answer(Ask { text, operation: None, variables, places: false, only: None })?;
-        self.asked.lock().ad_hoc.push((text.to_owned(), digest(&answered.data)));
+        self.asked.lock().ad_hoc.push((text.to_owned(), Some(digest(&answered.data))));
         self.permitted(&name, answered)
+    }
+
+    /// Executes a query that is not declared, and returns the schemas that it reads instead of its answer, which may be a large part of the bundle.
+    pub fn check(&self, text: &str) -> Result<BTreeSet<String>, DataError> {
+        let name = self.undeclared(text)?;
+        let _doing = activity::begin("a query of its own");
+        let ask = Ask { text, operation: None, variables: None, places: false, only: None };
+        let schemas = self.source.check(ask)?;
+        self.asked.lock().ad_hoc.push((text.to_owned(), None));
+        self.permit(&name, &schemas)?;
+        Ok(schemas)
+    }
+
+    /// The name of a query that is not declared, if the integration may ask such queries.
+    fn undeclared(&self, text: &str) -> Result<String, DataError> {
+        let query = quoted(&abridged(text));
+        if self.terms.looks_up { Ok(query) } else { Err(DataError::Undeclared { query }) }
     }
 
     /// The texts of many resources, which a remote bundle answers with few requests.
@@ -283,12 +302,17 @@ impl Data {
     }
 
     fn permitted(&self, name: &str, answered: Answered) -> Result<Answered, DataError> {
+        self.permit(name, &answered.schemas).map(|()| answered)
+    }
+
+    /// Records the schemas that a query read; fails if one of them may not be read.
+    fn permit(&self, name: &str, read: &BTreeSet<String>) -> Result<(), DataError> {
         let mut asked = self.asked.lock();
-        asked.schemas.entry(name.to_owned()).or_default().extend(answered.schemas.iter().cloned());
-        let Some(allowed) = &self.terms.allowed else { return Ok(answered) };
-        let schemas: BTreeSet<String> = answered.schemas.difference(allowed).cloned().collect();
+        asked.schemas.entry(name.to_owned()).or_default().extend(read.iter().cloned());
+        let Some(allowed) = &self.terms.allowed else { return Ok(()) };
+        let schemas: BTreeSet<String> = read.difference(allowed).cloned().collect();
         if schemas.is_empty() {
-            return Ok(answered);
+            return Ok(());
         }
         asked.forbidden.entry(name.to_owned()).or_default().extend(schemas.iter().cloned());
         Err(DataError::Forbidden { query: name.to_owned(), schemas })

@@ -7,6 +7,7 @@ mod check;
 pub mod compile;
 pub mod equality;
 pub mod form;
+mod format;
 pub mod loops;
 mod memo;
 mod numbers;

@@ -78,9 +78,9 @@ fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
         return Ok(Outcome { text: None, reads: BTreeSet::new(), problem });
     };
     let mut reads = BTreeSet::new();
-    let problem = match data.ad_hoc(&text, None) {
-        Ok(answered) => {
-            reads = answered.schemas;
+    let problem = match data.check(&text) {
+        Ok(schemas) => {
+            reads = schemas;
             None
         }
         // What it may not read is told by the runner, with what to add.

@@ -1,11 +1,13 @@
 //! Server-side apply on values: what a manager declared before and does not declare now goes, what others own stays. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::lists::{is_key, position};
-use super::{Entry, FieldSet, ListTypes, is_overruled, shown};
+use super::item_index::ItemIndex;
+use super::lists::field;
+use super::removal::remove;
+use super::{Entry, FieldSet, ListTypes, Path, is_overruled, shown};
 use crate::error::Contender;
 
 /// The object and its entries after `manager` applied `declared` onto `live`; or who else owns fields that it would change.
@@ -39,10 +41,9 @@ pub(super) fn merged(live: &Value, entries: &[Entry], manager: &str, declared: &
         let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut kept };
         side.0.extend(entry.fields.0.iter().cloned());
     }
-    // The deepest come first: an item of a list goes after what is in it.
-    for path in before.0.iter().rev().filter(|path| !kept.reaches(path)) {
-        remove(&mut object, path, &mut Vec::new(), &kept);
-    }
+    // The deepest come first: an item of a list is removed after its fields.
+    let removed: Vec<&Path> = before.0.iter().rev().filter(|path| !kept.reaches(path)).collect();
+    remove(&mut object, &removed, 0, &kept);
     (object, wanted)
 }
 
@@ -55,9 +56,11 @@ fn contend(
 ) -> Result<(), Vec<Contender>> {
     let mut contenders: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for other in others {
-        let changes = |path: &&Vec<String>| find(live, path) != find(declared, path);
         let shared = other.fields.0.intersection(&wanted.0);
-        let changed: Vec<_> = shared.filter(|path| !ends_in_item(path)).filter(changes).cloned().collect();
+        let shared: Vec<&Path> = shared.filter(|path| !ends_in_item(path)).collect();
+        let mut changed: Vec<&Path> = Vec::new();
+        find_changed([Some(live), Some(declared)], &shared, 0, &mut changed);
+        let changed: Vec<Path> = changed.into_iter().cloned().collect();
         if is_overruled(&other.manager) {
             for path in &changed {
                 other.fields.0.remove(path);
@@ -77,12 +80,36 @@ fn ends_in_item(path: &[String]) -> bool {
     path.last().is_some_and(|last| !last.starts_with("f:"))
 }
 
-/// What is at a path.
-fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
-    path.iter().try_fold(value, |value, part| match part.split_once(':')? {
-        ("f", key) => value.get(key),
-        _ => value.as_array().and_then(|items| items.get(position(items, part)?)),
-    })
+/// Adds those of `paths` to `changed` at which the two sides differ. The paths are sorted, and `sides` are the values at the first `depth` parts,
+/// which all paths have in common: so each list on the way is indexed once.
+fn find_changed<'a>(
+    sides: [Option<&Value>; 2],
+    paths: &[&'a Path],
+    depth: usize,
+    changed: &mut Vec<&'a Path>,
+) {
+    if sides == [None; 2] {
+        return;
+    }
+    let (here, below) = paths.split_at(paths.iter().take_while(|path| path.len() == depth).count());
+    if sides[0] != sides[1] {
+        changed.extend(here);
+    }
+    let mut indexes: [ItemIndex; 2] = Default::default();
+    for group in below.chunk_by(|one, other| one[depth] == other[depth]) {
+        let part = &group[0][depth];
+        let [live, declared] = &mut indexes;
+        let sides = [child(sides[0], part, live), child(sides[1], part, declared)];
+        find_changed(sides, group, depth + 1, changed);
+    }
+}
+
+/// The value that a part of a path leads to.
+fn child<'a>(value: Option<&'a Value>, part: &str, index: &mut ItemIndex) -> Option<&'a Value> {
+    match (value?, field(part)) {
+        (value, Some(key)) => value.get(key),
+        (value, None) => index.find(value.as_array()?, part),
+    }
 }
 
 /// Puts what is declared over what is there.
@@ -98,16 +125,16 @@ fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &Lis
         // An empty map says that there is a map, not that there is nothing in it.
         (Value::Object(_), Value::Object(_)) => {}
         (Value::Array(live), Value::Array(declared)) => {
-            let parts = lists.parts(path, declared).filter(|_| lists.parts(path, live).is_some());
-            let Some(parts) = parts else {
+            let Some((parts, live_parts)) = lists.parts(path, declared).zip(lists.parts(path, live)) else {
                 live.clone_from(declared);
                 return;
             };
+            let positions: HashMap<String, usize> = live_parts.into_iter().zip(0..).collect();
             for (part, item) in parts.into_iter().zip(declared) {
-                let found = position(live, &part);
+                let found = positions.get(&part);
                 path.push(part);
                 match found {
-                    Some(index) => merge(&mut live[index], item, path, lists),
+                    Some(index) => merge(&mut live[*index], item, path, lists),
                     None => live.push(item.clone()),
                 }
                 path.pop();
@@ -115,41 +142,6 @@ fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &Lis
         }
         (live, declared) => *live = declared.clone(),
     }
-}
-
-/// Removes what is at `rest` below `value`, which is at `path`; and maps and lists that are empty because of it.
-fn remove(value: &mut Value, rest: &[String], path: &mut Vec<String>, kept: &FieldSet) {
-    let Some((part, below)) = rest.split_first() else { return };
-    path.push(part.clone());
-    let is_done = |value: &Value, path: &[String]| {
-        let is_empty =
-            value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
-        below.is_empty() || is_empty && !kept.reaches(path)
-    };
-    match (value, part.split_once(':')) {
-        (Value::Object(map), Some(("f", key))) => {
-            if let Some(inner) = map.get_mut(key) {
-                remove(inner, below, path, kept);
-                if is_done(inner, path) {
-                    map.remove(key);
-                }
-            }
-        }
-        (Value::Array(items), Some(("k" | "v", _))) => {
-            if let Some(index) = position(items, part) {
-                // What names the item stays as long as the item does: without it the item could not be found.
-                let is_name = below.len() == 1 && is_key(part, &below[0]);
-                if !is_name {
-                    remove(&mut items[index], below, path, kept);
-                }
-                if !is_name && is_done(&items[index], path) {
-                    items.remove(index);
-                }
-            }
-        }
-        _ => {}
-    }
-    path.pop();
 }
 
 #[cfg(test)]

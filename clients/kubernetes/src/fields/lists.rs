@@ -77,36 +77,20 @@ impl ListTypes {
     }
 }
 
-/// The position of the item that a part of a path leads to.
-pub(crate) fn position(items: &[Value], part: &str) -> Option<usize> {
-    match part.split_once(':')? {
-        ("k", keys) => {
-            let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
-            let has =
-                |item: &Value| keys.iter().all(|(key, value)| key_value(item, key).as_ref() == Some(value));
-            items.iter().position(has)
-        }
-        ("v", value) => {
-            let value: Value = serde_json::from_str(value).ok()?;
-            items.iter().position(|item| *item == value)
-        }
-        _ => None,
-    }
-}
-
 /// Whether `field` is one of the keys that a part of a path names an item by.
-pub(crate) fn is_key(part: &str, field_part: &str) -> bool {
+pub(super) fn is_key(part: &str, field_part: &str) -> bool {
     let keys = part.strip_prefix("k:").and_then(|keys| serde_json::from_str::<Map<String, Value>>(keys).ok());
     keys.zip(field(field_part)).is_some_and(|(keys, field)| keys.contains_key(field))
 }
 
 /// The value of a key of an item. A port without a protocol is TCP, as the schema of Kubernetes says.
-fn key_value(item: &Value, key: &str) -> Option<Value> {
+pub(super) fn key_value(item: &Value, key: &str) -> Option<Value> {
     let value = item.get(key).filter(|value| !value.is_null()).cloned();
     value.or_else(|| (key == "protocol" && item.is_object()).then(|| json!("TCP")))
 }
 
-fn field(part: &str) -> Option<&str> {
+/// The field that a part of a path leads to; `None` if it leads to an item.
+pub(super) fn field(part: &str) -> Option<&str> {
     part.strip_prefix("f:")
 }
 
@@ -120,7 +104,8 @@ fn general(path: &[String]) -> Path {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{FieldSet, ListTypes, position};
+    use super::{FieldSet, ListTypes};
+    use crate::fields::item_index::ItemIndex;
 
     #[track_caller]
     fn check(fields: &Value, path: &[&str], items: &Value, expect: Option<&[&str]>) {
@@ -130,7 +115,7 @@ mod tests {
         let items = items.as_array().unwrap();
         let parts = types.parts(&path, items);
         for (index, part) in parts.iter().flatten().enumerate() {
-            assert_eq!(position(items, part), Some(index), "{part}");
+            assert_eq!(ItemIndex::default().positions(items, part), [index], "{part}");
         }
         assert_eq!(
             parts.as_deref(),

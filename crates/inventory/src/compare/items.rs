@@ -1,6 +1,6 @@
 //! Which items of two lists are the same thing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -60,14 +60,32 @@ pub fn labels(list: &str, items: &[Value]) -> Vec<String> {
     names(list, items, items).map_or_else(positions, |(names, _)| names)
 }
 
-/// The item of a list that goes by this name, or by this position.
-pub fn find<'a>(items: &'a [Value], name: &str) -> Option<&'a Value> {
-    const FIELDS: [&str; 4] = ["name", "mountPath", "devicePath", "ip"];
-    let has = |item: &&Value| {
-        let named = FIELDS.iter().any(|field| Identity::Field(field).of(item).as_deref() == Some(name));
-        named || Identity::Port.of(item).as_deref() == Some(name)
-    };
-    items.iter().find(has).or_else(|| items.get(name.parse::<usize>().ok()?))
+/// An index of the items of one list by all their names.
+pub struct ItemNames(HashMap<String, usize>);
+
+impl ItemNames {
+    /// Indexes a list.
+    pub fn new(items: &[Value]) -> Self {
+        const IDENTITIES: [Identity; 5] = [
+            Identity::Field("name"),
+            Identity::Field("mountPath"),
+            Identity::Field("devicePath"),
+            Identity::Field("ip"),
+            Identity::Port,
+        ];
+        let mut positions = HashMap::with_capacity(items.len());
+        for (position, item) in items.iter().enumerate() {
+            for name in IDENTITIES.iter().filter_map(|identity| identity.of(item)) {
+                positions.entry(name).or_insert(position);
+            }
+        }
+        Self(positions)
+    }
+
+    /// The first item of the indexed list with this name, or the item at this position.
+    pub fn find<'a>(&self, items: &'a [Value], name: &str) -> Option<&'a Value> {
+        items.get(self.0.get(name).copied().or_else(|| name.parse().ok())?)
+    }
 }
 
 /// What may tell the items of a list apart.
@@ -91,6 +109,8 @@ fn identity(list: &str, items: &[Value]) -> Option<Identity> {
 
 impl Identity {
     fn of(self, item: &Value) -> Option<String> {
+        #[cfg(test)]
+        tests::IDENTIFIED.with(|identified| identified.set(identified.get() + 1));
         match self {
             Identity::Field(name) => item.get(name)?.as_str().map(str::to_owned),
             Identity::Rule => {
@@ -107,9 +127,16 @@ impl Identity {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::pairs;
+pub(crate) mod tests {
+    use std::cell::Cell;
+
+    use super::{ItemNames, pairs};
     use serde_json::{Value, json};
+
+    thread_local! {
+        /// How often this thread worked out the name of an item.
+        pub static IDENTIFIED: Cell<usize> = const { Cell::new(0) };
+    }
 
     /// What the items of a list are called.
     fn check(list: &str, items: &Value, expect: Option<&[&str]>) {
@@ -139,5 +166,23 @@ mod tests {
         check("ports", &json!([{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]), Some(&["a", "b"]));
         check("ports", &json!([{"port": 1}, {"port": 1, "protocol": "TCP"}]), None);
         check("other", &json!([{"port": 1}]), None);
+    }
+
+    #[test]
+    fn an_item_is_found_by_any_of_its_names_or_by_its_position() {
+        let items = json!([{"name": "a", "ip": "b"}, {"mountPath": "b"}, {"devicePath": "c"}, {"port": 1}, {"name": "0"}]);
+        let items = items.as_array().unwrap();
+        let check = |name: &str, expect: Option<usize>| {
+            let found = ItemNames::new(items).find(items, name);
+            assert_eq!(found, expect.map(|position| &items[position]), "{name}");
+        };
+        check("a", Some(0));
+        check("b", Some(0));
+        check("c", Some(2));
+        check("1/TCP", Some(3));
+        check("0", Some(4));
+        check("1", Some(1));
+        check("5", None);
+        check("d", None);
     }
 }

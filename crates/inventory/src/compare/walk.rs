@@ -3,24 +3,26 @@
 use serde_json::{Map, Value};
 
 use super::items::{self, Pair};
-use crate::difference::{Difference, Show, Side};
-use crate::path::{self, Segment, says_nothing};
+use crate::difference::{Difference, DifferenceList, Show, Side};
+use crate::path::{self, PathCursor, Segment, says_nothing};
 
 /// A way through an object, and what was found on it.
 pub struct Walk<'a> {
     kind: &'a str,
     show: Show,
-    path: Vec<Segment>,
-    /// What has all paths that may be shown; none if all may be.
-    pub declared: Option<&'a Value>,
-    /// What does not hold.
-    pub differences: Vec<Difference>,
+    path: PathCursor<'a>,
+    differences: DifferenceList,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through an object of this kind.
-    pub fn new(kind: &'a str, show: Show) -> Self {
-        Self { kind, show, path: Vec::new(), declared: None, differences: Vec::new() }
+    /// A walk through an object of this kind. `declared` has all paths that may be shown; all paths may be shown if there is none.
+    pub fn new(kind: &'a str, show: Show, declared: Option<&'a Value>) -> Self {
+        Self { kind, show, path: PathCursor::new(declared), differences: DifferenceList::default() }
+    }
+
+    /// What does not hold.
+    pub fn differences(self) -> Vec<Difference> {
+        self.differences.into_vec()
     }
 
     /// Looks whether a value holds.
@@ -31,7 +33,7 @@ impl<'a> Walk<'a> {
         match (desired, live) {
             (Value::Object(desired), Some(Value::Object(live))) => self.map(desired, live),
             (Value::Array(desired), Some(Value::Array(live))) if !live.is_empty() => self.list(desired, live),
-            (desired, Some(live)) if path::is_same(self.kind, &self.path, desired, live) => {}
+            (desired, Some(live)) if path::is_same(self.kind, self.path.segments(), desired, live) => {}
             (desired, live) => self.report(live.filter(|live| !says_nothing(live)), desired),
         }
     }
@@ -88,31 +90,17 @@ impl<'a> Walk<'a> {
     }
 
     fn report(&mut self, live: Option<&Value>, desired: &Value) {
-        let shown = self.declared.map_or(self.path.len(), |declared| path::depth(declared, &self.path));
-        let path = path::print(&self.path[..shown]);
-        if shown == self.path.len() {
-            let (before, after) = (Side::of(live, self.show), Side::of(Some(desired), self.show));
-            self.differences.push(Difference { path, before, after });
+        let path = path::print(self.path.shown());
+        if self.path.shown().len() < self.path.segments().len() {
+            self.differences.count_secret(path);
             return;
         }
-        let path = if path.is_empty() { "object".to_owned() } else { path };
-        let same = |difference: &&mut Difference| {
-            difference.path == path && matches!(difference.after, Side::SecretFields(_))
-        };
-        match self.differences.iter_mut().find(same) {
-            Some(Difference { after: Side::SecretFields(count), .. }) => *count += 1,
-            _ => {
-                self.differences.push(Difference {
-                    path,
-                    before: Side::Hidden,
-                    after: Side::SecretFields(1),
-                });
-            }
-        }
+        let (before, after) = (Side::of(live, self.show), Side::of(Some(desired), self.show));
+        self.differences.push(Difference { path, before, after });
     }
 
     /// The name of the field that is looked at.
     fn key(&self) -> &str {
-        path::last_key(&self.path)
+        self.path.last_key()
     }
 }

@@ -1,8 +1,11 @@
 //! What a write changes, and what of it is shown.
 
+use qontract_testkit::Chance;
 use serde_json::{Value, json};
 
 use super::{KeyLoss, LiveWriter, ObjectWrite, body, diff};
+use crate::compare::compare;
+use crate::compare::items::tests::IDENTIFIED;
 use crate::difference::{Difference, Disclosure, Side};
 use crate::object::{Desired, Live};
 
@@ -341,4 +344,75 @@ fn what_is_declared_and_owned_by_another_counts_among_all_keys() {
         writer: LiveWriter::Us,
     };
     assert_eq!(diff(&write, Disclosure::Everything).loss, KeyLoss { lost: 1, of: 5, lists: 0 });
+}
+
+/// Items `{name, value}` with random names of a few, each at most once, in a random order.
+fn named_items(chance: &mut Chance) -> Vec<(usize, usize)> {
+    let mut items = Vec::new();
+    for name in 0..8 {
+        if chance.percent(60) {
+            items.insert(chance.below(items.len() + 1), (name, chance.below(2)));
+        }
+    }
+    items
+}
+
+#[test]
+fn lists_with_names_are_compared_as_if_each_name_were_looked_up_by_a_scan() {
+    for seed in 0..300 {
+        let chance = &mut Chance::new(seed);
+        let (before, after) = (named_items(chance), named_items(chance));
+        if before.is_empty() || after.is_empty() {
+            continue;
+        }
+        let find = |items: &[(usize, usize)], name: usize| items.iter().position(|item| item.0 == name);
+        let (mut removed, mut others, mut order) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, value) in &before {
+            match find(&after, *name) {
+                None => removed.push(format!("spec.items[n{name}]")),
+                Some(position) => {
+                    order.push(position);
+                    if after[position].1 != *value {
+                        others.push(format!("spec.items[n{name}].value"));
+                    }
+                }
+            }
+        }
+        let added = after.iter().filter(|(name, _)| find(&before, *name).is_none());
+        others.extend(added.map(|(name, _)| format!("spec.items[n{name}]")));
+        others.extend((!order.is_sorted()).then(|| "spec.items".to_owned()));
+        removed.extend(others);
+        let body = |items: &[(usize, usize)]| {
+            let item = |(name, value): &(usize, usize)| json!({"name": format!("n{name}"), "value": value});
+            json!({"spec": {"items": items.iter().map(item).collect::<Vec<_>>()}})
+        };
+        let (lines, _) = changed("Widget", &body(&before), &body(&after), Disclosure::Paths);
+        let paths: Vec<&str> = lines.iter().filter_map(|line| Some(line.rsplit_once(": ")?.0)).collect();
+        assert_eq!(paths, removed, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_work_grows_with_the_length_of_a_list_and_not_with_its_square() {
+    let count = 1_000;
+    let body = |range: std::ops::Range<usize>, value: usize| {
+        let item = |number: usize| json!({"name": format!("n{number}"), "value": value});
+        json!({"spec": {"env": range.map(item).collect::<Vec<_>>()}})
+    };
+    let (before, after) = (body(0..count, 1), body(count / 2..count * 3 / 2, 2));
+    let declared = object("Widget", &body(0..count, 0));
+    let check = |disclosure: Disclosure<'_>, most: usize| {
+        IDENTIFIED.set(0);
+        let (lines, loss) = changed("Widget", &before, &after, disclosure);
+        assert_eq!((lines.len() > count / 2, loss.lost), (true, count));
+        assert!(IDENTIFIED.get() <= most, "{} names for {count} items", IDENTIFIED.get());
+    };
+    check(Disclosure::Everything, 2 * count);
+    check(Disclosure::PathsOf(&declared), 7 * count);
+    IDENTIFIED.set(0);
+    let (desired, live) =
+        (Desired::new(object("Widget", &after)).unwrap(), Live::new(object("Widget", &before)));
+    let found = compare(&desired, &live, Disclosure::PathsOf(&declared)).differences();
+    assert_eq!(found.len(), count / 2 + 1, "half of the items are not visible");
+    assert!(IDENTIFIED.get() <= 8 * count, "{} names for {count} items", IDENTIFIED.get());
 }

@@ -1,6 +1,6 @@
 //! Compares two versions of an object field by field.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use qontract_bundle::diff::{Step, align};
 use serde_json::{Map, Value};
@@ -8,8 +8,11 @@ use serde_json::{Map, Value};
 use super::defaults::RemovedField;
 use super::{item_leaves, leaves};
 use crate::compare::items;
-use crate::difference::{Difference, Show, Side};
-use crate::path::{self, Segment, says_nothing};
+use crate::difference::{Difference, DifferenceList, Show, Side};
+use crate::path::{self, PathCursor, Segment, says_nothing};
+
+/// An item of a list, with its name.
+type NamedItem<'a> = (&'a str, &'a Value);
 
 /// An added item with more values is expanded field by field: reports show no more values of one field.
 const MAX_ITEM_VALUES: usize = 16;
@@ -22,14 +25,12 @@ pub struct FieldWalk<'a> {
     /// Whether the values that changed and removed fields had before are shown.
     pub show_before: Show,
     /// What others own of the object: of removed fields, its values are not shown.
-    pub owned_by_others: Option<&'a Value>,
+    pub owned_by_others: PathCursor<'a>,
     /// Whether large items of lists are shown field by field, so that none of their fields is left out.
     pub expands_items: bool,
-    /// The object that has all paths that may be shown; none if all may be.
-    pub visible: Option<&'a Value>,
-    path: Vec<Segment>,
+    path: PathCursor<'a>,
     removed: Vec<Difference>,
-    others: Vec<Difference>,
+    others: DifferenceList,
     /// How many keys are gone.
     pub lost: usize,
     /// How many keys come.
@@ -39,19 +40,18 @@ pub struct FieldWalk<'a> {
 }
 
 impl<'a> FieldWalk<'a> {
-    /// A walk through an object of this kind and group.
-    pub fn new(kind: &'a str, group: &'a str, show: Show) -> Self {
+    /// A walk through an object of this kind and group. `visible` has all paths that may be shown; all paths may be shown if there is none.
+    pub fn new(kind: &'a str, group: &'a str, show: Show, visible: Option<&'a Value>) -> Self {
         Self {
             kind,
             group,
             show,
             show_before: show,
-            owned_by_others: None,
+            owned_by_others: PathCursor::new(None),
             expands_items: false,
-            visible: None,
-            path: Vec::new(),
+            path: PathCursor::new(visible),
             removed: Vec::new(),
-            others: Vec::new(),
+            others: DifferenceList::default(),
             lost: 0,
             added: 0,
             lists: 0,
@@ -61,7 +61,7 @@ impl<'a> FieldWalk<'a> {
     /// What differs: removed fields first.
     pub fn differences(self) -> Vec<Difference> {
         let Self { mut removed, others, .. } = self;
-        removed.extend(others);
+        removed.extend(others.into_vec());
         removed
     }
 
@@ -84,7 +84,7 @@ impl<'a> FieldWalk<'a> {
             (None, Some(after)) => self.added(after),
             (Some(Value::Object(before)), Some(Value::Object(after))) => self.map(before, after),
             (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after),
-            (Some(before), Some(after)) if path::is_same(self.kind, &self.path, before, after) => {}
+            (Some(before), Some(after)) if path::is_same(self.kind, self.path.segments(), before, after) => {}
             (Some(before), Some(after)) => self.changed(before, after),
         }
     }
@@ -92,18 +92,17 @@ impl<'a> FieldWalk<'a> {
     fn map(&mut self, before: &Map<String, Value>, after: &Map<String, Value>) {
         let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for key in keys {
-            self.path.push(Segment::Key(key.clone()));
+            self.enter(Segment::Key(key.clone()));
             self.field(before.get(key), after.get(key), Some(after));
-            self.path.pop();
+            self.leave();
         }
     }
 
     fn list(&mut self, before: &[Value], after: &[Value]) {
-        if let Some((old, new)) = items::names(path::last_key(&self.path), before, after) {
-            self.named(
-                &old.iter().zip(before).collect::<Vec<_>>(),
-                &new.iter().zip(after).collect::<Vec<_>>(),
-            );
+        if let Some((old, new)) = items::names(self.path.last_key(), before, after) {
+            let old: Vec<NamedItem<'_>> = old.iter().map(String::as_str).zip(before).collect();
+            let new: Vec<NamedItem<'_>> = new.iter().map(String::as_str).zip(after).collect();
+            self.named(&old, &new);
             return;
         }
         for step in align(before.len(), after.len(), |one, other| before[one] == after[other]) {
@@ -115,69 +114,71 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// Compares lists whose items have names.
-    fn named(&mut self, before: &[(&String, &Value)], after: &[(&String, &Value)]) {
-        let find = |all: &[(&String, &Value)], name: &str| all.iter().position(|(one, _)| *one == name);
+    /// Compares lists whose items have names. No list has a name twice.
+    fn named(&mut self, before: &[NamedItem<'_>], after: &[NamedItem<'_>]) {
+        let positions: HashMap<&str, usize> = after.iter().map(|(name, _)| *name).zip(0..).collect();
+        let mut is_new = vec![true; after.len()];
         let mut order = Vec::new();
         for (name, item) in before {
-            match find(after, name) {
-                Some(index) => {
+            match positions.get(name) {
+                Some(&index) => {
+                    is_new[index] = false;
                     order.push((index, *name));
                     self.pair(name, item, after[index].1);
                 }
                 None => self.item_gone(name, item),
             }
         }
-        for (name, item) in after.iter().filter(|(name, _)| find(before, name).is_none()) {
+        for ((name, item), _) in after.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
             self.item_added(name, item);
         }
         if !order.is_sorted() {
-            let old: Vec<&str> = order.iter().map(|(_, name)| name.as_str()).collect();
+            let old: Vec<&str> = order.iter().map(|(_, name)| *name).collect();
             order.sort_unstable();
-            let new: Vec<&str> = order.iter().map(|(_, name)| name.as_str()).collect();
+            let new: Vec<&str> = order.iter().map(|(_, name)| *name).collect();
             let [old, new] = [Value::from(old), Value::from(new)];
             self.report(Some(&old), Some(&new));
         }
     }
 
     fn pair(&mut self, name: &str, before: &Value, after: &Value) {
-        self.path.push(Segment::Item(name.to_owned()));
+        self.enter(Segment::Item(name.to_owned()));
         self.value(Some(before), Some(after));
-        self.path.pop();
+        self.leave();
     }
 
     fn item_gone(&mut self, name: &str, item: &Value) {
         self.lost += item_leaves(item);
-        self.path.push(Segment::Item(name.to_owned()));
+        self.enter(Segment::Item(name.to_owned()));
         self.report(Some(item), None);
-        self.path.pop();
+        self.leave();
     }
 
     fn item_added(&mut self, name: &str, item: &Value) {
         self.added += item_leaves(item);
-        self.path.push(Segment::Item(name.to_owned()));
+        self.enter(Segment::Item(name.to_owned()));
         if self.expands_items && self.show == Show::Values && leaves(item) > MAX_ITEM_VALUES {
             self.added(item);
         } else {
             self.report(None, Some(item));
         }
-        self.path.pop();
+        self.leave();
     }
 
     fn gone(&mut self, before: &Value, siblings: Option<&Map<String, Value>>) {
-        let field = RemovedField { kind: self.kind, group: self.group, path: &self.path, siblings };
+        let field = RemovedField { kind: self.kind, group: self.group, path: self.path.segments(), siblings };
         match before {
             value if field.is_default(value) => {}
             Value::Object(map) => {
                 for (key, value) in map.iter().filter(|(_, value)| !says_nothing(value)) {
-                    self.path.push(Segment::Key(key.clone()));
+                    self.enter(Segment::Key(key.clone()));
                     self.gone(value, None);
-                    self.path.pop();
+                    self.leave();
                 }
             }
             Value::Array(items) => {
                 self.lists += 1;
-                for (name, item) in items::labels(path::last_key(&self.path), items).iter().zip(items) {
+                for (name, item) in items::labels(self.path.last_key(), items).iter().zip(items) {
                     self.item_gone(name, item);
                 }
             }
@@ -192,13 +193,13 @@ impl<'a> FieldWalk<'a> {
         match after {
             Value::Object(map) => {
                 for (key, value) in map.iter().filter(|(_, value)| !says_nothing(value)) {
-                    self.path.push(Segment::Key(key.clone()));
+                    self.enter(Segment::Key(key.clone()));
                     self.added(value);
-                    self.path.pop();
+                    self.leave();
                 }
             }
             Value::Array(items) => {
-                for (name, item) in items::labels(path::last_key(&self.path), items).iter().zip(items) {
+                for (name, item) in items::labels(self.path.last_key(), items).iter().zip(items) {
                     self.item_added(name, item);
                 }
             }
@@ -222,39 +223,43 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn report(&mut self, before: Option<&Value>, after: Option<&Value>) {
-        let depth = self.visible.map_or(self.path.len(), |visible| path::depth(visible, &self.path));
-        if depth < self.path.len() {
-            self.count_secret(depth);
+        let path = path::print(self.path.shown());
+        if self.path.shown().len() < self.path.segments().len() {
+            self.others.count_secret(path);
             return;
         }
-        let path = path::print(&self.path);
         let (before, after) = match (before, after) {
             (before, None) if self.is_of_others() => (Side::of(before, Show::Paths), Side::Absent),
             (before, after) => (Side::of(before, self.show_before), Side::of(after, self.show)),
         };
-        let side = if after == Side::Absent { &mut self.removed } else { &mut self.others };
-        side.push(Difference { path, before, after });
+        let difference = Difference { path, before, after };
+        if difference.after == Side::Absent {
+            self.removed.push(difference);
+        } else {
+            self.others.push(difference);
+        }
     }
 
     /// Whether others own a part of the value at the current path. An item of a list that they own a part of may be theirs, since items
     /// without names are found by position.
     fn is_of_others(&self) -> bool {
-        self.owned_by_others.is_some_and(|others| match self.path.get(path::depth(others, &self.path)) {
-            None | Some(Segment::Item(_)) => true,
-            Some(Segment::Key(_)) => false,
-        })
+        let cursor = &self.owned_by_others;
+        cursor.is_restricted()
+            && match cursor.segments().get(cursor.shown().len()) {
+                None | Some(Segment::Item(_)) => true,
+                Some(Segment::Key(_)) => false,
+            }
     }
 
-    /// Counts a field whose name may come from a secret, below the last path that may be shown.
-    fn count_secret(&mut self, depth: usize) {
-        let path = path::print(&self.path[..depth]);
-        let path = if path.is_empty() { "object".to_owned() } else { path };
-        for difference in self.others.iter_mut().filter(|difference| difference.path == path) {
-            if let Side::SecretFields(count) = &mut difference.after {
-                *count += 1;
-                return;
-            }
-        }
-        self.others.push(Difference { path, before: Side::Hidden, after: Side::SecretFields(1) });
+    /// Goes to a field of a map or an item of a list.
+    fn enter(&mut self, segment: Segment) {
+        self.owned_by_others.push(segment.clone());
+        self.path.push(segment);
+    }
+
+    /// Goes back.
+    fn leave(&mut self) {
+        self.path.pop();
+        self.owned_by_others.pop();
     }
 }

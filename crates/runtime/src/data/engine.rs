@@ -1,5 +1,6 @@
 //! A bundle in this process as a source.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_graphql::{Engine, Request, TypedError};
@@ -36,23 +37,17 @@ impl Source for Loaded {
     }
 
     fn answer(&self, ask: Ask<'_>) -> Result<Answered, DataError> {
-        let Ask { text, operation, variables, places, only } = ask;
-        let request =
-            Request { query: text, operation, variables, provenance: places, only, ..Request::default() };
-        let typed = self.engine.tree(request).map_err(|error| DataError::Refused {
-            query: super::quoted(operation.unwrap_or(&super::abridged(text))),
-            why: match error {
-                TypedError::Failed(failures) => {
-                    failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ")
-                }
-                form @ TypedError::Form(_) => form.to_string(),
-            },
-        })?;
+        let typed = self.engine.tree(request(ask)).map_err(|error| refused(ask, error))?;
         Ok(Answered {
             data: typed.data,
             places: typed.provenance.as_ref().map(Places::from).unwrap_or_default(),
             schemas: typed.schemas.into_iter().map(String::from).collect(),
         })
+    }
+
+    fn check(&self, ask: Ask<'_>) -> Result<BTreeSet<String>, DataError> {
+        let typed = self.engine.check(request(ask)).map_err(|error| refused(ask, error))?;
+        Ok(typed.schemas.into_iter().map(String::from).collect())
     }
 
     fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
@@ -62,4 +57,20 @@ impl Source for Loaded {
     fn engine(&self) -> Option<&Arc<Engine>> {
         Some(&self.engine)
     }
+}
+
+fn request(ask: Ask<'_>) -> Request<'_> {
+    let Ask { text, operation, variables, places, only } = ask;
+    Request { query: text, operation, variables, provenance: places, only, ..Request::default() }
+}
+
+fn refused(ask: Ask<'_>, error: TypedError) -> DataError {
+    let query = super::quoted(ask.operation.unwrap_or(&super::abridged(ask.text)));
+    let why = match error {
+        TypedError::Failed(failures) => {
+            failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ")
+        }
+        form @ TypedError::Form(_) => form.to_string(),
+    };
+    DataError::Refused { query, why }
 }

@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use jsonschema::{Draft, Validator};
 use qontract_bundle::{Bundle, Map, Value};
-use serde_json::json;
 
 use super::form;
+use super::format::Format;
 use super::loops::{self, Loop};
 use super::numbers;
 use super::reference::{self, Place, Target};
@@ -43,13 +42,7 @@ pub struct Compiled<'b> {
 impl<'b> Compiled<'b> {
     /// Compiles all schemas of `bundle`.
     pub fn new(bundle: &'b Bundle, formats: Formats) -> Self {
-        let mut compiler = Compiler {
-            bundle,
-            formats,
-            compiled: Compiled::default(),
-            pending: Vec::new(),
-            checks: HashMap::new(),
-        };
+        let mut compiler = Compiler { bundle, formats, compiled: Compiled::default(), pending: Vec::new() };
         for schema in bundle.schemas() {
             let file: &'b str = &schema.path;
             let root: &'b Value = &schema.document.value;
@@ -77,7 +70,6 @@ struct Compiler<'b> {
     formats: Formats,
     compiled: Compiled<'b>,
     pending: Vec<(NodeId, &'b Value)>,
-    checks: HashMap<&'b str, Arc<Validator>>,
 }
 
 impl<'b> Compiler<'b> {
@@ -257,18 +249,11 @@ impl<'b> Compiler<'b> {
         Others { named, patterns }
     }
 
-    fn format(&mut self, name: &'b str) -> Option<Own<'b>> {
+    fn format(&self, name: &'b str) -> Option<Own<'b>> {
         if self.formats == Formats::Ignored {
             return None;
         }
-        if !self.checks.contains_key(name) {
-            let options = jsonschema::options().with_draft(Draft::Draft6);
-            let options = options.should_validate_formats(true).should_ignore_unknown_formats(true);
-            let check =
-                options.build(&json!({ "format": name })).expect("a schema with nothing but a format");
-            self.checks.insert(name, Arc::new(check));
-        }
-        Some(Own::Format(name, Arc::clone(self.checks.get(name)?)))
+        Some(Own::Format(name, Format::named(name)?))
     }
 }
 

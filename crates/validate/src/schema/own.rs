@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use qontract_bundle::{Map, Value};
-use serde_json::Value as Plain;
 
 use super::rule::{Counted, Others, Own};
 use super::{equality, numbers};
@@ -79,10 +78,7 @@ pub fn keeps(own: &Own<'_>, value: &Value) -> Result<bool, TooCostly> {
             None => true,
             Some(text) => pattern.finds(text)?,
         },
-        Own::Format(_, check) => match value.as_str() {
-            None => true,
-            Some(text) => check.is_valid(&Plain::String(text.to_owned())),
-        },
+        Own::Format(_, format) => value.as_str().is_none_or(|text| format.is_kept_by(text)),
         Own::Minimum(limit) => is(limit, &[Ordering::Less]),
         Own::Maximum(limit) => is(limit, &[Ordering::Greater]),
         Own::ExclusiveMinimum(limit) => is(limit, &[Ordering::Less, Ordering::Equal]),

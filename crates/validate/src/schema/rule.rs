@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use jsonschema::Validator;
 use qontract_bundle::{Map, Value};
 
 use crate::failure::Allowed;
 use crate::pattern::Pattern;
+use crate::schema::format::Format;
 
 /// A compiled schema, by its place among all of them.
 pub type NodeId = usize;
@@ -64,7 +64,7 @@ pub enum Own<'b> {
     /// That a pattern is found in a text.
     Pattern(Arc<Pattern>),
     /// That a text is of a format.
-    Format(&'b str, Arc<Validator>),
+    Format(&'b str, Format),
     /// A least number.
     Minimum(&'b Value),
     /// A greatest number.

@@ -1,0 +1,94 @@
+//! Removes the fields and list items at many paths from a value.
+
+use serde_json::{Map, Value};
+
+use super::item_index::ItemIndex;
+use super::lists::{field, is_key};
+use super::{FieldSet, Path};
+
+/// Removes what is at `paths` from `value`, and maps and lists that are empty because of it. The paths are sorted in descending order, have more
+/// than `depth` parts, and have the first `depth` in common, which lead to `value`.
+pub(super) fn remove(value: &mut Value, paths: &[&Path], depth: usize, kept: &FieldSet) {
+    let mut items = value.as_array().map(|items| ListRemoval::new(items.len()));
+    for group in paths.chunk_by(|one, other| one[depth] == other[depth]) {
+        let mut removal = Removal::new(group, depth);
+        match (&mut *value, &mut items, field(removal.part())) {
+            (Value::Object(map), _, Some(key)) => {
+                if let Some(inner) = map.get_mut(key)
+                    && removal.removes(inner, kept)
+                {
+                    map.remove(key);
+                }
+            }
+            (Value::Array(list), Some(items), _) => items.remove(list, &mut removal, kept),
+            _ => {}
+        }
+    }
+    if let (Value::Array(list), Some(items)) = (value, items) {
+        items.drop_removed(list);
+    }
+}
+
+/// Paths that are removed and go through the same child of a value.
+struct Removal<'a> {
+    /// The path of the child.
+    path: &'a [String],
+    /// The paths below the child.
+    below: Vec<&'a Path>,
+    /// Whether the child itself is removed.
+    is_whole: bool,
+}
+
+impl<'a> Removal<'a> {
+    /// The paths of `group` have their first `depth + 1` parts in common. The shortest is the last.
+    fn new(group: &[&'a Path], depth: usize) -> Self {
+        let path = &group[0][..=depth];
+        let below: Vec<&Path> = group.iter().copied().filter(|path| path.len() > depth + 1).collect();
+        Self { path, is_whole: below.len() < group.len(), below }
+    }
+
+    fn part(&self) -> &'a str {
+        self.path.last().map_or("", String::as_str)
+    }
+
+    /// Removes from the child `value` what is below it; whether the child is to be removed, too.
+    fn removes(&self, value: &mut Value, kept: &FieldSet) -> bool {
+        if self.below.is_empty() {
+            return self.is_whole;
+        }
+        remove(value, &self.below, self.path.len(), kept);
+        let is_empty =
+            value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+        self.is_whole || is_empty && !kept.reaches(self.path)
+    }
+}
+
+/// Removes items of one list. They stay in their places until all are known, so that positions do not change.
+struct ListRemoval {
+    index: ItemIndex,
+    /// Whether the item at each position is removed.
+    is_removed: Vec<bool>,
+}
+
+impl ListRemoval {
+    fn new(items: usize) -> Self {
+        Self { index: ItemIndex::default(), is_removed: vec![false; items] }
+    }
+
+    fn remove(&mut self, list: &mut [Value], removal: &mut Removal<'_>, kept: &FieldSet) {
+        let positions = self.index.positions(list, removal.part());
+        let Some(position) = positions.iter().copied().find(|position| !self.is_removed[*position]) else {
+            return;
+        };
+        // A field that identifies the item stays as long as the item does: without it the item could not be found.
+        let depth = removal.path.len();
+        let part = removal.part();
+        removal.below.retain(|path| path.len() > depth + 1 || !is_key(part, &path[depth]));
+        self.is_removed[position] = removal.removes(&mut list[position], kept);
+    }
+
+    fn drop_removed(self, list: &mut Vec<Value>) {
+        let mut is_removed = self.is_removed.into_iter();
+        list.retain(|_| is_removed.next() != Some(true));
+    }
+}
