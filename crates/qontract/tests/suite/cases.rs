@@ -128,7 +128,7 @@ impl Stage {
     fn play(&self, case: &Case) -> Result<(), String> {
         let before = self.world();
         let level = if case.notes.is_some() { "DEBUG" } else { "WARNING" };
-        let base: &[&str] = if case.has_base() { &["--base", "base"] } else { &[] };
+        let base: &[&str] = if case.has_base() { &["--base", "../base"] } else { &[] };
         let dry = self.run(case, &[&["--dry-run", "--log-level", level], base].concat());
         let shown = String::from_utf8_lossy(&dry.stdout).into_owned();
         if shown != case.plan {
@@ -169,12 +169,13 @@ impl Stage {
 
     fn run(&self, case: &Case, more: &[&str]) -> Output {
         let mut words =
-            vec!["reconcile", &self.room, "--data", "head", "--sandbox", "sandbox", "--runs", "runs"];
+            vec!["reconcile", &self.room, "--data", ".", "--sandbox", "../sandbox", "--runs", "../runs"];
         // A case has the data that it is about, and no more.
-        words.extend(["--config", "config.toml", "--no-validate"]);
+        words.extend(["--config", "../config.toml", "--no-validate"]);
         words.extend(more);
         words.extend(case.flags.iter().map(String::as_str));
-        command::qontract(self.scratch.path(), &words)
+        // Inside the data repo, so that files are named as in the case.
+        command::qontract(&self.scratch.path().join("head"), &words)
     }
 
     fn world(&self) -> BTreeMap<String, Value> {
