@@ -300,7 +300,7 @@ fn names_of_variables_are_found_in_sources() {
     check("variable(names::FAR)", &["FAR_VARIABLE"]);
     check("variable(name); get(\"name\"); print(\"QONTRACT_A\"); get(KIND)", &[]);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let signals = std::fs::read_to_string(root.join("src/keep/signals.rs")).unwrap();
+    let signals = std::fs::read_to_string(root.join("../daemon/src/signals.rs")).unwrap();
     assert!(variables(&signals, "").contains(&"QONTRACT_SHUTDOWN_SECONDS".to_owned()));
 }
 
