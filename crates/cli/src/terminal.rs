@@ -46,7 +46,7 @@ pub struct SilentKeys(());
 
 impl SilentKeys {
     /// Turns the echo off, if stdin is a terminal that this process may change.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         if is_foreground()
             && let Ok(modes) = tcgetattr(io::stdin())
         {

@@ -38,8 +38,7 @@ pub fn validate(
         Depth::Errors => (true, Formats::default()),
         Depth::All(formats) => (false, formats),
     };
-    let options =
-        Options { layout: repo.layout().clone(), unread, only_errors, formats, ..Options::default() };
+    let options = Options { layout: repo.layout().clone(), unread, only_errors, formats };
     let mut findings = validate_again(bundle, &options, known);
     findings.extend(types(bundle, &options, &findings));
     if depth == Depth::Errors {

@@ -200,6 +200,7 @@ fn listen(folders: &[PathBuf], gaps: &Arc<Gaps>) -> notify::Result<(Receiver<Tol
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "`None` is an event without names")]
     fn event(files: &[&str]) -> Told {
         Some(files.iter().map(PathBuf::from).collect())
     }

@@ -38,6 +38,7 @@ fn namespace_labels(targets: &Targets) -> anyhow::Result<Room> {
     Ok(Room::staged(openshift_namespace_labels::OpenshiftNamespaceLabels::new(kubernetes)))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "other integrations may lack a target")]
 fn rules_tester(targets: &Targets) -> anyhow::Result<Room> {
     let promtool = targets.promtool().clone();
     Ok(Room::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))

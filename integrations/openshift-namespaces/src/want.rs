@@ -40,6 +40,6 @@ impl ObjectState for Namespace {
     }
 }
 
-fn name<'d>(shard: ShardView<'d, Namespace>) -> &'d str {
+fn name(shard: ShardView<'_, Namespace>) -> &str {
     shard.key.get("namespace").unwrap_or_default()
 }

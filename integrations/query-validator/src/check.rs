@@ -79,12 +79,8 @@ fn ask(data: &Data, text: Option<String>) -> Result<Outcome, Fault> {
     };
     let mut reads = BTreeSet::new();
     let problem = match data.check(&text) {
-        Ok(schemas) => {
-            reads = schemas;
-            None
-        }
-        // What it may not read is told by the runner, with what to add.
-        Err(DataError::Forbidden { schemas, .. }) => {
+        // Schemas that it may not read are reported by the runner, with what to add.
+        Ok(schemas) | Err(DataError::Forbidden { schemas, .. }) => {
             reads = schemas;
             None
         }

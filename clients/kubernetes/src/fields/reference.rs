@@ -129,9 +129,13 @@ fn apply_obviously(live: &Value, entries: &[Entry], declared: &Value) -> Result<
     let mut object = live.clone();
     merge(&mut object, declared, &mut Vec::new(), &lists);
     let mut before = FieldSet::default();
-    own.iter().for_each(|entry| before.0.extend(entry.fields.0.iter().cloned()));
+    for entry in &own {
+        before.0.extend(entry.fields.0.iter().cloned());
+    }
     let mut kept = wanted.clone();
-    others.iter().for_each(|entry| kept.0.extend(entry.fields.0.iter().cloned()));
+    for entry in &others {
+        kept.0.extend(entry.fields.0.iter().cloned());
+    }
     for path in before.0.iter().rev().filter(|path| !kept.reaches(path)) {
         remove(&mut object, path, &mut Vec::new(), &kept);
     }

@@ -152,7 +152,7 @@ impl Trace<'_> {
                     self.filter(inner, target, &mut below);
                     match schema.type_id(&target.name) {
                         Some(id) => {
-                            self.refer(FieldRef { type_name: &type_.name, name: key }, id, &below, keys)
+                            self.refer(FieldRef { type_name: &type_.name, name: key }, id, &below, keys);
                         }
                         None => keys.key(key, &Keys::All),
                     }

@@ -47,9 +47,8 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let head = if arguments.no_validate {
         open(&opener, &head_word, None)?
     } else {
-        PinnedData::open_valid(&opener, &head_word).map_err(|error| match error.is::<ValidationFailed>() {
-            true => error,
-            false => cannot_open(error, &head_word),
+        PinnedData::open_valid(&opener, &head_word).map_err(|error| {
+            if error.is::<ValidationFailed>() { error } else { cannot_open(error, &head_word) }
         })?
     };
     let base = open(&opener, &base_word, Some(&head))?;

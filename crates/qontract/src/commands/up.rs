@@ -102,25 +102,10 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
         unchecked: Unchecked::default(),
     };
     if arguments.once {
-        let ended = runtime.block_on(async {
-            let (stopper, stop) = Stop::pair();
-            signals::listen(stopper, Vec::new, Arc::clone(&log))?;
-            supervisor.once(&stop).await
-        });
-        runtime.shutdown_background();
-        let (exit, records) = ended?;
-        if let (true, Some(records)) = (prints_plan, records) {
-            let mut report = plan_report::of(&records);
-            for (integration, reason) in supervisor.unchecked() {
-                report.add_unchecked(UncheckedIntegration { integration, reason });
-            }
-            let (side, detail) = (feed.side()?, plan_output::detail(arguments.full));
-            plan_output::print(&report, arguments.output, detail, &|file| side.display(file), &printer)?;
-        }
-        return Ok(exit);
+        return once(&supervisor, runtime, &arguments, &printer);
     }
     watch(&feed, &supervisor, &screen);
-    let _keys = is_live.then(SilentKeys::new);
+    let _keys = is_live.then(SilentKeys::start);
     let code = runtime.block_on(async {
         let (stopper, stop) = Stop::pair();
         let reporters = Arc::<LoopRegistry>::default();
@@ -152,6 +137,31 @@ pub fn run(arguments: Up) -> anyhow::Result<Exit> {
     // Threads that are blocked are not waited for.
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Runs every integration once. A dry run prints the plan.
+fn once(
+    supervisor: &Supervisor,
+    runtime: tokio::runtime::Runtime,
+    arguments: &Up,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
+    let ended = runtime.block_on(async {
+        let (stopper, stop) = Stop::pair();
+        signals::listen(stopper, Vec::new, Arc::clone(&supervisor.log))?;
+        supervisor.once(&stop).await
+    });
+    runtime.shutdown_background();
+    let (exit, records) = ended?;
+    if let (true, Some(records)) = (arguments.dry_run, records) {
+        let mut report = plan_report::of(&records);
+        for (integration, reason) in supervisor.unchecked() {
+            report.add_unchecked(UncheckedIntegration { integration, reason });
+        }
+        let (side, detail) = (supervisor.feed.side()?, plan_output::detail(arguments.full));
+        plan_output::print(&report, arguments.output, detail, &|file| side.display(file), printer)?;
+    }
+    Ok(exit)
 }
 
 /// The line that names the bundle, and the clusters of the data if they are the targets.

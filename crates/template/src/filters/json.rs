@@ -32,7 +32,7 @@ fn write(run: &mut Run<'_>, value: &Value, writer: &mut Writer<'_>) -> Outcome<(
         Value::Text(text) | Value::Markup(text) => writer.str(text),
         Value::List(_) | Value::Tuple(_) => {
             writer.open('[');
-            for item in run.collect(value)?.iter() {
+            for item in &run.collect(value)? {
                 writer.item();
                 write(run, item, writer)?;
             }

@@ -190,13 +190,13 @@ fn is_scheme(text: &str) -> bool {
 
 fn is_authority(text: &str) -> bool {
     let (user, host) = text.split_once('@').unwrap_or(("", text));
-    let (is_host, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((literal, port)) => (is_ip_literal(literal), port),
-        None => {
+    let (is_host, port) =
+        if let Some((literal, port)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            (is_ip_literal(literal), port)
+        } else {
             let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
             (is_encoded(name, ""), port)
-        }
-    };
+        };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     is_encoded(user, ":") && is_host && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
