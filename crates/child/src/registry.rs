@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::POLL_INTERVAL;
@@ -97,20 +97,12 @@ impl Children {
     }
 
     fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The lock, if it is free within `timeout`: a start that hangs, on a file system that does not answer, holds it.
     fn lock_within(&self, timeout: Duration) -> Option<MutexGuard<'_, Registry>> {
-        let deadline = Instant::now() + timeout;
-        loop {
-            match self.0.try_lock() {
-                Ok(registry) => return Some(registry),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return None,
-                Err(TryLockError::WouldBlock) => thread::sleep(POLL_INTERVAL),
-            }
-        }
+        self.0.try_lock_for(timeout)
     }
 
     /// Starts a command as the first process of a group, unless a shutdown ends such groups ([`io::ErrorKind::Interrupted`]).

@@ -3,10 +3,11 @@
 //! It is drawn on stderr, only if that is a terminal, and never in CI. All other output erases it first ([`erase`]); it is drawn again below that.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use qontract_diagnostics::shown;
 use qontract_telemetry::activity::{Activities, Activity};
 
@@ -26,7 +27,7 @@ static IS_DRAWN: Mutex<bool> = Mutex::new(false);
 
 /// Erases the line, if it is there. All output calls it first.
 pub fn erase() {
-    let mut is_drawn = lock(&IS_DRAWN);
+    let mut is_drawn = IS_DRAWN.lock();
     if std::mem::take(&mut *is_drawn) {
         let _ = std::io::stderr().write_all(b"\r\x1b[K");
     }
@@ -34,21 +35,21 @@ pub fn erase() {
 
 /// A line about one piece of work, as long as this lives.
 pub struct Progress {
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    stop: Arc<StopSignal>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Progress {
     /// Shows `what` is being done, or what its activities wait for. Does nothing if stderr is not a terminal, or in CI.
     pub fn start(what: impl Into<String>, activities: Activities) -> Self {
-        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let stop: Arc<StopSignal> = Arc::default();
         if !is_watched() {
             return Self { stop, thread: None };
         }
         let (what, seen, begun) = (what.into(), Arc::clone(&stop), Instant::now());
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
             let mut pause = DELAY;
-            while !waits(&seen, pause) {
+            while !seen.wait(pause) {
                 draw(&line(&what, begun.elapsed(), &activities.doing()));
                 pause = PERIOD;
             }
@@ -59,8 +60,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        *lock(&self.stop.0) = true;
-        self.stop.1.notify_all();
+        self.stop.set();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -75,14 +75,29 @@ fn is_watched() -> bool {
         && variable("TERM").is_some_and(|term| term != "dumb")
 }
 
-/// Waits; whether the work is over.
-fn waits((stop, changed): &(Mutex<bool>, Condvar), pause: Duration) -> bool {
-    let stopped = changed.wait_timeout_while(lock(stop), pause, |stop| !*stop);
-    *stopped.unwrap_or_else(PoisonError::into_inner).0
+/// Ends the thread that draws.
+#[derive(Default)]
+struct StopSignal {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl StopSignal {
+    fn set(&self) {
+        *self.is_set.lock() = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for it; whether it came before `timeout`.
+    fn wait(&self, timeout: Duration) -> bool {
+        let mut is_set = self.is_set.lock();
+        self.changed.wait_while_for(&mut is_set, |is_set| !*is_set, timeout);
+        *is_set
+    }
 }
 
 fn draw(line: &str) {
-    let mut is_drawn = lock(&IS_DRAWN);
+    let mut is_drawn = IS_DRAWN.lock();
     *is_drawn = true;
     let _ = std::io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
 }
@@ -103,11 +118,6 @@ fn line(what: &str, elapsed: Duration, doing: &[Activity]) -> String {
     };
     let text = shown(&text).chars().take(MAX_WIDTH).collect::<String>();
     format!("{text} ({}s){more}…", since.as_secs())
-}
-
-/// What is locked is whole at any time, so a panic elsewhere does not spoil it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use anstream::stream::RawStream;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use parking_lot::{RwLock, RwLockReadGuard};
 use qontract_config::{UsageError, variable};
 use qontract_runtime::{About, FlagKind, Options};
 use qontract_telemetry::log::{Form, Level};
@@ -319,11 +319,11 @@ static KNOWN: RwLock<Vec<About>> = RwLock::new(Vec::new());
 
 /// Tells the command line which integrations there are, as long as nobody tells otherwise.
 pub fn register_integrations(abouts: Vec<About>) {
-    *KNOWN.write().unwrap_or_else(PoisonError::into_inner) = abouts;
+    *KNOWN.write() = abouts;
 }
 
 fn known() -> RwLockReadGuard<'static, Vec<About>> {
-    KNOWN.read().unwrap_or_else(PoisonError::into_inner)
+    KNOWN.read()
 }
 
 /// An integration with its own flags.

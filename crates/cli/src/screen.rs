@@ -4,8 +4,9 @@
 //! their history with copies of the table. Only lines of the log scroll away.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use qontract_diagnostics::shown_lines;
 use qontract_report::status_table::Line;
 use tokio::sync::Notify;
@@ -61,7 +62,7 @@ impl Screen {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         // Lock order: the table first, then stdout.
-        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let drawn = self.drawn.lock();
         let mut out = io::stdout().lock();
         if !self.is_live {
             out.write_all(bytes)?;
@@ -74,7 +75,7 @@ impl Screen {
 
     /// Draws a table over the one before.
     pub fn show(&self, lines: Vec<Line>, size: Size) {
-        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drawn = self.drawn.lock();
         if !self.is_live || (drawn.lines == lines && drawn.size == size) {
             return;
         }
@@ -87,7 +88,7 @@ impl Screen {
 
     /// Leaves the table as it is: what is written from now on is below it.
     pub fn close(&self) {
-        *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = Drawn::default();
+        *self.drawn.lock() = Drawn::default();
     }
 }
 

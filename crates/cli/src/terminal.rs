@@ -5,8 +5,8 @@
 //! kills the process outright (`SIGKILL`, `SIGQUIT`) leaves that to the shell.
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 
 /// The modes that the terminal had.
@@ -53,7 +53,7 @@ impl SilentKeys {
             let mut silent = modes.clone();
             silent.local_modes &= !LocalModes::ECHO;
             if tcsetattr(io::stdin(), OptionalActions::Now, &silent).is_ok() {
-                *SAVED.lock().unwrap_or_else(PoisonError::into_inner) = Some(modes);
+                *SAVED.lock() = Some(modes);
             }
         }
         Self(())
@@ -68,7 +68,7 @@ impl Drop for SilentKeys {
 
 /// Restores the terminal's modes, if they were changed, and drops what was typed.
 pub fn restore() {
-    let saved = SAVED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let saved = SAVED.lock().take();
     if let Some(modes) = saved.filter(|_| is_foreground()) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &modes);
     }

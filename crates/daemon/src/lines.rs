@@ -1,8 +1,9 @@
 //! JSON pointers → lines, by reading a file again when its first line is asked for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use qontract_diagnostics::{LineIndex, Sources};
 use qontract_yaml::{Document, Limits, Syntax, parse_as};
 
@@ -30,7 +31,7 @@ impl Lines {
     }
 
     fn document(&self, sources: &dyn Sources, file: &str) -> Option<Arc<Read>> {
-        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.0.lock();
         if let Some(known) = read.get(file) {
             return known.clone();
         }

@@ -1,8 +1,9 @@
 //! What is reported about loops: lines of the log, and metrics.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use qontract_access::Mode;
 use qontract_diagnostics::human;
 use qontract_runtime::looping::{Event, Stuck, Told};
@@ -171,7 +172,7 @@ impl LoopReporter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock()
     }
 
     fn note(&self, change: impl FnOnce(&mut Status)) {
@@ -270,7 +271,7 @@ impl LoopReporter {
         if is_complete || !changes.is_empty() {
             self.metrics.held(&self.process, changes.len());
         }
-        let mut reporter = self.reporter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reporter = self.reporter.lock();
         let report = reporter.update(changes, is_complete, Instant::now());
         drop(reporter);
         for line in held::lines(&record.run, &report.held) {

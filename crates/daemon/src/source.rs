@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use qontract_bundle::{Aids, Bundle, Layout, MIN_CACHED_FILES, Pool, Repo, RepoStamp, Sha256};
 use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
@@ -236,7 +237,7 @@ impl WatchedRepo {
 
     /// The bundle, and what it is of; or what is wrong with it. Only what changed is looked at, if there is much.
     fn built(&self, told: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<Result<(Bundle, Repo), Invalid>> {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.lock();
         if self.lock().files < MIN_CACHED_FILES {
             // Little is read again as fast as it is looked up, and an idle process should hold little memory.
             *remembered = None;
@@ -266,8 +267,8 @@ impl WatchedRepo {
         Ok(Err(Invalid { text: format!("{text}{}\n", report.summary()), errors }))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 }
 
@@ -307,7 +308,7 @@ impl Remote {
     /// Asks whether there is a new bundle.
     pub fn poll(&self) -> anyhow::Result<()> {
         let sha = self.connection.latest()?;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.as_ref().is_some_and(|last| *last != sha) {
             self.news.send_modify(|generation| *generation += 1);
         }
@@ -318,7 +319,7 @@ impl Remote {
 
 impl DataSource for Remote {
     fn bundle_in_use(&self) -> Option<String> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().clone()
     }
 
     fn side(&self) -> anyhow::Result<Arc<PinnedData>> {

@@ -4,9 +4,10 @@ mod restart;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use qontract_access::Mode;
 use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
@@ -88,7 +89,7 @@ pub struct LoopRegistry {
 impl LoopRegistry {
     /// All of them.
     pub fn all(&self) -> Vec<Arc<LoopReporter>> {
-        self.loops.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.loops.lock().values().cloned().collect()
     }
 
     /// Waits until what others build on has run once; but not for long.
@@ -108,19 +109,19 @@ impl LoopRegistry {
 
     /// The integrations that could not be started.
     pub fn unstarted(&self) -> Vec<String> {
-        self.unstarted.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.unstarted.lock().iter().cloned().collect()
     }
 
     fn miss(&self, names: BTreeSet<String>) {
-        *self.unstarted.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.unstarted.lock() = names;
     }
 
     fn add(&self, name: &str, reporter: Arc<LoopReporter>) {
-        self.loops.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), reporter);
+        self.loops.lock().insert(name.to_owned(), reporter);
     }
 
     fn remove(&self, name: &str) {
-        self.loops.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.loops.lock().remove(name);
     }
 }
 
@@ -153,7 +154,7 @@ impl Supervisor {
 
     /// Logs once that an integration cannot run here. What it would do is not known.
     fn leave_out(&self, name: &str, why: &str) {
-        let mut unchecked = self.unchecked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unchecked = self.unchecked.lock();
         if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
             let line = Line::new(Level::Warning, format!("skipped: {why}; not checked"));
             self.log.write(&line.with("integration", name));
@@ -162,7 +163,7 @@ impl Supervisor {
 
     /// The integrations that cannot run on this machine, and why.
     pub fn unchecked(&self) -> BTreeMap<String, String> {
-        self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.unchecked.lock().clone()
     }
 
     fn reporter(&self, name: &str) -> Arc<LoopReporter> {
@@ -410,7 +411,7 @@ struct Planned(Mutex<BTreeMap<String, Record>>);
 
 impl Planned {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// How many changes an integration plans, and how many are held.

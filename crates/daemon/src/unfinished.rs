@@ -7,9 +7,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
+use parking_lot::Mutex;
 use qontract_diagnostics::counted;
 use qontract_runtime::record::{Bundle, Planned, RECORD_VERSION, Shard, Told};
 use qontract_runtime::{Change, ChangeKind, Ended, Record, StepResult};
@@ -89,7 +89,7 @@ impl StepFile {
 
     /// Notes that a step begins.
     pub fn begin(&self, shard: String, changes: &[Change]) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.file.is_none() {
             state.file = Some(self.create()?);
         }
@@ -99,7 +99,7 @@ impl StepFile {
 
     /// Notes that the result of a step is known.
     pub fn end(&self, shard: String, changes: &[Change]) -> io::Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.steps_in_progress = state.steps_in_progress.saturating_sub(1);
         append(state.file.as_ref(), &Entry::Ended(Step::new(shard, changes)))
     }
@@ -127,7 +127,7 @@ impl StepFile {
 impl Drop for StepFile {
     fn drop(&mut self) {
         let path = self.path();
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut();
         // The task of a run that was stuck is dropped with its steps in progress: the next run reports it.
         if state.file.is_some() && state.steps_in_progress == 0 {
             let _ = fs::remove_file(path);

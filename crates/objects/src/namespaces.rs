@@ -51,11 +51,18 @@ impl NamespaceTarget {
 /// What is declared for a shard, and where its parts come from, by JSON pointer.
 pub type WithProvenance<S> = (S, BTreeMap<String, Place>);
 
+/// A server, or one of its namespaces, however clusters spell its address.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ServerTarget {
+    address: String,
+    namespace: Option<String>,
+}
+
 /// Builds the shards of an integration: one for each namespace, or one for each cluster.
 pub struct ShardBuilder<S> {
     integration: &'static str,
     declared: Declared<(), Cluster, S>,
-    servers: BTreeMap<(String, String), ShardKey>,
+    servers: BTreeMap<ServerTarget, ShardKey>,
 }
 
 impl<S> ShardBuilder<S> {
@@ -78,7 +85,8 @@ impl<S> ShardBuilder<S> {
             let why = format!("`{}` cannot be the name of a namespace", target.name);
             return self.declared.fault(key, Fault::author(why).at(place));
         }
-        let server = (OneByOne::loosely(&target.cluster.server_url), target.name.clone());
+        let address = OneByOne::loosely(&target.cluster.server_url);
+        let server = ServerTarget { address, namespace: Some(target.name.clone()) };
         if self.is_twin(server, &key, place.as_ref()) {
             return;
         }
@@ -110,7 +118,7 @@ impl<S> ShardBuilder<S> {
         let key = ShardKey::new([("cluster", cluster.name.as_str())]);
         self.label(cluster, &key);
         let disabled = cluster.disabled(self.integration, place.clone());
-        let server = (OneByOne::loosely(&cluster.server_url), String::new());
+        let server = ServerTarget { address: OneByOne::loosely(&cluster.server_url), namespace: None };
         if self.is_twin(server, &key, place.as_ref()) {
             return;
         }
@@ -126,8 +134,8 @@ impl<S> ShardBuilder<S> {
 
     /// Whether a server's namespace, or the server, is there already under another key, which is an error: two shards of one server would undo each
     /// other's work in turns.
-    fn is_twin(&mut self, server: (String, String), key: &ShardKey, place: Option<&Place>) -> bool {
-        let what = if server.1.is_empty() { "cluster" } else { "namespace" };
+    fn is_twin(&mut self, server: ServerTarget, key: &ShardKey, place: Option<&Place>) -> bool {
+        let what = if server.namespace.is_none() { "cluster" } else { "namespace" };
         let Some(other) = self.servers.insert(server, key.clone()) else {
             return false;
         };

@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::NAME;
 use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Rules};
-use qontract_objects::templates::preview::{Variables, dialect, entries, rendered, variables};
+use qontract_objects::templates::preview::{
+    TemplateSource, Variables, dialect, entries, rendered, variables,
+};
 
 /// The provider of rules.
 const PROVIDER: &str = "prometheus-rule";
@@ -122,7 +124,7 @@ fn rule(
         let values = values.as_ref().map_err(Clone::clone)?;
         let text = match dialect(&entry.provider, entry.r#type.as_deref())? {
             None => text,
-            Some(dialect) => rendered(texts.data, (path, &text), dialect, values)?,
+            Some(dialect) => rendered(texts.data, TemplateSource::new(path, &text).dialect(dialect), values)?,
         };
         qontract_yaml::json::read(text.as_bytes())
     };

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use qontract_graphql::Node;
 use qontract_runtime::{Data, Fault, Place, Query};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::query::{NamespaceOpenshiftResource as Entry, TemplateTests};
 use qontract_objects::fragments::ResourceText;
-use qontract_objects::templates::preview::{dialect, entries, rendered, variables, with_sources};
+use qontract_objects::templates::preview::{
+    TemplateSource, Variables, dialect, entries, rendered, variables, with_sources,
+};
 
 /// The provider of templates.
 const TEMPLATE: &str = "resource-template";
@@ -73,7 +74,8 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
             else {
                 return Err(Fault::us(format!("the answer has nothing at `{pointer}`")));
             };
-            let body = told(data, entry, resource, (node, parent)).and_then(|text| object(&text));
+            let values = variables(entry.variables.as_deref(), node, parent);
+            let body = text(data, entry, resource, values).and_then(|text| object(&text));
             let body = body.map(|body| match entry.provider.as_str() {
                 RULE => with_sources(body, repo.as_deref(), &resource.path),
                 _ => body,
@@ -101,19 +103,19 @@ pub fn tests(data: &Data) -> Result<Vec<Test>, Fault> {
 }
 
 /// The text of an entry: the resource, or what it renders to.
-fn told(
+fn text(
     data: &Data,
     entry: &Entry,
     resource: &ResourceText,
-    (node, namespace): (&Node, &Node),
+    values: Result<Variables, String>,
 ) -> Result<String, String> {
     let is_template = [TEMPLATE, RULE].contains(&entry.provider.as_str());
     let dialect = if is_template { dialect(&entry.provider, entry.r#type.as_deref())? } else { None };
     let Some(dialect) = dialect else {
         return Ok(resource.content.clone());
     };
-    let values = variables(entry.variables.as_deref(), node, namespace)?;
-    rendered(data, (&resource.path, &resource.content), dialect, &values)
+    let source = TemplateSource::new(&resource.path, &resource.content).dialect(dialect);
+    rendered(data, source, &values?)
 }
 
 /// The object that a text holds, without its `$schema`.

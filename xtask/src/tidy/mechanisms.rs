@@ -14,8 +14,7 @@ struct Mechanism {
 const MECHANISMS: [Mechanism; 4] = [
     Mechanism {
         marks: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
-        // These are still to be converted.
-        homes: &["crates/child/", "crates/daemon/", "crates/qontract/"],
+        homes: &[],
         instead: "use the locks of `parking_lot`, which a panic does not poison",
     },
     Mechanism {

@@ -4,19 +4,8 @@ use super::{Tree, Violation};
 
 const RULE: &str = "signatures";
 
-/// Functions that may take a tuple, as `path: name`: those that are still to be changed.
-const ALLOWED: [&str; 10] = [
-    "crates/objects/src/grounds.rs: is_twin",
-    "crates/qontract/src/commands/config.rs: data",
-    "crates/qontract/src/commands/config.rs: targets",
-    "crates/qontract/src/keep/turn.rs: once",
-    "crates/qontract/src/progress.rs: waits",
-    "crates/qontract/src/targets.rs: real",
-    "crates/resources/src/outside/github.rs: github",
-    "crates/resources/src/outside/s3.rs: bucket",
-    "crates/resources/src/preview.rs: rendered",
-    "integrations/resource-template-tester/src/declare.rs: told",
-];
+/// Functions that may take a tuple, as `path: name`.
+const ALLOWED: [&str; 0] = [];
 
 /// Looks at every function outside tests.
 pub fn check(tree: &Tree) -> Vec<Violation> {

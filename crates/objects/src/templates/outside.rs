@@ -24,6 +24,8 @@ use qontract_template::{Address, Answer, Data};
 use crate::resources::entry::SecretAddress;
 
 pub use allowed::{Allowed, Limits};
+use github::GithubFile;
+use s3::BucketName;
 pub(crate) use s3::{Account, accounts};
 
 /// Answers that send the caller elsewhere.
@@ -143,7 +145,7 @@ impl Outward {
         match address {
             Address::Url { url } => self.url(read, url).await,
             Address::GithubFile { repo, path, reference } => {
-                self.github(read, secrets, (repo, path, reference)).await
+                self.github(read, secrets, GithubFile { repository: repo, path, reference }).await
             }
             Address::S3Object { bucket, path, region, account: name }
             | Address::S3List { bucket, path, region, account: name } => {
@@ -153,7 +155,9 @@ impl Outward {
                 let Some(account) = account else {
                     return Ok(Answer::Failed(format!("the data has no account `{name}`")));
                 };
-                let bucket = self.bucket(read, secrets, account, (bucket, region.as_deref())).await?;
+                let bucket = self
+                    .bucket(read, secrets, account, BucketName { name: bucket, region: region.as_deref() })
+                    .await?;
                 match address {
                     Address::S3List { .. } => self.list(read, &bucket, path).await,
                     _ => self.object(read, &bucket, path).await,

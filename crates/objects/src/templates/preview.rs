@@ -3,13 +3,13 @@
 
 use qontract_graphql::Node;
 use qontract_runtime::Data as Source;
-use qontract_template::{Data, Declared, Dialect, Outcome, Request, render};
+use qontract_template::{Data, Declared, Outcome, Request, render};
 
 use super::render::Queries;
 use super::variables::{json, of_node};
 
 pub use crate::resources::rule::with_sources;
-pub use qontract_template::entry_dialect as dialect;
+pub use qontract_template::{Source as TemplateSource, entry_dialect as dialect};
 
 /// The variables of a template.
 pub type Variables = Vec<(String, Data)>;
@@ -17,12 +17,10 @@ pub type Variables = Vec<(String, Data)>;
 /// What a template renders to.
 pub fn rendered(
     data: &Source,
-    (path, text): (&str, &str),
-    dialect: Dialect,
+    template: TemplateSource<'_>,
     variables: &Variables,
 ) -> Result<String, String> {
-    let source = qontract_template::Source::new(path, text).dialect(dialect);
-    match render(&Request::new(source, variables), &Declared(Queries::new(data))) {
+    match render(&Request::new(template, variables), &Declared(Queries::new(data))) {
         Ok(Outcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
         Ok(Outcome::Needs(_)) => Err("it looks outside".to_owned()),
         Err(fault) => Err(match fault.line {

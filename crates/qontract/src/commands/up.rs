@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -208,9 +208,7 @@ async fn serve_health(
         metrics: Arc::clone(&supervisor.metrics),
         reporters: Arc::new(move || known.all()),
         unstarted: Arc::new(move || missed.unstarted()),
-        unchecked: Arc::new(move || {
-            unchecked.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
-        }),
+        unchecked: Arc::new(move || unchecked.lock().keys().cloned().collect()),
         feed: Arc::new(OnceLock::from(Arc::clone(&supervisor.feed) as Arc<dyn DataSource>)),
     };
     let bound = health.serve(address).await?;
@@ -227,7 +225,7 @@ fn title(feed: Arc<WatchedRepo>, unchecked: Unchecked, fixed: Title) -> impl Fn(
         let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
         let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
         let invalid = feed.invalid().map(|invalid| invalid.title(Timestamp::now()));
-        let unchecked = unchecked.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let unchecked = unchecked.lock().len();
         Title { commit, bundle, invalid, unchecked, ..fixed.clone() }
     }
 }

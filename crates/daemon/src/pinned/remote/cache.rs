@@ -1,8 +1,9 @@
 //! Caches small answers of a pinned bundle: templates of many namespaces send the same query.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use qontract_client_server::Answer;
 
 /// Larger answers are not cached: they are those of declared queries, which are sent once.
@@ -23,13 +24,13 @@ struct Entries {
 impl AnswerCache {
     /// The answer to a request, if it is cached.
     pub fn get(&self, key: &str) -> Option<Arc<Answer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).answers.get(key).cloned()
+        self.0.lock().answers.get(key).cloned()
     }
 
     /// Stores an answer, unless it is too large.
     pub fn store(&self, key: String, answer: &Arc<Answer>) {
         let bytes = key.len() + answer.body().len();
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         if bytes > MAX_ANSWER_BYTES || entries.bytes + bytes > MAX_CACHE_BYTES {
             return;
         }

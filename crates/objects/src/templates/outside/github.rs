@@ -20,13 +20,16 @@ struct Contents {
     content: String,
 }
 
+/// A file of a repository at a branch, tag or commit.
+pub(super) struct GithubFile<'a> {
+    pub repository: &'a str,
+    pub path: &'a str,
+    pub reference: &'a str,
+}
+
 impl Outward {
-    pub(super) async fn github(
-        &self,
-        read: &Read,
-        secrets: &dyn Reader,
-        (repository, path, reference): (&str, &str, &str),
-    ) -> Found {
+    pub(super) async fn github(&self, read: &Read, secrets: &dyn Reader, file: GithubFile<'_>) -> Found {
+        let GithubFile { repository, path, reference } = file;
         if !self.allowed.has_repository(repository) {
             return Ok(Answer::Failed(not_named("allow_github")));
         }

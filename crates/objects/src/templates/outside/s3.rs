@@ -83,6 +83,12 @@ fn text(data: &Data, path: &[&str]) -> Option<String> {
     }
 }
 
+/// A bucket, and its region if that is not the account's own.
+pub(super) struct BucketName<'a> {
+    pub name: &'a str,
+    pub region: Option<&'a str>,
+}
+
 impl Outward {
     /// A bucket of an account.
     pub(super) async fn bucket(
@@ -90,8 +96,9 @@ impl Outward {
         read: &Read,
         secrets: &dyn Reader,
         account: &Account,
-        (bucket, region): (&str, Option<&str>),
+        bucket: BucketName<'_>,
     ) -> Result<S3, Fault> {
+        let BucketName { name: bucket, region } = bucket;
         let Account { secret: path, version, region: usual } = account;
         let fields = secrets.read_all(&read.permit, path, *version).await;
         let fields = fields.map_err(|error| crate::resources::resolve::fault(&error))?;
