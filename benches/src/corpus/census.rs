@@ -110,35 +110,31 @@ impl Census {
         } = self;
         // Every account has a file of its own that says where Terraform keeps its state.
         let states = accounts;
-        [
-            namespaces,
-            users,
-            roles,
-            permissions,
-            bots,
-            products,
-            environments,
-            apps,
-            escalations,
-            boards,
-            saas_files,
-            saas_targets,
-            clusters,
-            quotas,
-            limit_ranges,
-            shared,
-            accounts,
-            states,
-            groups,
-            policies,
-            dependencies,
-            jenkins_configs,
-            integrations,
-            query_validations,
-            change_types,
-        ]
-        .into_iter()
-        .sum::<usize>()
+        namespaces
+            + users
+            + roles
+            + permissions
+            + bots
+            + products
+            + environments
+            + apps
+            + escalations
+            + boards
+            + saas_files
+            + saas_targets
+            + clusters
+            + quotas
+            + limit_ranges
+            + shared
+            + accounts
+            + states
+            + groups
+            + policies
+            + dependencies
+            + jenkins_configs
+            + integrations
+            + query_validations
+            + change_types
             + SINGLES
     }
 }

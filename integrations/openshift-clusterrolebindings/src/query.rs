@@ -43,7 +43,7 @@ pub struct Role {
     #[serde(flatten)]
     pub role_members: RoleMembers,
     /// `access`
-    pub grants: Option<Vec<Access>>,
+    pub access: Option<Vec<Access>>,
 }
 
 /// A `Access_v1`.

@@ -38,24 +38,17 @@ fn metric(address: &str, name: &str) -> i64 {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
+/// A loop over the data repo with a health listener. Its next run is far away.
+fn start_loop(scratch: &Scratch) -> Running {
+    let every = ["--every", "1h", "--listen", "127.0.0.1:0"];
+    let words = ["reconcile", "openshift-namespaces", "--data", "repo", "--sandbox", "sandbox"];
+    Running::of(&mut command(scratch, &[&words[..], &every].concat()))
+}
+
 #[test]
 fn a_loop_whose_data_became_invalid_says_so_in_log_metrics_and_health() {
     let scratch = stage();
-    let mut running = Running::of(&mut command(
-        &scratch,
-        &[
-            "reconcile",
-            "openshift-namespaces",
-            "--data",
-            "repo",
-            "--sandbox",
-            "sandbox",
-            "--every",
-            "1h",
-            "--listen",
-            "127.0.0.1:0",
-        ],
-    ));
+    let mut running = start_loop(&scratch);
     let address = address(&running.until("http://"));
     running.until("run ended: ok");
     assert_eq!(metric(&address, "qontract_reconcile_data_invalid"), 0);
@@ -94,21 +87,7 @@ fn a_loop_whose_data_became_invalid_says_so_in_log_metrics_and_health() {
 fn a_loop_that_starts_with_invalid_data_is_not_ready_and_says_so() {
     let scratch = stage();
     scratch.write(NAMESPACE, "name: [");
-    let mut running = Running::of(&mut command(
-        &scratch,
-        &[
-            "reconcile",
-            "openshift-namespaces",
-            "--data",
-            "repo",
-            "--sandbox",
-            "sandbox",
-            "--every",
-            "1h",
-            "--listen",
-            "127.0.0.1:0",
-        ],
-    ));
+    let mut running = start_loop(&scratch);
     let address = address(&running.until("http://"));
     let line = running.until("data is invalid: ");
     assert!(line.contains("there is no valid bundle to reconcile yet"), "{line}");
