@@ -22,7 +22,7 @@ use qontract_access::{Mode, ReadPermit};
 use qontract_client_http::{Proxies, Secret, Settings};
 use qontract_client_kubernetes::{Cluster, ClusterSettings, Clusters, Token, TokenError, Tokens};
 use qontract_inventory::Owner;
-use qontract_testcluster::{Api, TestCluster};
+use qontract_testkit::cluster::{Api, TestCluster};
 use serde_json::{Value, json};
 use yard::{Wish, Yard};
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use qontract_access::Mode;
 use qontract_inventory::Owner;
 use qontract_runtime::{Ended, Outcome};
-use qontract_testcluster::TestCluster;
+use qontract_testkit::cluster::TestCluster;
 use serde_json::{Value, json};
 use support::ground::{Ground, RealCluster};
 use support::meddler::{Habits, Meddler};
@@ -103,7 +103,7 @@ fn a_server_that_restarts_in_the_midst_of_it_does_no_harm() {
     for value in ["1", "2"] {
         let run = tokio.spawn(yard(&ground, &namespaces, value).run_in(Mode::Real));
         // Once some of them are written.
-        qontract_testcluster::eventually("it has begun", || {
+        qontract_testkit::eventually("it has begun", || {
             let written = seen(&ground, &namespaces[0]);
             written.values().any(|object| object["data"]["x"] == value).then_some(())
         });

@@ -11,7 +11,7 @@ mod support {
 use qontract_access::Mode;
 use qontract_inventory::Owner;
 use qontract_runtime::Outcome;
-use qontract_testcluster::unique_name;
+use qontract_testkit::cluster::unique_name;
 use serde_json::{Value, json};
 use support::ground::{Folder, Ground, RealCluster, grown};
 use support::yard::{Wish, Yard};

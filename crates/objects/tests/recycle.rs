@@ -194,7 +194,7 @@ fn what_is_made_anew_after_its_users_restarts_them_on_a_real_cluster() {
     let namespace = ground.namespace();
     ground.plant(&namespace, &[deployment("user", "settings")]);
     // Times of creation are of whole seconds.
-    qontract_testcluster::eventually("the workload is older", || {
+    qontract_testkit::eventually("the workload is older", || {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let all = ground.harvest(&namespace, &["Deployment"]);
         (all[0]["metadata"]["creationTimestamp"].as_str().unwrap() < now.as_str()).then_some(())

@@ -1,11 +1,17 @@
-//! What tests share: recorded vectors, scratch folders, Git repositories, permits, processes. Only ever a dev-dependency.
+//! What tests share: recorded vectors, scratch folders, Git repositories, permits, processes, and servers: a Kubernetes API server ([`cluster`]), AWS
+//! ([`aws`]) and Vault (`vault`, a feature). Only ever a dev-dependency.
 
+pub mod aws;
 mod case;
 mod chance;
+pub mod cluster;
 mod loopback;
 mod ports;
 mod process;
 mod scratch;
+#[cfg(feature = "vault")]
+pub mod vault;
+mod wait;
 
 use std::path::PathBuf;
 
@@ -16,6 +22,7 @@ pub use ports::{free_port, free_ports};
 pub use process::{Leftover, Process, tool};
 use qontract_access::{Mode, Permits};
 pub use scratch::Scratch;
+pub use wait::eventually;
 
 /// The permits of a run of this mode.
 #[expect(clippy::disallowed_methods, reason = "a test plays the runner")]

@@ -14,7 +14,7 @@ use crate::command::CommandLine;
 use crate::house::Cache;
 use crate::talk;
 use anyhow::{Context as _, Result, bail};
-use qontract_testcluster::Binaries;
+use qontract_testkit::cluster::Binaries;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ fn remove_leftovers(home: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{Origin, choose, remove_leftovers};
-    use qontract_testcluster::Binaries;
+    use qontract_testkit::cluster::Binaries;
     use std::fs;
     use std::path::{Path, PathBuf};
 

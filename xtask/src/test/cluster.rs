@@ -8,7 +8,7 @@ use crate::command::CommandLine;
 use crate::house::House;
 use crate::{setup, talk};
 use anyhow::Result;
-use qontract_testcluster::{TestCluster, WITHOUT};
+use qontract_testkit::cluster::{TestCluster, WITHOUT};
 use std::time::Instant;
 
 /// What nextest calls the tests that need a server. The pattern, which every name fits, makes it look into a file that

@@ -2,7 +2,7 @@
 
 use qontract_access::Mode;
 use qontract_client_blobs::{BlobsError, Content, Precondition, Reader as _, Writer as _};
-use qontract_testaws::TestAws;
+use qontract_testkit::aws::TestAws;
 use qontract_testkit::permits;
 
 use crate::stores::{key, s3};

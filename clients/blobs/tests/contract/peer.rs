@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use qontract_client_blobs::{Add, BlobsError, Draft, State};
-use qontract_testaws::TestAws;
+use qontract_testkit::aws::TestAws;
 use qontract_testkit::{Scratch, tool};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use qontract_access::Mode;
 use qontract_client_blobs::{BlobsError, Credentials, Reader as _, S3, S3Settings};
 use qontract_client_http::Secret;
-use qontract_testaws::TestAws;
+use qontract_testkit::aws::TestAws;
 use qontract_testkit::{Scratch, free_port, permits};
 
 use crate::cases::CASES;

@@ -9,7 +9,7 @@ use qontract_client_blobs::{
     list_all,
 };
 use qontract_client_http::Secret;
-use qontract_testaws::TestAws;
+use qontract_testkit::aws::TestAws;
 use qontract_testkit::permits;
 
 const MINUTE: Duration = Duration::from_mins(1);

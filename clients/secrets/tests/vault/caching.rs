@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::desk::{Desk, pass, root};
-use qontract_testvault::TestVault;
+use qontract_testkit::vault::TestVault;
 
 const READS: &str = "GET /v1/secret/data/";
 

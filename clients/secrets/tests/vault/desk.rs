@@ -10,7 +10,7 @@ use qontract_client_secrets::{
     Written,
 };
 use qontract_testkit::permits;
-use qontract_testvault::{ROOT, Role, TestVault};
+use qontract_testkit::vault::{ROOT, Role, TestVault};
 
 /// How long the tokens of roles live, and how long at most.
 pub const LIVES: [Duration; 2] = [Duration::from_mins(10), Duration::from_mins(25)];

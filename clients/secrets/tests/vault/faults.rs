@@ -6,7 +6,7 @@ use qontract_access::Mode;
 use qontract_client_http::{Http, Proxies, Settings};
 use qontract_client_secrets::{SecretsError, Vault, VaultSettings};
 use qontract_testkit::permits;
-use qontract_testvault::{Fault, TestVault};
+use qontract_testkit::vault::{Fault, TestVault};
 use serde_json::json;
 
 use crate::desk::{Desk, app_role, root, told};

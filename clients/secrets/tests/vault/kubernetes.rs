@@ -3,7 +3,7 @@
 use qontract_access::Mode;
 use qontract_client_secrets::Login;
 use qontract_testkit::Scratch;
-use qontract_testvault::{Role, TestVault};
+use qontract_testkit::vault::{Role, TestVault};
 use serde_json::json;
 
 use crate::desk::{Desk, LIVES, forgetful};

@@ -2,7 +2,7 @@
 
 use qontract_access::Mode;
 use qontract_client_secrets::{Login, Secret, SecretsError, Written};
-use qontract_testvault::RealVault;
+use qontract_testkit::vault::RealVault;
 use serde_json::json;
 
 use crate::desk::{Desk, forgetful};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use qontract_client_secrets::{Login, Secret};
-use qontract_testvault::{Role, TestVault};
+use qontract_testkit::vault::{Role, TestVault};
 use serde_json::json;
 
 use crate::desk::{Desk, app_role, forgetful, pass};

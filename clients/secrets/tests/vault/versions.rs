@@ -1,7 +1,7 @@
 //! Reading KV 2: versions, formats, what is not there.
 
 use qontract_client_secrets::{Format, Reader as _, SecretRef};
-use qontract_testvault::TestVault;
+use qontract_testkit::vault::TestVault;
 use serde_json::json;
 
 use crate::desk::{Desk, app_role, root};

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use qontract_access::Mode;
 use qontract_client_secrets::{SecretsError, Writer as _, Written};
 use qontract_testkit::permits;
-use qontract_testvault::TestVault;
+use qontract_testkit::vault::TestVault;
 use serde_json::json;
 
 use crate::desk::{Desk, fields, forgetful, root, told};

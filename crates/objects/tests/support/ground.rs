@@ -13,8 +13,8 @@ use qontract_client_kubernetes::{
     Cluster, ClusterSettings, Clusters, Kubernetes, Sandbox, Token, TokenError, Tokens,
 };
 use qontract_inventory::{Mark, Owner, canonical, stamp};
-use qontract_testcluster::{Api, shared, unique_name};
 use qontract_testkit::Scratch;
+use qontract_testkit::cluster::{Api, shared, unique_name};
 use serde_json::{Value, json};
 
 /// Where a case is played.

@@ -10,9 +10,9 @@ use crate::support::running::{Running, get};
 use crate::support::secrets_repo::{OBJECTS, Repo, SELECTED, files};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use qontract_testcluster::eventually;
+use qontract_testkit::eventually;
+use qontract_testkit::vault::{ROOT, TestVault};
 use qontract_testkit::{Chance, Scratch, example};
-use qontract_testvault::{ROOT, TestVault};
 use serde_json::json;
 
 const COUNT: usize = 1000;

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use crate::support::loopback::{Loopback, Reply};
 use crate::support::operator::{stderr, with, world};
-use qontract_testcluster::shared;
+use qontract_testkit::cluster::shared;
 use qontract_testkit::{Scratch, example};
 use serde_json::Value;
 
@@ -174,7 +174,7 @@ fn a_data_server_and_a_vault_that_do_not_answer_fail_the_check() {
 
 #[test]
 fn buckets_of_templates_are_listed() {
-    let aws = qontract_testaws::TestAws::start();
+    let aws = qontract_testkit::aws::TestAws::start();
     aws.bucket("artifacts");
     let scratch = Scratch::new();
     scratch.copy(&example(), "repo");

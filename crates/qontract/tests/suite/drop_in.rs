@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::support::command;
 use crate::support::empty_cluster::EmptyCluster;
+use qontract_testkit::vault::{ROOT, TestVault};
 use qontract_testkit::{Scratch, example};
 use qontract_testserver::DataServer;
-use qontract_testvault::{ROOT, TestVault};
 use serde_json::json;
 
 fn text(output: &Output) -> String {

@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 
 use crate::support::running::Running;
-use qontract_testcluster::eventually;
+use qontract_testkit::eventually;
 use qontract_testkit::{Scratch, example};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
-use qontract_testcluster::TestCluster;
+use qontract_testkit::cluster::TestCluster;
 use qontract_testkit::{Scratch, example};
 
 /// The kinds that the example has and a plain API server has not.

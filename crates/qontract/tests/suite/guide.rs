@@ -87,7 +87,7 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
 
 #[test]
 fn the_same_on_a_real_cluster() {
-    let (page, scratch, api) = (Page::read(), clone(), qontract_testcluster::shared());
+    let (page, scratch, api) = (Page::read(), clone(), qontract_testkit::cluster::shared());
     let file = page.tells("examples/app-interface/data/clusters/cliffs-stage.yml");
     let address = page.tells("serverUrl: https://api.cliffs-stage.example.com:6443");
     scratch.write(file, scratch.read(file).replace(address, &format!("serverUrl: {}", api.url)));
@@ -106,7 +106,7 @@ fn the_same_on_a_real_cluster() {
         for name in names {
             api.kubectl(&["delete", "namespace", name, "--ignore-not-found", "--wait=false"], "").text();
         }
-        qontract_testcluster::eventually("the namespaces are gone", || {
+        qontract_testkit::eventually("the namespaces are gone", || {
             let left = api.kubectl(&["get", "namespaces", "--output", "name"], "").text();
             (!names.iter().any(|name| left.contains(name))).then_some(())
         });

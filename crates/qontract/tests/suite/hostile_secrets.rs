@@ -8,8 +8,8 @@ use crate::support::command::qontract;
 use crate::support::loopback::{Loopback, Reply};
 use crate::support::running::{Running, get};
 use crate::support::secrets_repo::{OBJECTS, Repo, SELECTED, Said};
-use qontract_testcluster::eventually;
-use qontract_testvault::{ROOT, TestVault};
+use qontract_testkit::eventually;
+use qontract_testkit::vault::{ROOT, TestVault};
 use serde_json::json;
 
 const RESOURCES: &str = "openshift-resources";

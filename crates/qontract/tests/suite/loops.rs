@@ -69,7 +69,7 @@ fn a_loop_runs_at_once_wakes_with_new_data_answers_and_ends_when_asked() {
         assert!(line[field].is_string(), "an audit line has `{field}`: {line}");
     }
     assert!(scratch.read("runs/trail.jsonl").contains("create Namespace `catalog-stage`"), "it is kept");
-    qontract_testcluster::eventually("it is ready", || {
+    qontract_testkit::eventually("it is ready", || {
         get(&address, "/readyz").starts_with("HTTP/1.1 200").then_some(())
     });
     assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"));
@@ -229,7 +229,7 @@ fn what_cannot_be_started_is_not_ready_until_it_can_be() {
     let (_, rest) = told.split_once("http://").unwrap();
     let address = rest.split('/').next().unwrap().to_owned();
     let missing = "service-dependencies: cannot be started\n";
-    qontract_testcluster::eventually("only it is missing", || {
+    qontract_testkit::eventually("only it is missing", || {
         let answer = get(&address, "/readyz");
         assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
         answer.ends_with(&format!("\r\n\r\n{missing}")).then_some(())
@@ -238,7 +238,7 @@ fn what_cannot_be_started_is_not_ready_until_it_can_be() {
     assert!(alive.starts_with("HTTP/1.1 200") && alive.ends_with(&format!("ok\n{missing}")), "{alive}");
     let script = SLOW.replace("\"slow\"", "\"service-dependencies\"");
     scratch.write("deps.sh", script);
-    qontract_testcluster::eventually("it is started when it can be", || {
+    qontract_testkit::eventually("it is started when it can be", || {
         get(&address, "/readyz").starts_with("HTTP/1.1 200").then_some(())
     });
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
@@ -297,7 +297,7 @@ fn asked_to_end_amid_a_step_it_finishes_that_one_and_begins_no_other() {
     let words = "reconcile --every 1h --data repo --runs runs --log-format json --no-validate-schemas";
     command.args(words.split(' ')).args(["--config", "config.toml", "slow"]);
     let mut running = Running::of(&mut command);
-    qontract_testcluster::eventually("a step is under way", || {
+    qontract_testkit::eventually("a step is under way", || {
         scratch.path().join("begun").exists().then_some(())
     });
     running.signal(Signal::TERM);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::support::cluster::{Stage, phase};
-use qontract_testcluster::eventually;
+use qontract_testkit::eventually;
 use qontract_testkit::{Chance, chaos_count};
 use serde_json::json;
 

@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use crate::support::cluster::Stage;
+use qontract_testkit::vault::{ROOT, TestVault};
 use qontract_testserver::DataServer;
-use qontract_testvault::{ROOT, TestVault};
 use serde_json::json;
 
 #[test]

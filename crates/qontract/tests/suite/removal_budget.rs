@@ -217,7 +217,7 @@ fn killed_between_reservation_and_removal_it_converges_within_one_budget() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let program = qontract_testcluster::eventually("a removal is under way", || {
+    let program = qontract_testkit::eventually("a removal is under way", || {
         std::fs::read_to_string(scratch.path().join("begun")).ok().filter(|pid| pid.ends_with('\n'))
     });
     child.kill().unwrap();

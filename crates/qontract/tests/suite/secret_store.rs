@@ -5,9 +5,9 @@ use std::process::Command;
 
 use crate::support::command::qontract;
 use crate::support::running::Running;
-use qontract_testcluster::eventually;
+use qontract_testkit::eventually;
+use qontract_testkit::vault::{Fault, ROOT, TestVault};
 use qontract_testkit::{Scratch, example};
-use qontract_testvault::{Fault, ROOT, TestVault};
 use serde_json::json;
 
 #[test]

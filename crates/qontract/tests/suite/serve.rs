@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::running::Running;
-use qontract_testaws::TestAws;
+use qontract_testkit::aws::TestAws;
 use qontract_testkit::{Scratch, example, tool, vectors};
 use rustix::process::Signal;
 

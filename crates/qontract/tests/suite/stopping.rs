@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::running::Running;
-use qontract_testcluster::eventually;
+use qontract_testkit::eventually;
 use qontract_testkit::{Scratch, example};
 use qontract_testserver::DataServer;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};

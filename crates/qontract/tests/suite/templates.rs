@@ -5,7 +5,7 @@ use crate::support::command::qontract;
 use crate::support::loopback::{Loopback, Reply};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use qontract_testaws::TestAws;
+use qontract_testkit::aws::TestAws;
 use qontract_testkit::{Scratch, example, free_port};
 
 const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: told}\ndata:\n";

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use qontract_testcluster::{Api, shared, unique_name};
+use qontract_testkit::cluster::{Api, shared, unique_name};
 use qontract_testkit::{Scratch, example};
 use serde_json::Value;
 

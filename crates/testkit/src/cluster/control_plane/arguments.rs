@@ -1,6 +1,6 @@
 //! What the servers are told on their command lines.
 
-use crate::{Api, Error};
+use crate::cluster::{Api, Error};
 use std::path::Path;
 use std::process::Command;
 

@@ -3,10 +3,10 @@
 mod arguments;
 mod files;
 
-use crate::patience::POLL;
-use crate::{Api, Binaries, Error, User};
+use crate::cluster::{Api, Binaries, Error, User};
+use crate::wait::POLL;
+use crate::{Leftover, Process, free_ports};
 use arguments::Ports;
-use qontract_testkit::{Leftover, Process, free_ports};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};

@@ -9,10 +9,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::faults::Fault;
-use crate::kv::Fate;
-use crate::world::World;
-use crate::{ROOT, State};
+use super::faults::Fault;
+use super::kv::Fate;
+use super::world::World;
+use super::{ROOT, State};
 
 /// How many bytes a request may have.
 const LARGEST: usize = 1 << 20;

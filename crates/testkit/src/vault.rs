@@ -1,6 +1,4 @@
-//! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a server that is not ours. Only ever a
-//! dev-dependency.
-//!
+//! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a server that is not ours. //!
 //! The emulator has one mount of KV 2, `secret/`, and logins by token, role and Kubernetes. It answers as Vault does where
 //! a client can tell; `tests/hvac.rs` lets a real client judge that. It lives in a thread with a runtime of its own, and
 //! its clock stands still unless a test moves it.

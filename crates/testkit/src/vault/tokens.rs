@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::ROOT;
-use crate::world::time;
+use super::ROOT;
+use super::world::time;
 
 /// Who is let in, and for how long.
 #[derive(Clone, Debug)]

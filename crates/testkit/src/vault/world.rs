@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::faults::Fault;
-use crate::kv::Secrets;
-use crate::tokens::Tokens;
+use super::faults::Fault;
+use super::kv::Secrets;
+use super::tokens::Tokens;
 
 /// When the clock starts, in seconds since 1970.
 const START: i64 = 1_790_000_000;

@@ -1,7 +1,7 @@
 //! The folder of a cluster, and what is in it before the first server starts.
 
 use super::arguments::Ports;
-use crate::{Api, Binaries, Error};
+use crate::cluster::{Api, Binaries, Error};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

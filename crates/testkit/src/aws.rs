@@ -1,9 +1,9 @@
-//! AWS for tests: moto, a server that is not ours, in the Python of the tests. Only ever a dev-dependency.
+//! AWS for tests: moto, a server that is not ours, in the Python of the tests.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
-use qontract_testkit::{Process, Scratch, free_port, tool};
+use crate::{Process, Scratch, free_port, tool};
 
 /// A running moto; dropped, it is gone.
 pub struct TestAws {

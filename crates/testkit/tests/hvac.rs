@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use qontract_testkit::tool;
-use qontract_testvault::{ROOT, Role, TestVault};
+use qontract_testkit::vault::{ROOT, Role, TestVault};
 
 #[test]
 fn a_real_client_finds_what_it_expects() {

@@ -1,7 +1,7 @@
 //! Starts a cluster for trying things by hand: prints the variables that tell of it, and ends it when stdin ends or
 //! with itself.
 
-use qontract_testcluster::{Binaries, Error, TestCluster};
+use qontract_testkit::cluster::{Binaries, Error, TestCluster};
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! What the other tests rely on: a real server does what it is there for, and nothing of it is left.
 
-use qontract_testcluster::{Api, TestCluster, User, eventually, shared, unique_name};
+use qontract_testkit::cluster::{Api, TestCluster, User, shared, unique_name};
+use qontract_testkit::eventually;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
@@ -115,7 +116,7 @@ fn objects_outlive_a_restart_and_nothing_outlives_the_cluster() {
 
 #[test]
 fn nothing_outlives_a_process_that_is_killed() {
-    let mut holder = Command::new(env!("CARGO_BIN_EXE_qontract-testcluster"))
+    let mut holder = Command::new(env!("CARGO_BIN_EXE_testcluster"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -1,6 +1,6 @@
 //! A running API server: where it is, who may what, and a client that is not ours to set up worlds with.
 
-use crate::{Error, WITHOUT};
+use crate::cluster::{Error, WITHOUT};
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -57,7 +57,7 @@ const PLAIN_TOKEN: &str = "QONTRACT_KUBE_PLAIN_TOKEN";
 const CONFIG: &str = "QONTRACT_KUBE_CONFIG";
 const PLAIN_CONFIG: &str = "QONTRACT_KUBE_PLAIN_CONFIG";
 const CERTIFICATE_CONFIG: &str = "QONTRACT_KUBE_CERTIFICATE_CONFIG";
-const KUBECTL: &str = crate::Binaries::KUBECTL;
+const KUBECTL: &str = crate::cluster::Binaries::KUBECTL;
 
 /// The server that all tests of this run share, as `cargo xtask test` started it.
 ///
@@ -177,7 +177,7 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::{Api, WITHOUT};
-    use crate::Error;
+    use crate::cluster::Error;
     use std::ffi::OsString;
     use std::path::PathBuf;
 

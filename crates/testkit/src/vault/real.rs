@@ -1,9 +1,9 @@
 //! A server that is not ours: `RustyVault`, which has KV 1 and logins by token and role. It has no KV 2 and no policies.
 
-use qontract_testkit::{Process, Scratch, free_port, tool};
+use crate::{Process, Scratch, free_port, tool};
 use serde_json::{Value, json};
 
-use crate::http::Client;
+use super::http::Client;
 
 /// The variable that names the program.
 const PROGRAM: &str = "QONTRACT_RVAULT";

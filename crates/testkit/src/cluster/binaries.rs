@@ -1,6 +1,6 @@
 //! The programs that make a cluster.
 
-use crate::{Error, WITHOUT};
+use crate::cluster::{Error, WITHOUT};
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ impl Binaries {
 #[cfg(test)]
 mod tests {
     use super::Binaries;
-    use crate::Error;
+    use crate::cluster::Error;
     use std::path::PathBuf;
 
     #[test]

@@ -10,15 +10,13 @@
 
 mod api;
 mod binaries;
-mod cluster;
+mod control_plane;
 mod error;
-mod patience;
 
 pub use api::{Answer, Api, User, shared};
 pub use binaries::Binaries;
-pub use cluster::TestCluster;
+pub use control_plane::TestCluster;
 pub use error::Error;
-pub use patience::eventually;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
