@@ -1,7 +1,6 @@
 //! `qontract affected`: which integrations and shards a change can affect, by which rule and because of what.
 
 use std::collections::BTreeSet;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use qontract_cli::printer::Printer;
@@ -27,9 +26,11 @@ pub fn run(arguments: Affected, printer: &Printer) -> anyhow::Result<Exit> {
         PinnedData::open(&opener, word, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{word}`"))))
     };
-    // The process ends with this command: to free two bundles, document by document, would take a tenth of its time.
-    let base = ManuallyDrop::new(open(&base, None)?);
-    let head = ManuallyDrop::new(open(&head, Some(&base))?);
+    let base = open(&base, None)?;
+    let head = open(&head, Some(&base))?;
+    // The process ends with this command: to free two bundles, document by document, would take a tenth of its time. Only they are kept; files that are
+    // read from Git are in a temporary folder, which goes.
+    std::mem::forget([Arc::clone(&base.source), Arc::clone(&head.source)]);
     let rooms = REGISTRY.all(&config, &Targets::none(), printer)?;
     if let Some(unknown) =
         integration.iter().find(|name| rooms.iter().all(|room| room.about().name != **name))
