@@ -76,7 +76,7 @@ impl RepoCache {
     }
 
     /// Saves what was made of files for the next process and frees it, for a caller that does not bundle again. What was found to be right can still
-    /// be [kept](Right::keep).
+    /// be kept.
     pub fn release_files(&mut self) {
         if !self.save_files(None) {
             // What is right is of no use without the files that it is about.
