@@ -18,7 +18,7 @@ mod schemas;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use qontract_diagnostics::{Diagnostic, Span, code};
+use qontract_diagnostics::{Diagnostic, Severity, Span, code};
 use qontract_yaml::{Document as YamlDocument, Limits, Node, Parsed, Syntax, Value as Yaml};
 
 use crate::digest::Sha256;
@@ -202,8 +202,11 @@ fn parse_bytes(file: &File, bytes: &[u8], findings: &mut Vec<Diagnostic>) -> Opt
     };
     findings.extend(parsed.findings.into_iter().map(|finding| finding.in_file(&file.name)));
     if empty {
-        findings
-            .push(Diagnostic::new(code::EMPTY_FILE, "the file is empty and is left out").in_file(&file.name));
+        let mut finding =
+            Diagnostic::new(code::EMPTY_FILE, "the file is empty and is left out").in_file(&file.name);
+        // The established bundler leaves such files out, and bundles are the same. Validation makes it an error.
+        finding.severity = Severity::Warning;
+        findings.push(finding);
         return None;
     }
     parsed.document

@@ -67,11 +67,14 @@ impl std::fmt::Display for ValidationFailed {
 
 impl std::error::Error for ValidationFailed {}
 
-/// Whether what is opened has to be valid.
+/// What is required of what is opened, besides that it can be bundled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Check {
-    Required,
-    Skipped,
+    /// It is valid.
+    Valid,
+    /// No file is empty.
+    Complete,
+    Nothing,
 }
 
 /// What commands compare with by default. These words are always revisions: a file of that name in a data repo is not one of its own states.
@@ -152,12 +155,17 @@ impl<'a> InputResolver<'a> {
 
     /// Opens `word`: a file is a bundle, a folder a data repo, anything else a revision.
     pub fn open(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, Check::Skipped)
+        self.open_checked(word, Check::Nothing)
     }
 
     /// As [`Self::open`]; a data repo that does not validate is reported, and is an error. A bundle file was validated when it was made.
     pub fn open_valid(&self, word: &str) -> anyhow::Result<Input> {
-        self.open_checked(word, Check::Required)
+        self.open_checked(word, Check::Valid)
+    }
+
+    /// As [`Self::open`]; a data repo with an empty file is reported, and is an error: what the file declared would be removed.
+    pub fn open_complete(&self, word: &str) -> anyhow::Result<Input> {
+        self.open_checked(word, Check::Complete)
     }
 
     fn open_checked(&self, word: &str, check: Check) -> anyhow::Result<Input> {
@@ -178,17 +186,24 @@ impl<'a> InputResolver<'a> {
             word_as_revision(folder, word, layout)?
         };
         let mut remembered = RepoCache::of(&repo, pool);
-        let outcome = make(&repo, stamp, pool, remembered.aids())?;
+        let mut outcome = make(&repo, stamp, pool, remembered.aids())?;
+        let is_bundled = outcome.built.is_some();
+        if check != Check::Nothing {
+            validation::reject_empty_files(&mut outcome);
+        }
         let Some(bundle) = outcome.built else {
             // All that is wrong is said at once, as far as it can be seen.
             let known = remembered.right.known();
             let mut findings = validation::validate_outcome(&repo, &outcome, Depth::Errors, known)?;
             findings.extend(outcome.findings);
             messages.report(&Report::new(findings), &repo);
+            if is_bundled {
+                return Err(ValidationFailed(word.to_owned()).into());
+            }
             anyhow::bail!("`{word}` cannot be bundled")
         };
         remembered.keep(None);
-        if check == Check::Required {
+        if check == Check::Valid {
             if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.right.known())? {
                 messages.report(&Report::new(findings), &repo);
                 return Err(ValidationFailed(word.to_owned()).into());

@@ -38,6 +38,11 @@ impl PinnedData {
         Self::of_input(opener.open_valid(word)?, opener, word, None)
     }
 
+    /// As [`Self::open`], alone; a data repo with an empty file is an error.
+    pub fn open_complete(opener: &InputResolver<'_>, word: &str) -> anyhow::Result<Self> {
+        Self::of_input(opener.open_complete(word)?, opener, word, None)
+    }
+
     fn of_input(
         input: Input,
         opener: &InputResolver<'_>,

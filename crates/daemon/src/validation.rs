@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use qontract_bundle::build::Outcome;
 use qontract_bundle::repo::{Bytes, File, Names};
 use qontract_bundle::{Bundle, Layout, Repo};
-use qontract_diagnostics::{Diagnostic, code};
+use qontract_diagnostics::{Diagnostic, Severity, code};
 use qontract_graphql::Schema;
 pub use qontract_validate::Known;
 pub use qontract_validate::schema::Formats;
@@ -52,6 +52,21 @@ pub fn validate(
     Ok(findings)
 }
 
+/// Makes empty files errors, so that there is no bundle without them. Bundling leaves them out with a warning, as the established bundler
+/// does; a plan or a run would take that for the removal of everything that the file declares.
+pub fn reject_empty_files(outcome: &mut Outcome) {
+    let mut is_complete = true;
+    for finding in outcome.findings.iter_mut().filter(|finding| finding.code == code::EMPTY_FILE) {
+        finding.severity = Severity::Error;
+        "the file is empty".clone_into(&mut finding.message);
+        finding.hint = Some("restore its content; to remove what it declares, delete the file".to_owned());
+        is_complete = false;
+    }
+    if !is_complete && let Some(built) = outcome.built.take() {
+        outcome.partial = Some(built);
+    }
+}
+
 /// Validates what bundling a data repo made, or what could be read of it. What bundling found itself is not repeated.
 pub fn validate_outcome(
     repo: &Repo,
@@ -80,12 +95,13 @@ pub fn require_valid(
     validate(bundle, repo, BTreeSet::new(), Depth::All(Formats::default()), known).map(Err)
 }
 
-/// The bundle that bundling made, if it is valid; else every finding.
+/// The bundle that bundling made, if it is valid and no file is empty; else every finding.
 pub fn validated_bundle(
     repo: &Repo,
     mut outcome: Outcome,
     known: &mut Known,
 ) -> anyhow::Result<Result<Bundle, Vec<Diagnostic>>> {
+    reject_empty_files(&mut outcome);
     let findings = match outcome.built.take() {
         Some(built) => match require_valid(&built, repo, known)? {
             Ok(()) => return Ok(Ok(built)),

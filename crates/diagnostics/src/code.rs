@@ -115,8 +115,8 @@ table! {
     YAML_NOT_FINITE = 1016 Error;
     /// A file whose top level is not a map.
     NOT_A_MAP = 2001 Error;
-    /// An empty file.
-    EMPTY_FILE = 2002 Warning;
+    /// An empty file. Bundling alone reports it as a warning.
+    EMPTY_FILE = 2002 Error;
     /// A symbolic link that leaves the data repo.
     LINK_OUTSIDE = 2003 Error;
     /// A symbolic link to nothing, or to a folder.

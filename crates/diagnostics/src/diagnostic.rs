@@ -45,7 +45,7 @@ pub struct Note {
 pub struct Diagnostic {
     /// Which kind of mistake; `qontract explain CODE` tells more.
     pub code: Code,
-    /// How bad it is: the code's own severity.
+    /// How bad it is: the code's own severity, unless the finding is worse or less bad than others of its code.
     pub severity: Severity,
     /// One line: what is wrong. Lower case, no full stop, values in backticks.
     pub message: String,

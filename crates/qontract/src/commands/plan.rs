@@ -45,12 +45,16 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     let opener = InputResolver::new(&arguments.repo, Layout::default(), printer);
     let (base_word, head_word) = opener.sides(arguments.base.clone(), arguments.head.clone())?;
     let head = if arguments.no_validate {
-        open(&opener, &head_word, None)?
+        PinnedData::open_complete(&opener, &head_word)
     } else {
-        PinnedData::open_valid(&opener, &head_word).map_err(|error| {
-            if error.is::<ValidationFailed>() { error } else { cannot_open(error, &head_word) }
-        })?
+        PinnedData::open_valid(&opener, &head_word)
     };
+    let head =
+        head.map_err(
+            |error| {
+                if error.is::<ValidationFailed>() { error } else { cannot_open(error, &head_word) }
+            },
+        )?;
     let base = open(&opener, &base_word, Some(&head))?;
     let sandbox = sandbox(&arguments, &config, printer);
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());

@@ -221,7 +221,7 @@ impl Job<'_> {
         let opener = InputResolver::new(&options.repo, Layout::default(), *printer);
         let word = options.data.as_deref().unwrap_or(".");
         let head = if options.no_validate {
-            PinnedData::open(&opener, word, None)?
+            PinnedData::open_complete(&opener, word)?
         } else {
             PinnedData::open_valid(&opener, word)?
         };

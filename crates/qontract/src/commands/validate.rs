@@ -92,6 +92,7 @@ fn find(
     };
     let mut remembered = RepoCache::to_check(&repo, &pool);
     let mut outcome = input::make(&repo, stamp, &pool, remembered.aids())?;
+    validation::reject_empty_files(&mut outcome);
     // The checks need only the bundle, and are what takes the most memory.
     if outcome.built.is_some() {
         remembered.release_files();

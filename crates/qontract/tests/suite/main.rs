@@ -7,6 +7,7 @@ mod cli;
 mod codes;
 mod config_check;
 mod drop_in;
+mod empty_files;
 mod escapees;
 mod example_real_cluster;
 mod first_contact;
