@@ -55,13 +55,31 @@ fn unusable(word: &str) -> String {
 /// The base of a change, unless one is named.
 const DEFAULT_BASE: &str = "origin/HEAD";
 
-/// A data repo has errors, which were reported.
-#[derive(Debug)]
-pub struct ValidationFailed(String);
+/// A data repo cannot be bundled or has errors, which were reported.
+pub struct ValidationFailed {
+    word: String,
+    /// What is wrong.
+    pub findings: Report,
+    /// The data repo, for the texts of its files.
+    pub repo: Repo,
+    /// The commit that it is at, as given.
+    pub commit: String,
+    /// The SHA-256 of the bundle, if it could be bundled.
+    pub sha: Option<String>,
+}
 
 impl std::fmt::Display for ValidationFailed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` does not validate: nothing is run on it", self.0)
+        match &self.sha {
+            Some(_) => write!(f, "`{}` does not validate: nothing is run on it", self.word),
+            None => write!(f, "`{}` cannot be bundled", self.word),
+        }
+    }
+}
+
+impl std::fmt::Debug for ValidationFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ValidationFailed").field(&self.word).finish()
     }
 }
 
@@ -186,8 +204,8 @@ impl<'a> InputResolver<'a> {
             word_as_revision(folder, word, layout)?
         };
         let mut remembered = RepoCache::of(&repo, pool);
+        let commit = stamp.commit.clone();
         let mut outcome = make(&repo, stamp, pool, remembered.aids())?;
-        let is_bundled = outcome.built.is_some();
         if check != Check::Nothing {
             validation::reject_empty_files(&mut outcome);
         }
@@ -196,17 +214,17 @@ impl<'a> InputResolver<'a> {
             let known = remembered.right.known();
             let mut findings = validation::validate_outcome(&repo, &outcome, Depth::Errors, known)?;
             findings.extend(outcome.findings);
-            messages.report(&Report::new(findings), &repo);
-            if is_bundled {
-                return Err(ValidationFailed(word.to_owned()).into());
-            }
-            anyhow::bail!("`{word}` cannot be bundled")
+            let findings = Report::new(findings);
+            messages.report(&findings, &repo);
+            return Err(ValidationFailed { word: word.to_owned(), findings, repo, commit, sha: None }.into());
         };
         remembered.keep(None);
         if check == Check::Valid {
             if let Err(findings) = validation::require_valid(&bundle, &repo, remembered.right.known())? {
-                messages.report(&Report::new(findings), &repo);
-                return Err(ValidationFailed(word.to_owned()).into());
+                let findings = Report::new(findings);
+                messages.report(&findings, &repo);
+                let (word, sha) = (word.to_owned(), Some(bundle.sha().to_string()));
+                return Err(ValidationFailed { word, findings, repo, commit, sha }.into());
             }
             remembered.right.keep();
         }

@@ -91,11 +91,7 @@ impl PinnedData {
     pub fn is_modified(&self) -> bool {
         *self.modified.get_or_init(|| {
             let Some(repo) = self.input.as_ref().and_then(|input| input.repo.as_ref()) else { return false };
-            let Some((folder, _)) = repo.folder().zip(self.source.commit()) else { return false };
-            let committed =
-                Revision::open(folder, "HEAD").map(|head| Repo::revision(head, self.layout.clone()));
-            // What cannot be compared is not known to be what was committed.
-            committed.map_or(true, |committed| repo.differs(&committed).unwrap_or(true))
+            self.source.commit().is_some() && is_modified(repo)
         })
     }
 
@@ -200,6 +196,14 @@ impl PinnedData {
     pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
         self.layout.path_of(word).unwrap_or(word)
     }
+}
+
+/// Whether a data repo is a folder whose files differ from the commit that is checked out.
+pub fn is_modified(repo: &Repo) -> bool {
+    let Some(folder) = repo.folder() else { return false };
+    let committed = Revision::open(folder, "HEAD").map(|head| Repo::revision(head, repo.layout().clone()));
+    // What cannot be compared is not known to be what was committed.
+    committed.map_or(true, |committed| repo.differs(&committed).unwrap_or(true))
 }
 
 /// Two sides that are compared, and the lines of both as far as they were looked up.

@@ -131,7 +131,7 @@ fn status(record: &Record, totals: &Totals) -> ReportStatus {
 }
 
 fn revision(bundle: &Bundle) -> RevisionInfo {
-    RevisionInfo { sha256: bundle.sha.clone(), commit: bundle.commit.clone() }
+    RevisionInfo { sha256: bundle.sha.clone(), commit: bundle.commit.clone(), modified: bundle.modified }
 }
 
 fn locations(places: &[String]) -> Vec<Location> {

@@ -8,6 +8,7 @@
 pub mod affected;
 pub mod data_diff;
 mod data_use;
+mod invalid;
 pub mod line_diff;
 pub mod listing;
 pub mod markdown;
@@ -20,6 +21,7 @@ pub mod text;
 pub type FileName<'a> = &'a dyn Fn(&str) -> String;
 
 pub use data_use::DataUse;
+pub use invalid::{DataSide, FindingReport, InvalidData, MAX_FINDINGS};
 pub use model::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult,

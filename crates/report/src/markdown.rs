@@ -5,6 +5,7 @@
 
 use qontract_diagnostics::{counted, shown, shown_lines};
 
+use crate::invalid::{FindingReport, InvalidData};
 use crate::model::{
     FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField, Totals,
     UncheckedIntegration,
@@ -24,7 +25,7 @@ const RESERVED: usize = 2_000;
 pub fn render(report: &PlanReport, detail: Detail, max_bytes: usize) -> String {
     let mut out = Limited { text: String::new(), max: max_bytes.saturating_sub(RESERVED) };
     heading(report, &mut out);
-    let mut omitted = 0;
+    let mut omitted = report.invalid.as_ref().map_or(0, |invalid| findings(invalid, detail, &mut out));
     for integration in &report.integrations {
         omitted += attention(integration, detail, &mut out);
     }
@@ -77,7 +78,11 @@ impl Limited {
 
 /// A title with the totals, and a row for each integration.
 fn heading(report: &PlanReport, out: &mut Limited) {
-    out.push(&format!("### Plan: {}\n", words(&report.totals)), 0);
+    let title = match &report.invalid {
+        Some(invalid) => format!("{}; nothing was planned", invalid.summary()),
+        None => words(&report.totals),
+    };
+    out.push(&format!("### Plan: {title}\n"), 0);
     let rows: Vec<&IntegrationReport> = report.integrations.iter().filter(|one| is_listed(one)).collect();
     if rows.is_empty() {
         return;
@@ -101,6 +106,28 @@ fn heading(report: &PlanReport, out: &mut Limited) {
     if left > 0 {
         out.push(&format!("\nand {}\n", counted(left, "more integration")), 0);
     }
+}
+
+/// What is wrong with the data; how many findings were left out.
+fn findings(invalid: &InvalidData, detail: Detail, out: &mut Limited) -> usize {
+    let mut omitted = invalid.omitted;
+    out.push("\n", 0);
+    for finding in &invalid.findings {
+        omitted += usize::from(!out.push(&one_finding(finding, detail), 0));
+    }
+    omitted
+}
+
+fn one_finding(finding: &FindingReport, detail: Detail) -> String {
+    let FindingReport { code: id, severity, message, hint, .. } = finding;
+    let severity = if severity == "error" { "error" } else { "warning" };
+    let text = |text: &str| code(&shortened(text, detail.max_value.saturating_mul(5)));
+    let location = finding.location().map(|at| format!("{}: ", text(&at))).unwrap_or_default();
+    let mut out = format!("- **{severity}** {}: {location}{}\n", code(id), text(message));
+    if let Some(hint) = hint {
+        out.push_str(&format!("  - hint: {}\n", text(hint)));
+    }
+    out
 }
 
 fn is_listed(integration: &IntegrationReport) -> bool {

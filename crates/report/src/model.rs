@@ -6,6 +6,8 @@ use qontract_diagnostics::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::invalid::InvalidData;
+
 /// The version of the JSON form. It grows when a field is renamed, removed or changes its meaning; new optional fields keep it.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -16,6 +18,9 @@ pub struct PlanReport {
     pub schema_version: u32,
     /// `dry run` or `real run`.
     pub mode: String,
+    /// The worst status of all integrations, or that the data is invalid.
+    #[serde(default)]
+    pub status: ReportStatus,
     /// The data before the change, if the run compared two bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<RevisionInfo>,
@@ -30,6 +35,9 @@ pub struct PlanReport {
     /// The integrations that could not run on this machine, by name: what they would do is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<UncheckedIntegration>,
+    /// The findings because of which nothing was planned; absent if the data is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<InvalidData>,
     /// Remarks about the plan as a whole.
     pub notes: Vec<String>,
 }
@@ -37,11 +45,14 @@ pub struct PlanReport {
 /// A bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevisionInfo {
-    /// The SHA-256 of the bundle.
+    /// The SHA-256 of the bundle; empty if the data could not be bundled.
     pub sha256: String,
     /// The Git commit it was built from, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Whether it is a folder whose files differ from that commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub modified: bool,
 }
 
 /// How many changes of each kind.
@@ -125,10 +136,11 @@ pub struct IntegrationReport {
 }
 
 /// What came of an integration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportStatus {
     /// There is nothing to change.
+    #[default]
     Unchanged,
     /// There are changes.
     Changes,
@@ -136,6 +148,8 @@ pub enum ReportStatus {
     Held,
     /// Something failed.
     Failed,
+    /// Nothing was planned, because the data does not validate; only of a whole report.
+    Invalid,
 }
 
 /// How a thing changes.
@@ -398,19 +412,30 @@ impl PlanReport {
         Self {
             schema_version: SCHEMA_VERSION,
             mode: mode.to_owned(),
+            status: ReportStatus::Unchanged,
             base,
             head,
             totals: Totals::default(),
             integrations: Vec::new(),
             unaffected: Vec::new(),
             unchecked: Vec::new(),
+            invalid: None,
             notes: Vec::new(),
         }
+    }
+
+    /// The same report of data that does not validate.
+    #[must_use]
+    pub fn with_invalid(mut self, invalid: InvalidData) -> Self {
+        self.status = ReportStatus::Invalid;
+        self.invalid = Some(invalid);
+        self
     }
 
     /// Adds an integration that ran. Integrations are kept in the order of their names.
     pub fn add(&mut self, integration: IntegrationReport) {
         self.totals = self.totals.plus(integration.totals);
+        self.status = self.status.max(integration.status);
         let at = self.integrations.partition_point(|other| other.integration <= integration.integration);
         self.integrations.insert(at, integration);
     }
@@ -450,11 +475,6 @@ impl PlanReport {
     /// Renames all files, for readers who are not in the data repo.
     pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
         self.integrations.iter_mut().for_each(|integration| integration.rename_files(name));
-    }
-
-    /// The worst status of all integrations.
-    pub fn status(&self) -> ReportStatus {
-        self.integrations.iter().map(|one| one.status).max().unwrap_or(ReportStatus::Unchanged)
     }
 
     /// The JSON form, with a line end. Unsafe characters are not escaped here; the printer does that.

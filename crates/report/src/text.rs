@@ -72,7 +72,10 @@ pub fn render(report: &PlanReport, detail: Detail) -> Styled {
         out.push(Style::Warning, "warning");
         out.push(Style::Plain, &format!(": {} not checked: {}\n", shown(integration), shown(reason)));
     }
-    if report.totals.changes() + report.totals.held + report.totals.errors == 0 {
+    if let Some(invalid) = &report.invalid {
+        out.push(Style::Error, &invalid.summary());
+        out.push(Style::Plain, "; nothing was planned");
+    } else if report.totals.changes() + report.totals.held + report.totals.errors == 0 {
         out.push(Style::Plain, "no changes");
     } else {
         summary(&report.totals, &mut out);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use qontract_report::text::{Detail, render_one};
 use qontract_report::{
-    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus, ReportedChange,
-    ReportedFault, ReportedField, ReportedWait, RevisionInfo, StepResult, Totals, UnaffectedIntegration,
-    markdown, text,
+    ChangeAction, DataSide, FieldAction, FindingReport, IntegrationReport, InvalidData, Location, PlanReport,
+    ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, StepResult,
+    Totals, UnaffectedIntegration, markdown, text,
 };
 use serde_json::{Value, json};
 
@@ -57,8 +57,8 @@ fn integration(
 
 /// A report with everything in it.
 fn report() -> PlanReport {
-    let base = RevisionInfo { sha256: "0".repeat(64), commit: Some("1".repeat(40)) };
-    let head = RevisionInfo { sha256: "f".repeat(64), commit: None };
+    let base = RevisionInfo { sha256: "0".repeat(64), commit: Some("1".repeat(40)), modified: false };
+    let head = RevisionInfo { sha256: "f".repeat(64), commit: None, modified: true };
     let mut report = PlanReport::new("dry run", Some(base), head);
     let fields = vec![
         field(FieldAction::Removed, "spec.hard.limits.memory", Some(json!("8Gi")), None),
@@ -315,7 +315,8 @@ const HOSTILE: &str = "a|b`c``d\n/close\n- **x** <script>alert(1)</script> @all 
 
 fn hostile_report() -> PlanReport {
     let text = || HOSTILE.to_owned();
-    let mut report = PlanReport::new("dry run", None, RevisionInfo { sha256: text(), commit: Some(text()) });
+    let head = RevisionInfo { sha256: text(), commit: Some(text()), modified: true };
+    let mut report = PlanReport::new("dry run", None, head);
     let mut one = change(
         ChangeAction::Change,
         HOSTILE,
@@ -348,6 +349,55 @@ fn hostile_report() -> PlanReport {
     report.add(integration);
     report.notes.push(text());
     report
+}
+
+/// A report of data that does not validate: findings with this text wherever the data can have one.
+fn invalid_report(text: &str, count: usize) -> PlanReport {
+    let finding = FindingReport {
+        code: "Q2001".to_owned(),
+        severity: "error".to_owned(),
+        message: text.to_owned(),
+        file: Some(text.to_owned()),
+        line: Some(3),
+        column: Some(7),
+        hint: Some(text.to_owned()),
+    };
+    let (side, errors, warnings, omitted) = (DataSide::Head, count + 5, 1, 6);
+    let findings = vec![finding; count];
+    PlanReport::new("dry run", None, RevisionInfo::default()).with_invalid(InvalidData {
+        side,
+        errors,
+        warnings,
+        findings,
+        omitted,
+    })
+}
+
+#[test]
+fn a_report_of_invalid_data_lists_the_findings_and_counts_the_rest() {
+    let report = invalid_report("x", 1);
+    assert_eq!(report.status, ReportStatus::Invalid);
+    let json: Value = serde_json::from_slice(&report.to_json()).unwrap();
+    assert_eq!(json["status"], "invalid");
+    let expect = "### Plan: the data of head does not validate: 6 errors, 1 warning; nothing was planned\n\n\
+        - **error** `Q2001`: `x:3:7`: `x`\n  - hint: `x`\n\n\
+        **and 6 more**, left out to keep this comment short\n";
+    assert_eq!(markdown::render(&report, Detail::default(), markdown::MAX_BYTES), expect);
+    let plain = text::render(&report, Detail::default()).plain();
+    assert_eq!(plain, "the data of head does not validate: 6 errors, 1 warning; nothing was planned\n");
+    // Long texts do not make the comment too long.
+    let long = markdown::render(&invalid_report(&"`x".repeat(5_000), 50), Detail::default(), 10_000);
+    assert!(long.len() <= 10_000 && long.contains(" more**, left out"), "{long}");
+}
+
+#[test]
+fn findings_are_never_markup() {
+    let markdown = markdown::render(&invalid_report(HOSTILE, 2), Detail::FULL, markdown::MAX_BYTES);
+    assert!(!markdown.contains(['\u{1b}', '\u{202e}']), "{markdown}");
+    let outside = outside_code(&markdown);
+    for markup in ["script", "@all", "[x]", "http:", "/close", "**x**", "#1", "<", "|"] {
+        assert!(!outside.contains(markup), "{markup}: {outside}");
+    }
 }
 
 /// What is left of Markdown without its code blocks and code spans.
@@ -421,7 +471,7 @@ fn json_follows_its_published_schema() {
     real.totals.applied = Some(3);
     real.integrations[1].changes[0].result = Some(StepResult::NotTried);
     let empty = PlanReport::new("dry run", None, RevisionInfo::default());
-    for report in [report(), real, empty, hostile_report()] {
+    for report in [report(), real, empty, hostile_report(), invalid_report(HOSTILE, 2)] {
         let json: Value = serde_json::from_slice(&report.to_json()).unwrap();
         let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");

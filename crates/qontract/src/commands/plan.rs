@@ -11,20 +11,20 @@ use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
-use qontract_cli::{LogOptions, Plan, variable};
+use qontract_cli::{LogOptions, Plan, PlanFormat, variable};
 use qontract_config::Config;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputResolver, ValidationFailed};
 use qontract_daemon::journal;
-use qontract_daemon::pinned::PinnedData;
+use qontract_daemon::pinned::{self, PinnedData};
 use qontract_daemon::plan_report;
 use qontract_daemon::registry::{SandboxUnsupported, missing};
 use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxAt, Targets};
-use qontract_report::{PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
+use qontract_report::{DataSide, InvalidData, PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::looping::Stop;
 use qontract_runtime::{Bodies, Ended, Record, Room, listing};
@@ -49,13 +49,13 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
     } else {
         PinnedData::open_valid(&opener, &head_word)
     };
-    let head =
-        head.map_err(
-            |error| {
-                if error.is::<ValidationFailed>() { error } else { cannot_open(error, &head_word) }
-            },
-        )?;
-    let base = open(&opener, &base_word, Some(&head))?;
+    let head = opened(head, &head_word, arguments.output, printer, |failed| {
+        invalid_report(DataSide::Head, failed, None)
+    })?;
+    let base = PinnedData::open(&opener, &base_word, Some(&head));
+    let base = opened(base, &base_word, arguments.output, printer, |failed| {
+        invalid_report(DataSide::Base, failed, Some(&head))
+    })?;
     let sandbox = sandbox(&arguments, &config, printer);
     let repo = Some(Path::new(&head_word)).filter(|folder| folder.is_dir());
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
@@ -130,19 +130,54 @@ pub fn run(arguments: Plan, printer: &Printer) -> anyhow::Result<Exit> {
 
 /// The exit of a dry run with this report.
 pub fn exit(report: &PlanReport) -> Exit {
-    match report.status() {
+    match report.status {
         ReportStatus::Unchanged => Exit::Ok,
         ReportStatus::Changes => Exit::Changes,
-        ReportStatus::Held | ReportStatus::Failed => Exit::Failure,
+        ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }
 }
 
-fn open(opener: &InputResolver<'_>, word: &str, beside: Option<&PinnedData>) -> anyhow::Result<PinnedData> {
-    PinnedData::open(opener, word, beside).map_err(|error| cannot_open(error, word))
+/// The data of one side. If it does not validate, a report says so in the formats that programs and merge requests read; as text, the findings are on stderr.
+fn opened(
+    data: anyhow::Result<PinnedData>,
+    word: &str,
+    format: PlanFormat,
+    printer: &Printer,
+    report: impl FnOnce(&ValidationFailed) -> PlanReport,
+) -> anyhow::Result<PinnedData> {
+    data.or_else(|error| {
+        let Some(failed) = error.downcast_ref::<ValidationFailed>() else {
+            return Err(error.context(UsageError(format!("cannot open `{word}`"))));
+        };
+        if format != PlanFormat::Text {
+            let detail = plan_output::detail(false);
+            plan_output::print(&report(failed), format, detail, &str::to_owned, printer)?;
+        }
+        Err(error)
+    })
 }
 
-fn cannot_open(error: anyhow::Error, word: &str) -> anyhow::Error {
-    error.context(UsageError(format!("cannot open `{word}`")))
+/// The report of data that does not validate; `head` is the other side, if it is known.
+fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&PinnedData>) -> PlanReport {
+    let ValidationFailed { findings, repo, commit, sha, .. } = failed;
+    let revision = RevisionInfo {
+        sha256: sha.clone().unwrap_or_default(),
+        commit: Some(commit.clone()).filter(|commit| !commit.is_empty()),
+        modified: !commit.is_empty() && pinned::is_modified(repo),
+    };
+    let report = match head {
+        Some(head) => PlanReport::new(Mode::DryRun.as_str(), Some(revision), self::revision(head)),
+        None => PlanReport::new(Mode::DryRun.as_str(), None, revision),
+    };
+    report.with_invalid(InvalidData::new(side, findings, repo))
+}
+
+fn revision(side: &PinnedData) -> RevisionInfo {
+    RevisionInfo {
+        sha256: side.source.sha().to_owned(),
+        commit: side.source.commit().map(str::to_owned),
+        modified: side.is_modified(),
+    }
 }
 
 /// The folder in place of every target system: the one that is named, or, without any target in the configuration, the one that `up` has made for the data repo.
@@ -189,10 +224,6 @@ struct Planner {
 
 impl Planner {
     fn empty_report(&self) -> PlanReport {
-        let revision = |side: &PinnedData| RevisionInfo {
-            sha256: side.source.sha().to_owned(),
-            commit: side.source.commit().map(str::to_owned),
-        };
         PlanReport::new(Mode::DryRun.as_str(), Some(revision(&self.base)), revision(&self.head))
     }
 

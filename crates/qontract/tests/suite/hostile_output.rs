@@ -137,6 +137,8 @@ const ROWS: &str = "
     + plan base repo --sandbox empty --runs plans --config config.toml -o json
     + plan base repo --sandbox empty --runs plans -i HOSTILE
     + plan HOSTILE repo --sandbox empty
+    + plan base broken --sandbox empty -o md
+    + plan base broken --sandbox empty -o json
     + diff base repo -o text
     + diff base repo -o md
     + diff base repo -o json

@@ -133,18 +133,91 @@ fn what_the_default_branch_gained_since_is_not_part_of_a_change() {
     assert!(said(&output).contains("openshift-namespace-labels: affected"), "{}", said(&output));
 }
 
+fn published_schema() -> jsonschema::Validator {
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/plan.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+/// The plan of invalid data in every format: each exits with 1, and the findings are on stderr. Returns the Markdown and the JSON.
+fn plan_invalid(scratch: &Scratch, words: &[&str], file: &str) -> (String, Value) {
+    let run = |format: &str| {
+        let output = plan(scratch, &[words, &["-o", format, "--detailed-exitcode"]].concat());
+        assert_eq!(output.status.code(), Some(1), "{format}: {}", said(&output));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(file), "{format}: {}", said(&output));
+        output
+    };
+    assert_eq!(out(&run("text")), "");
+    let (markdown, report) = (out(&run("md")), json(&run("json")));
+    let errors: Vec<String> =
+        published_schema().iter_errors(&report).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}\n{report:#}");
+    assert_eq!(report["status"], "invalid", "{report:#}");
+    (markdown, report)
+}
+
+#[test]
+fn a_plan_of_invalid_data_reports_the_findings() {
+    let scratch = repo();
+    // A value that would be markup, a mention and a terminal command.
+    let hostile = r#""@all <b>x</b> `y` \e[31m\u202E""#;
+    edit(&scratch, STAGE, "tier: edge", &format!("tier: edge\nnope: {hostile}"));
+    let clusters = "data/clusters/cliffs-stage.yml";
+    edit(&scratch, clusters, "$schema: ", "\"<b>@all\\e\\u202E`\": 1\n$schema: ");
+    let (markdown, report) = plan_invalid(&scratch, &["HEAD", "."], STAGE);
+    let invalid = &report["invalid"];
+    assert_eq!(invalid["side"], "head", "{report:#}");
+    let findings = invalid["findings"].as_array().unwrap();
+    let of_file = |file: &str| findings.iter().find(|one| one["file"] == file).unwrap().clone();
+    let finding = of_file(STAGE);
+    assert!(
+        finding["severity"] == "error" && finding["code"].as_str().unwrap().starts_with('Q'),
+        "{finding}"
+    );
+    assert!(finding["message"].as_str().unwrap().contains("nope"), "{finding}");
+    let place = line_of(&scratch, STAGE, "nope:");
+    assert_eq!(format!("{STAGE}:{}", finding["line"]), place, "{finding}");
+    assert!(markdown.contains("### Plan: the data of head does not validate: "), "{markdown}");
+    let line =
+        format!("- **error** `{}`: `{place}:{}`: ", finding["code"].as_str().unwrap(), finding["column"]);
+    assert!(markdown.contains(&line), "{markdown}");
+    // The hostile key is in a code span whose fence is longer than its own backtick.
+    assert!(of_file(clusters)["message"].as_str().unwrap().contains("@all"), "{report:#}");
+    assert!(!markdown.contains(['\u{1b}', '\u{202e}']) && markdown.contains("@all"), "{markdown}");
+    for line in markdown.lines().filter(|line| line.contains("@all")) {
+        assert!(line.contains(" ``"), "{line}");
+    }
+    // The folder is not what was committed.
+    assert_eq!(report["head"]["modified"], true, "{report:#}");
+}
+
+#[test]
+fn a_plan_of_data_that_cannot_be_bundled_names_the_side() {
+    let scratch = repo();
+    edit(&scratch, STAGE, "tier: edge", "tier: [");
+    let (markdown, report) = plan_invalid(&scratch, &["HEAD", "."], STAGE);
+    assert_eq!((&report["invalid"]["side"], &report["head"]["sha256"]), (&"head".into(), &"".into()));
+    assert!(markdown.contains("the data of head") && markdown.contains(STAGE), "{markdown}");
+    scratch.commit_all("broken");
+    edit(&scratch, STAGE, "tier: [", "tier: edge");
+    let (markdown, report) = plan_invalid(&scratch, &["HEAD", "."], STAGE);
+    assert_eq!(report["invalid"]["side"], "base", "{report:#}");
+    assert!(markdown.contains("the data of base") && markdown.contains(STAGE), "{markdown}");
+    assert_eq!((&report["head"]["modified"], &report["base"]["modified"]), (&true.into(), &Value::Null));
+}
+
 #[test]
 fn a_plan_as_json_follows_the_published_schema() {
     let scratch = made();
     edit(&scratch, STAGE, "replicas: 2", "replicas: 3");
     let output = plan(&scratch, &["HEAD", ".", "-o", "json", "--full"]);
     let report = json(&output);
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/plan.schema.json");
-    let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
+    let validator = published_schema();
     let errors: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}\n{report:#}");
     let change = &integration(&report, "openshift-resources")["changes"][0];
+    assert_eq!(report["status"], "changes");
+    assert_eq!((&report["head"]["modified"], &report["base"]["modified"]), (&true.into(), &Value::Null));
     assert_eq!(change["kind"], "ConfigMap");
     assert_eq!((&change["name"], &change["namespace"]), (&"catalog-config".into(), &"catalog-stage".into()));
     assert_eq!((&change["action"], &change["scope"]["cluster"]), (&"change".into(), &"cliffs-stage".into()));

@@ -55,7 +55,7 @@ fn unchecked_integrations_are_in_the_order_of_their_names() {
     }
     let names: Vec<&str> = report.unchecked.iter().map(|one| one.integration.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(report.status(), ReportStatus::Unchanged);
+    assert_eq!(report.status, ReportStatus::Unchanged);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
 #[test]
 fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
     let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
-    assert_eq!(report.status(), ReportStatus::Unchanged);
+    assert_eq!(report.status, ReportStatus::Unchanged);
     let one = Totals {
         add: 1,
         change: 2,
@@ -125,7 +125,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         applied: None,
     };
     report.add(integration("b", ReportStatus::Changes, one));
-    assert_eq!((report.totals, report.status()), (one, ReportStatus::Changes));
+    assert_eq!((report.totals, report.status), (one, ReportStatus::Changes));
     report.add(integration("c", ReportStatus::Failed, Totals { applied: Some(7), ..one }));
     report.add(integration("a", ReportStatus::Held, one));
     let sum = Totals {
@@ -138,7 +138,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         errors: 18,
         applied: Some(7),
     };
-    assert_eq!((report.totals, report.status()), (sum, ReportStatus::Failed));
+    assert_eq!((report.totals, report.status), (sum, ReportStatus::Failed));
     let names: Vec<&str> = report.integrations.iter().map(|one| &*one.integration).collect();
     assert_eq!(names, ["a", "b", "c"]);
     for name in ["y", "z", "x"] {
