@@ -1,6 +1,7 @@
 //! Validation of a data repo: everything that can be wrong with it besides what bundling finds itself.
 
 mod approvals;
+pub mod duplicates;
 pub mod subject;
 pub mod templates;
 

@@ -149,6 +149,10 @@ table! {
     NOT_UNIQUE = 2045 Error;
     /// Two items of a list that cannot be told apart.
     NOT_UNIQUE_IN_LIST = 2046 Error;
+    /// A namespace that is declared more than once.
+    DUPLICATE_NAMESPACE = 2047 Error;
+    /// Two clusters that have one server.
+    SAME_SERVER = 2048 Error;
     /// A resource that names a schema and cannot be read.
     RESOURCE_NOT_CHECKED = 2050 Warning;
     /// A template that cannot be read.

@@ -5,6 +5,9 @@ use std::cell::Cell;
 /// Longest word, in bytes, that another is suggested for.
 const LONGEST: usize = 1_000;
 
+/// The edit distance up to which a difference is a typing error.
+const MAX_TYPING_ERROR: usize = 2;
+
 /// How many words may still be compared. When that is used up, nothing is suggested any more: nobody reads so far.
 #[derive(Debug)]
 pub struct Patience(Cell<usize>);
@@ -31,12 +34,42 @@ impl Patience {
 /// assert_eq!(did_you_mean("ns", ["gitlabinstances", "integrations"]), None);
 /// ```
 pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
-    nearest(written, candidates).map(|name| format!("did you mean `{name}`?"))
+    nearest_name(written, candidates).map(|name| format!("did you mean `{name}`?"))
+}
+
+/// The candidate that `written` is most likely meant to be: one that differs by a typing error, else one that contains all of its words, else the
+/// nearest.
+fn nearest_name<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let most = max_distance(written);
+    within(most.min(MAX_TYPING_ERROR), written, candidates.iter().copied())
+        .or_else(|| with_words_of(written, &candidates))
+        .or_else(|| within(most, written, candidates.iter().copied()))
+}
+
+/// The shortest candidate that contains every word of a name of several words.
+fn with_words_of<'c>(written: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    let lower = written.to_lowercase();
+    let words: Vec<&str> = lower.split(['-', '_', '.', ' ']).filter(|word| !word.is_empty()).collect();
+    if written.len() > LONGEST || words.len() < 2 {
+        return None;
+    }
+    let has_all = |candidate: &&&str| {
+        let candidate = candidate.to_lowercase();
+        words.iter().all(|word| candidate.contains(word))
+    };
+    let others = candidates.iter().filter(|candidate| **candidate != written);
+    others.filter(has_all).min_by_key(|candidate| candidate.len()).copied()
 }
 
 /// The candidate nearest to `written`, if one is near enough to be what was meant.
 pub fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    within((written.chars().count() / 3).clamp(1, 6), written, candidates)
+    within(max_distance(written), written, candidates)
+}
+
+/// The edit distance up to which a candidate is near enough to be what was meant.
+fn max_distance(written: &str) -> usize {
+    (written.chars().count() / 3).clamp(1, 6)
 }
 
 fn within<'c>(most: usize, written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
@@ -137,6 +170,41 @@ mod tests {
         check("minimal", &["minimum", "maximum"], Some("minimum"));
         check("Name", &["name"], Some("name"));
         check("xyz", &["name"], None);
+    }
+
+    #[test]
+    fn a_name_is_suggested_by_typing_error_then_by_words_then_by_distance() {
+        let check = |written: &str, expect: Option<&str>| {
+            let names =
+                ["openshift-routes", "openshift-resourcequotas", "openshift-resources", "vault-replication"];
+            assert_eq!(nearest_name(written, names), expect, "{written}");
+        };
+        check("openshift-quotas", Some("openshift-resourcequotas"));
+        check("quotas-openshift", Some("openshift-resourcequotas"));
+        check("Openshift-Quotas", Some("openshift-resourcequotas"));
+        check("openshift_quota", Some("openshift-resourcequotas"));
+        check("openshift-rotues", Some("openshift-routes"));
+        check("openshift-resource", Some("openshift-resources"));
+        check("openshift-source", Some("openshift-resources"));
+        check("openshift-roots", Some("openshift-routes"));
+        check("openshift-routxyz", Some("openshift-routes"));
+        check("quotas", None);
+        check("kafka-topics", None);
+        // A name is not its own suggestion.
+        assert_eq!(nearest_name("a-b", ["a-b"]), None);
+        // Two typing errors are near, three are not: then the words decide.
+        assert_eq!(nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcdxy"]), Some("team-abcdxy"));
+        assert_eq!(
+            nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcxyz"]),
+            Some("team-abcdef-longer")
+        );
+    }
+
+    #[test]
+    fn a_name_of_more_than_a_thousand_letters_is_not_looked_for_by_its_words() {
+        let (written, other) = (format!("a-{}", "x".repeat(998)), format!("{}-a-more", "x".repeat(1_000)));
+        assert_eq!(nearest_name(&written, [other.as_str()]), Some(other.as_str()));
+        assert_eq!(nearest_name(&format!("{written}x"), [other.as_str()]), None);
     }
 
     #[test]

@@ -50,8 +50,8 @@ fn unknown(integration: &str, defined: &BTreeSet<&str>) -> Option<Diagnostic> {
     }
     let message = format!("the approval is for `{integration}`, which the data does not define");
     let finding = Diagnostic::new(code::APPROVAL_INTEGRATION, message);
-    Some(match suggest::nearest(integration, defined.iter().copied()) {
-        Some(near) => finding.hint(format!("did you mean `{near}`?")),
+    Some(match suggest::did_you_mean(integration, defined.iter().copied()) {
+        Some(hint) => finding.hint(hint),
         None => finding,
     })
 }
@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn an_integration_that_is_not_defined_is_named_with_the_nearest_one() {
-        let defined = BTreeSet::from(["openshift-limitranges", "openshift-routes"]);
+        let defined =
+            BTreeSet::from(["openshift-limitranges", "openshift-resourcequotas", "openshift-routes"]);
         let check = |name: &str, expect: Option<Option<&str>>| {
             let found = unknown(name, &defined).map(|finding| finding.hint);
             let found = found.as_ref().map(Option::as_deref);
@@ -82,6 +83,7 @@ mod tests {
         };
         check("openshift-limitranges", None);
         check("openshift-limitrange", Some(Some("did you mean `openshift-limitranges`?")));
+        check("openshift-quotas", Some(Some("did you mean `openshift-resourcequotas`?")));
         check("x", Some(None));
         assert!(unknown("x", &BTreeSet::new()).is_none());
     }

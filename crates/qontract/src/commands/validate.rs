@@ -10,8 +10,7 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::subject::Subject;
-use qontract_daemon::validation::templates;
-use qontract_daemon::validation::{self, Depth};
+use qontract_daemon::validation::{self, Depth, duplicates, templates};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, Styled, counted, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
@@ -78,6 +77,7 @@ fn find(
             let mut findings = validate(&bundle, &options);
             findings.extend(validation::types(&bundle, &options, &findings));
             findings.extend(validation::approvals(&bundle, &options.layout));
+            findings.extend(duplicates::check(&bundle, &options.layout));
             findings.extend(templates::check(&bundle, &options.layout, &findings));
             return Ok((findings, Box::new(NoSources)));
         }
@@ -99,6 +99,11 @@ fn find(
     }
     let found = validation::validate_outcome(&repo, &outcome, Depth::All(formats), remembered.right.known())?;
     outcome.findings.extend(found);
+    if let Some(bundle) = outcome.built.as_ref().or(outcome.partial.as_ref()) {
+        let mut found = duplicates::check(bundle, repo.layout());
+        locate(&mut found, &repo);
+        outcome.findings.extend(found);
+    }
     if let Some(bundle) = &outcome.built {
         remembered.right.keep();
         let mut found = templates::check(bundle, repo.layout(), &outcome.findings);

@@ -283,3 +283,58 @@ fn on_a_terminal_an_answer_is_indented() {
     );
     terminal.until("{\r\n  \"data\": {\r\n    \"apps_v1\": [\r\n");
 }
+
+#[test]
+fn validate_reports_a_namespace_that_is_declared_twice_with_both_files_and_lines() {
+    let scratch = stage();
+    let text = std::fs::read_to_string(scratch.path().join(NAMESPACE)).unwrap();
+    let copy = "repo/data/services/catalog/namespaces/dup.yml";
+    scratch.write(copy, format!("# a copy\n{text}"));
+    let (code, out, err) = run(&scratch.path().join("repo"), &["validate"]);
+    assert_eq!(code, 1, "{out}{err}");
+    for expect in [
+        "error[Q2047]: namespace `catalog-stage` of cluster `cliffs-stage` is declared more than once\n",
+        "data/services/catalog/namespaces/dup.yml:9:",
+        "data/services/catalog/namespaces/catalog-stage.yml:8:",
+        "keep one of the files",
+        "\n1 error in 1 file\n",
+    ] {
+        assert!(out.contains(expect), "no `{expect}` in {out}");
+    }
+    // The same name in another cluster is another namespace.
+    scratch.write(copy, text.replace("cliffs-stage.yml", "dunes-int.yml"));
+    let (_, out, err) = run(&scratch.path().join("repo"), &["validate"]);
+    assert!(!out.contains("Q2047"), "{out}{err}");
+    // Another error does not hide it, and a bundle has it as well.
+    scratch.write(copy, &text);
+    let (code, _, err) = run(&scratch.path().join("repo"), &["bundle", "-o", "../bundle.json"]);
+    assert_eq!(code, 0, "bundles are made all the same: {err}");
+    let (code, out, _) = run(scratch.path(), &["validate", "bundle.json"]);
+    assert!(code == 1 && out.contains("error[Q2047]"), "{out}");
+    scratch.write("repo/data/broken.yml", "a: [\n");
+    let (_, out, _) = run(&scratch.path().join("repo"), &["validate"]);
+    assert!(out.contains("error[Q2047]") && out.contains("broken.yml"), "{out}");
+}
+
+#[test]
+fn validate_reports_two_clusters_that_have_one_server() {
+    let scratch = stage();
+    let cluster = |server: &str| {
+        scratch.write(
+            "repo/data/clusters/zz.yml",
+            format!("$schema: /openshift/cluster-1.yml\nlabels: {{}}\nname: zz\ndescription: z\nserverUrl: {server}\nconsoleUrl: https://c.example.com\nprometheusUrl: https://p.example.com\nelbFQDN: e.example.com\ninternal: false\nauth: []\n"),
+        );
+        run(&scratch.path().join("repo"), &["validate"])
+    };
+    let (code, out, err) = cluster("https://API.cliffs-stage.example.com.:6443/");
+    assert_eq!(code, 1, "{out}{err}");
+    for expect in [
+        "error[Q2048]: clusters `cliffs-stage` and `zz` have the same server\n",
+        "data/clusters/zz.yml:5:",
+        "data/clusters/cliffs-stage.yml:15:",
+    ] {
+        assert!(out.contains(expect), "no `{expect}` in {out}");
+    }
+    let (code, out, err) = cluster("https://api.cliffs-stage.example.com:6444");
+    assert_eq!(code, 0, "{out}{err}");
+}

@@ -1,0 +1,104 @@
+//! Namespaces that are declared more than once, and clusters that have one server.
+//!
+//! `plan` and runs report them for every integration, and process neither of the two; here an author sees them without a target system. The check is one
+//! pass over the clusters and one over the namespaces of a bundle.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use qontract_bundle::{Bundle, Datafile, Layout, Value};
+use qontract_diagnostics::{Diagnostic, Place, code};
+use qontract_runtime::OneByOne;
+
+const NAMESPACE: &str = "/openshift/namespace-1.yml";
+const CLUSTER: &str = "/openshift/cluster-1.yml";
+
+/// Errors about namespaces and clusters of a bundle that are the same.
+pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
+    let mut findings = same_server(bundle, layout);
+    findings.extend(same_namespace(bundle, layout));
+    findings
+}
+
+fn of<'b>(bundle: &'b Bundle, schema: &str) -> impl Iterator<Item = &'b Datafile> {
+    bundle.datafiles().iter().filter(move |file| file.document.is_of(schema))
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+fn place(layout: &Layout, path: &str, pointer: &str) -> Place {
+    Place { file: layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
+}
+
+/// Clusters of different files whose `serverUrl` is the same address. A cluster that is still without an address is like no other.
+fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
+    let mut first: HashMap<String, &Datafile> = HashMap::new();
+    let mut findings = Vec::new();
+    for file in of(bundle, CLUSTER) {
+        let address = text(&file.document.value, "serverUrl").map(OneByOne::loosely).unwrap_or_default();
+        if address.is_empty() {
+            continue;
+        }
+        let other = match first.entry(address) {
+            Entry::Vacant(entry) => {
+                entry.insert(file);
+                continue;
+            }
+            Entry::Occupied(entry) => *entry.get(),
+        };
+        let name = |file: &Datafile| text(&file.document.value, "name").unwrap_or_default().to_owned();
+        let message = format!("clusters `{}` and `{}` have the same server", name(other), name(file));
+        findings.push(
+            Diagnostic::new(code::SAME_SERVER, message)
+                .in_file(layout.datafile(&file.path))
+                .about("/serverUrl")
+                .note_in("the other cluster is declared here", place(layout, &other.path, "/serverUrl"))
+                .hint("correct one of the addresses, or keep one of the files"),
+        );
+    }
+    findings
+}
+
+/// A namespace, as its shard is named.
+#[derive(PartialEq, Eq, Hash)]
+struct NamespaceKey<'b> {
+    cluster: &'b str,
+    name: &'b str,
+}
+
+impl<'b> NamespaceKey<'b> {
+    fn of(file: &'b Datafile, bundle: &'b Bundle) -> Option<Self> {
+        let value = &file.document.value;
+        let cluster = bundle.datafile(text(value.get("cluster")?, "$ref")?)?;
+        Some(Self { cluster: text(&cluster.value, "name")?, name: text(value, "name")? })
+    }
+}
+
+/// Namespaces of one name in one cluster.
+fn same_namespace(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
+    let mut first: HashMap<NamespaceKey<'_>, &Datafile> = HashMap::new();
+    let mut findings = Vec::new();
+    for file in of(bundle, NAMESPACE) {
+        // A reference that leads nowhere, and a name that is missing, are reported by other checks.
+        let Some(key) = NamespaceKey::of(file, bundle) else { continue };
+        let NamespaceKey { cluster, name } = key;
+        let other = match first.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(file);
+                continue;
+            }
+            Entry::Occupied(entry) => *entry.get(),
+        };
+        let message = format!("namespace `{name}` of cluster `{cluster}` is declared more than once");
+        findings.push(
+            Diagnostic::new(code::DUPLICATE_NAMESPACE, message)
+                .in_file(layout.datafile(&file.path))
+                .about("/name")
+                .note_in("it is also declared here", place(layout, &other.path, "/name"))
+                .hint("keep one of the files"),
+        );
+    }
+    findings
+}
