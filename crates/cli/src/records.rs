@@ -47,7 +47,7 @@ pub struct RunsList {
     /// Only runs that failed or were interrupted
     #[arg(long)]
     pub failed: bool,
-    /// Only runs that held a removal; with `--failed`, both
+    /// Only runs that held something, failed runs included; with `--failed`, both
     #[arg(long)]
     pub held: bool,
     /// Only runs that started since then: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`

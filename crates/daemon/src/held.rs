@@ -1,14 +1,12 @@
 //! What a loop says about changes that guards hold: each when it is first held, when the reason changes, and then once an hour.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use qontract_runtime::Record;
+use qontract_runtime::{Record, record};
 use qontract_telemetry::log::{Level, Line};
 use tokio::time::Instant;
 
-/// How often a change that stays held is reported again.
-const REPORT_INTERVAL: Duration = Duration::from_hours(1);
+use crate::repeats::REPEAT_INTERVAL;
 
 /// The most changes of one run that are reported one by one.
 const MAX_REPORTED: usize = 100;
@@ -26,8 +24,8 @@ pub struct HeldChange {
 
 /// All changes that a run held, in the order of shards.
 pub fn held_changes(record: &Record) -> Vec<HeldChange> {
-    let all = record.shards.values().flat_map(|shard| &shard.held);
-    let change = |held: &qontract_runtime::record::Planned| HeldChange {
+    let all = record.shards.values().flat_map(record::Shard::held_by_guards);
+    let change = |held: &record::Planned| HeldChange {
         text: held.text.clone(),
         why: held.why.clone().unwrap_or_default(),
         approvable: held.approvable,
@@ -87,7 +85,7 @@ impl HeldReporter {
         }
         for change in held {
             let is_due = self.reported.get(&change.text).is_none_or(|known| {
-                !is_same_reason(&known.why, &change.why) || now.duration_since(known.at) >= REPORT_INTERVAL
+                !is_same_reason(&known.why, &change.why) || now.duration_since(known.at) >= REPEAT_INTERVAL
             });
             if is_due {
                 let why = change.why.clone();
@@ -106,6 +104,8 @@ fn is_same_reason(reported: &str, now: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn held(texts: &[(&str, &str)]) -> Vec<HeldChange> {

@@ -24,6 +24,7 @@ pub mod private_files;
 mod program_log;
 pub mod push;
 pub mod registry;
+pub mod repeats;
 pub mod repo_cache;
 pub mod reporter;
 pub mod run_entry;

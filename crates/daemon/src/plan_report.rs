@@ -209,7 +209,7 @@ fn change(shard: &str, planned: &Planned) -> ReportedChange {
         notes,
         location: planned.place.as_deref().map(Location::parse),
         held: planned.why.clone(),
-        approvable: planned.approvable,
+        approvable: planned.is_held(),
         result: match planned.result {
             StepResult::Planned => None,
             StepResult::Done => Some(qontract_report::StepResult::Done),

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use qontract_access::Mode;
 use qontract_diagnostics::human;
 use qontract_runtime::looping::{Event, Stuck, Told};
 use qontract_runtime::{ChangeKind, Ended, Record, RunState, StepResult, record};
 use qontract_telemetry::activity::Activity;
-use qontract_telemetry::log::{Level, Line, Log};
+use qontract_telemetry::log::{Form, Level, Line, Log};
 use qontract_telemetry::metrics::{Metrics, Process};
 use tokio::time::Instant;
 
 use crate::audit::WriteObserver;
 use crate::debug_log;
 use crate::held::{self, HeldChange, HeldReporter};
+use crate::repeats::RepeatFilter;
 use crate::run_store::is_idle;
 use crate::runner::RunObserver;
 
@@ -55,6 +57,13 @@ pub struct ChangeCounts {
     pub planned: usize,
     /// How many of them are held.
     pub held: usize,
+}
+
+impl ChangeCounts {
+    /// Of a shard. What is not done without being held is in neither.
+    pub fn of(shard: &record::Shard) -> Self {
+        Self { planned: shard.changes.len(), held: shard.held_by_guards().count() }
+    }
 }
 
 impl std::iter::Sum for ChangeCounts {
@@ -144,6 +153,7 @@ pub struct LoopReporter {
     metrics: Arc<Metrics>,
     status: Mutex<Status>,
     reporter: Mutex<HeldReporter>,
+    repeats: Mutex<RepeatFilter>,
     run_level: Level,
 }
 
@@ -151,8 +161,8 @@ impl LoopReporter {
     /// Of this loop.
     pub fn new(process: Process, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
         metrics.start(&process);
-        let (status, reporter) = (Mutex::default(), Mutex::default());
-        Self { process, log, metrics, status, reporter, run_level: Level::Info }
+        let (status, reporter, repeats) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { process, log, metrics, status, reporter, repeats, run_level: Level::Info }
     }
 
     /// With the line of each run at this level: where a table shows the same, it is for debugging.
@@ -282,6 +292,17 @@ impl LoopReporter {
         }
     }
 
+    /// Logs what is new or was not logged for an hour, and the rest for debugging. The id of the run makes no message new.
+    fn log_new(&self, lines: Vec<Line>, run: Option<&str>) {
+        let texts: Vec<String> =
+            lines.iter().map(|line| line.print(Form::Levelled, Timestamp::UNIX_EPOCH)).collect();
+        let due = self.repeats.lock().due(&texts, Instant::now());
+        for (line, is_due) in lines.into_iter().zip(due) {
+            let line = if is_due { line } else { line.at_level(Level::Debug) };
+            self.log.write(&run.iter().fold(line, |line, run| line.with("run", *run)));
+        }
+    }
+
     fn measure(&self, record: &Record) {
         for kind in ChangeKind::ALL {
             let all = record.shards.values().flat_map(|shard| &shard.changes);
@@ -363,7 +384,12 @@ impl RunObserver for LoopReporter {
     fn ran(&self, _: &str, run: Result<&Record, &anyhow::Error>) {
         let record = match run {
             Ok(record) => record,
-            Err(error) => return self.say(Level::Error, format!("cannot start the run: {error:#}")),
+            Err(error) => {
+                return self.log_new(
+                    vec![self.line(Level::Error, format!("cannot start the run: {error:#}"))],
+                    None,
+                );
+            }
         };
         let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| row(key, shard)).collect();
         let changes = shards.iter().map(|row| row.changes).sum();
@@ -393,20 +419,28 @@ impl RunObserver for LoopReporter {
             .filter(|change| change.result == StepResult::Interrupted)
             .map(|change| format!("interrupted: {} may be done in part", change.text))
             .collect();
-        for fault in faults.filter(|fault| !abandoned.contains(&fault.text)) {
-            let place = fault.places.first().cloned().unwrap_or_default();
-            let line = self.line(Level::Error, fault.text.clone()).detail("run", record.run.as_str());
-            self.log.write(&line.with("place", place).below(fault.details.join("\n")));
-        }
+        let faults = faults.filter(|fault| !abandoned.contains(&fault.text)).map(|fault| {
+            let line = self.line(Level::Error, fault.text.clone()).below(fault.details.join("\n"));
+            provenance(&fault.places).into_iter().fold(line, |line, place| line.with("place", place))
+        });
+        let not_done = record.shards.values().flat_map(|shard| &shard.held).filter(|one| !one.is_held());
+        let not_done = not_done.map(|change| {
+            let why = change.why.as_deref().unwrap_or_default();
+            self.line(Level::Info, format!("not done: {}: {why}", change.text))
+        });
+        self.log_new(faults.chain(not_done).collect(), Some(&record.run));
     }
 }
 
+/// Where an error comes from: the first place with a line, else the first place.
+fn provenance(places: &[String]) -> Option<&str> {
+    let has_line =
+        |place: &&String| place.rsplit_once(':').is_some_and(|(_, line)| line.parse::<u32>().is_ok());
+    places.iter().find(has_line).or_else(|| places.first()).map(String::as_str)
+}
+
 fn row(key: &str, shard: &record::Shard) -> ShardRow {
-    ShardRow {
-        key: key.to_owned(),
-        changes: ChangeCounts { planned: shard.changes.len(), held: shard.held.len() },
-        failed: !shard.faults.is_empty(),
-    }
+    ShardRow { key: key.to_owned(), changes: ChangeCounts::of(shard), failed: !shard.faults.is_empty() }
 }
 
 #[cfg(test)]

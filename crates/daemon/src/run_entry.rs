@@ -69,7 +69,7 @@ impl<'r> From<&'r Record> for RunEntry<'r> {
             started: human::time(record.began),
             duration_ms: record.milliseconds,
             changes,
-            held: shards().map(|shard| shard.held.len()).sum(),
+            held: shards().map(|shard| shard.held_by_guards().count()).sum(),
             waits: shards().map(|shard| shard.waits.len()).sum(),
             errors: record.faults.len() + shards().map(|shard| shard.faults.len()).sum::<usize>(),
             applied: shards().map(|shard| shard.applied).sum(),

@@ -39,8 +39,10 @@ pub struct Idle {
 pub struct RunFilter {
     /// Only those of this integration.
     pub integration: Option<String>,
-    /// Only those in one of these states; none means all.
+    /// Only those in one of these states, unless there are none.
     pub states: Vec<RunState>,
+    /// Only those in which guards held something; with states, those too.
+    pub held: bool,
     /// Only those that started at this time or later, in seconds since 1970.
     pub since: Option<i64>,
     /// Whether runs are listed that had nothing to do because the change did not affect them.
@@ -51,10 +53,21 @@ impl RunFilter {
     /// Whether a record passes.
     pub fn has(&self, record: &Record) -> bool {
         self.integration.as_ref().is_none_or(|name| *name == record.integration)
-            && (self.states.is_empty() || self.states.contains(&record.state()))
+            && self.has_state(record)
             && self.since.is_none_or(|since| record.began >= since)
             && (self.unaffected || record.ended != Ended::EarlyExit)
     }
+
+    fn has_state(&self, record: &Record) -> bool {
+        let is_any = self.states.is_empty() && !self.held;
+        is_any || self.states.contains(&record.state()) || (self.held && has_held(record))
+    }
+}
+
+/// Whether guards held something in a run, however it ended.
+fn has_held(record: &Record) -> bool {
+    record.state() == RunState::Held
+        || record.shards.values().any(|shard| shard.held_by_guards().next().is_some())
 }
 
 /// Records that pass a filter.
@@ -207,7 +220,7 @@ impl RunStore {
             if record.approval.is_some() {
                 return Ok(HeldRun { record, newer: Some(newer) });
             }
-            if without_approval.is_none() && record.shards.values().any(|shard| !shard.held.is_empty()) {
+            if without_approval.is_none() && has_held(&record) {
                 without_approval = Some(HeldRun { record, newer: Some(newer) });
             }
             newer += 1;

@@ -418,7 +418,7 @@ impl Planned {
     fn counts(&self, name: &str) -> Option<ChangeCounts> {
         let records = self.lock();
         let shards = records.get(name)?.shards.values();
-        Some(shards.map(|shard| ChangeCounts { planned: shard.changes.len(), held: shard.held.len() }).sum())
+        Some(shards.map(ChangeCounts::of).sum())
     }
 }
 

@@ -280,6 +280,7 @@ fn interrupted(change: ChangeKind, text: String) -> Planned {
         diff: Vec::new(),
         why: None,
         approvable: false,
+        hold: None,
         place: None,
         result: StepResult::Interrupted,
     }

@@ -139,7 +139,7 @@ impl ManagedScope {
     ) -> Want<DesiredObject> {
         let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let Some(kind) = self.kind_of(&body).cloned() else {
-            let fault = Fault::author("its kind is not among those that are looked after here")
+            let fault = Fault::author("the kind is not among those that are managed here")
                 .hint("add it to `managedResourceTypes`");
             let kind = Kind::of(&body).unwrap_or_else(|| Kind::named("object"));
             return Want { thing: self.thing(&kind, name), place, wanted: Wanted::Unresolved(fault) };
@@ -149,7 +149,7 @@ impl ManagedScope {
         let is_listed = names.is_none_or(|names| names.contains(&name));
         let thing = self.thing(&kind, name);
         if !is_listed {
-            let fault = Fault::author("its name is not in `managedResourceNames`");
+            let fault = Fault::author("the name is not in `managedResourceNames`");
             return Want { thing, place, wanted: Wanted::Unresolved(fault) };
         }
         let wanted = match Desired::new(body) {

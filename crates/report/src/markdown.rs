@@ -91,7 +91,7 @@ fn heading(report: &PlanReport, out: &mut Limited) {
     out.push(table, 0);
     let mut left = rows.len();
     for integration in rows {
-        let Totals { add, change, replace, remove, fields_removed, held, errors, applied: _ } =
+        let Totals { add, change, replace, remove, fields_removed, held, not_done: _, errors, applied: _ } =
             integration.totals;
         let name = cell(&integration.integration);
         let row = format!(
@@ -131,8 +131,8 @@ fn one_finding(finding: &FindingReport, detail: Detail) -> String {
 }
 
 fn is_listed(integration: &IntegrationReport) -> bool {
-    let Totals { held, errors, .. } = integration.totals;
-    integration.totals.changes() + held + errors > 0 || !integration.waits.is_empty()
+    let Totals { held, not_done, errors, .. } = integration.totals;
+    integration.totals.changes() + held + not_done + errors > 0 || !integration.waits.is_empty()
 }
 
 /// What failed and what is held, which a reviewer has to see at once; how much of it was left out.
@@ -143,13 +143,16 @@ fn attention(integration: &IntegrationReport, detail: Detail, out: &mut Limited)
         let piece = format!("\n**error** in {name}: {}\n", error_text(error, detail));
         omitted += usize::from(!out.push(&piece, 0));
     }
-    let held: Vec<&ReportedChange> = integration.changes.iter().filter(|one| one.held.is_some()).collect();
-    if held.is_empty() {
-        return omitted;
-    }
-    omitted += usize::from(!out.push(&format!("\n**held** in {name}:\n\n"), 0));
-    for change in held {
-        omitted += usize::from(!out.push(&one_change(change, detail), 0));
+    for (word, approvable) in [("not done", false), ("held", true)] {
+        let is_listed = |one: &&ReportedChange| one.held.is_some() && one.approvable == approvable;
+        let changes: Vec<&ReportedChange> = integration.changes.iter().filter(is_listed).collect();
+        if changes.is_empty() {
+            continue;
+        }
+        omitted += usize::from(!out.push(&format!("\n**{word}** in {name}:\n\n"), 0));
+        for change in changes {
+            omitted += usize::from(!out.push(&one_change(change, detail), 0));
+        }
     }
     if let Some(approval) = &integration.approval {
         let piece =
@@ -166,7 +169,7 @@ fn details(integration: &IntegrationReport, detail: Detail, out: &mut Limited) -
     let notes = integration.notes.iter().map(|note| format!("- note: {}\n", code(note)));
     let mut entries = changes.map(|change| one_change(change, detail)).chain(waits).chain(notes);
     let Some(first) = entries.next() else { return 0 };
-    let totals = Totals { held: 0, errors: 0, ..integration.totals };
+    let totals = Totals { held: 0, not_done: 0, errors: 0, ..integration.totals };
     let name = html(&integration.integration);
     // What goes is not folded away.
     let removes = totals.remove + totals.replace + totals.fields_removed > 0;
@@ -207,7 +210,8 @@ fn one_change(change: &ReportedChange, detail: Detail) -> String {
         change.location.as_ref().map(|at| format!(", {}", code(&at.to_string()))).unwrap_or_default();
     let mut out = format!("- **{word}** {what}{location}\n");
     if let Some(why) = held {
-        out.push_str(&format!("  - held: {}\n", code(why)));
+        let word = if change.approvable { "held" } else { "not done" };
+        out.push_str(&format!("  - {word}: {}\n", code(why)));
     }
     for note in &change.notes {
         out.push_str(&format!("  - {}\n", code(note)));
@@ -257,7 +261,7 @@ fn error_text(error: &ReportedFault, detail: Detail) -> String {
 
 /// `1 to add, 2 to change`; kinds of which there are none are left out.
 fn words(totals: &Totals) -> String {
-    let Totals { add, change, replace, remove, fields_removed, held, errors, applied: _ } = *totals;
+    let Totals { add, change, replace, remove, fields_removed, held, not_done, errors, applied: _ } = *totals;
     let parts = [
         (add, "to add"),
         (change, "to change"),
@@ -265,6 +269,7 @@ fn words(totals: &Totals) -> String {
         (remove, "to remove"),
         (fields_removed, if fields_removed == 1 { "field removed" } else { "fields removed" }),
         (held, "held"),
+        (not_done, "not done"),
         (errors, if errors == 1 { "error" } else { "errors" }),
     ];
     let parts: Vec<String> =

@@ -69,8 +69,11 @@ pub struct Totals {
     /// Fields, list items and keys that go from things that stay.
     #[serde(default)]
     pub fields_removed: usize,
-    /// Changes that are held back.
+    /// Changes that guards hold until they are approved.
     pub held: usize,
+    /// Changes that are not made because it is not known what their scope is to have.
+    #[serde(default)]
+    pub not_done: usize,
     /// Errors.
     pub errors: usize,
     /// Steps that were executed; absent in a dry run.
@@ -191,10 +194,10 @@ pub struct ReportedChange {
     /// Where in the data the change comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// Why the change is held back; absent if it is not.
+    /// Why the change is not made; absent if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
-    /// Whether an approval would let a held change through.
+    /// Whether an approval would let the change through: then it is held.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
     /// What came of the change in a real run.
@@ -356,7 +359,8 @@ impl Totals {
         let mut totals = Self { errors: errors.len(), ..Self::default() };
         for change in changes {
             *match (&change.held, change.action) {
-                (Some(_), _) => &mut totals.held,
+                (Some(_), _) if change.approvable => &mut totals.held,
+                (Some(_), _) => &mut totals.not_done,
                 (None, ChangeAction::Add) => &mut totals.add,
                 (None, ChangeAction::Change) => &mut totals.change,
                 (None, ChangeAction::Replace) => &mut totals.replace,
@@ -370,7 +374,7 @@ impl Totals {
         totals
     }
 
-    /// How many changes are not held.
+    /// How many changes are made: they are neither held nor not done.
     pub fn changes(&self) -> usize {
         self.add + self.change + self.replace + self.remove
     }
@@ -383,6 +387,7 @@ impl Totals {
             remove: self.remove + other.remove,
             fields_removed: self.fields_removed + other.fields_removed,
             held: self.held + other.held,
+            not_done: self.not_done + other.not_done,
             errors: self.errors + other.errors,
             applied: match (self.applied, other.applied) {
                 (None, None) => None,

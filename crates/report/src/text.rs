@@ -75,7 +75,7 @@ pub fn render(report: &PlanReport, detail: Detail) -> Styled {
     if let Some(invalid) = &report.invalid {
         out.push(Style::Error, &invalid.summary());
         out.push(Style::Plain, "; nothing was planned");
-    } else if report.totals.changes() + report.totals.held + report.totals.errors == 0 {
+    } else if report.totals.changes() + report.totals.held + report.totals.not_done + report.totals.errors == 0 {
         out.push(Style::Plain, "no changes");
     } else {
         summary(&report.totals, &mut out);
@@ -113,7 +113,7 @@ pub fn render_one(integration: &IntegrationReport, detail: Detail) -> Styled {
 }
 
 fn has_content(totals: &Totals) -> bool {
-    totals.changes() + totals.held + totals.errors > 0
+    totals.changes() + totals.held + totals.not_done + totals.errors > 0
 }
 
 /// The datafile that would approve what is held.
@@ -261,7 +261,7 @@ fn locations(locations: &[Location], indent: &str, out: &mut Styled) {
 
 /// `1 to add, 0 to change, 2 to remove`, and what else there is; without a line end.
 fn summary(totals: &Totals, out: &mut Styled) {
-    let Totals { add, change, replace, remove, fields_removed: _, held, errors, applied } = *totals;
+    let Totals { add, change, replace, remove, fields_removed: _, held, not_done, errors, applied } = *totals;
     let mut count = |style: Style, count: usize, text: String| {
         out.push(if count > 0 { style } else { Style::Plain }, &text);
     };
@@ -277,6 +277,10 @@ fn summary(totals: &Totals, out: &mut Styled) {
     if held > 0 {
         count(Style::Plain, 0, ", ".to_owned());
         count(Style::Warning, held, format!("{held} held"));
+    }
+    if not_done > 0 {
+        count(Style::Plain, 0, ", ".to_owned());
+        count(Style::Warning, not_done, format!("{not_done} not done"));
     }
     if let Some(applied) = applied {
         count(Style::Plain, applied, format!("; {} done", counted(applied, "step")));

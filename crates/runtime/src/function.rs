@@ -114,8 +114,7 @@ impl<'r> Cx<'r> {
         }
         let counts = self.guard.counts(&BTreeSet::new(), &change);
         if let Some(refusal) = self.refusal(&change).await {
-            let approvable = matches!(refusal, Refusal::Unapproved(_));
-            self.lock().held.push(Held { change, why: refusal.why(), approvable });
+            self.lock().held.push(Held { change, why: refusal.why(), hold: refusal.hold() });
             return Ok(());
         }
         {

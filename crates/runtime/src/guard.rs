@@ -351,8 +351,12 @@ fn follow(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
     for length in &proposal.groups {
         let (group, others) = rest.split_at_mut((*length).min(rest.len()));
         if let Some(first) = group.iter().position(Option::is_some) {
-            for held in group[first..].iter_mut().filter(|held| held.is_none()) {
-                *held = Some(Refusal::Blocked("it comes after a step that is held".to_owned()));
+            let mut before = group[first].as_ref().map(Refusal::of_next);
+            for refusal in &mut group[first..] {
+                match refusal {
+                    Some(refusal) => before = Some(refusal.of_next()),
+                    None => refusal.clone_from(&before),
+                }
             }
         }
         rest = others;

@@ -50,7 +50,7 @@ pub use memo::Memo;
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{Decision, Ended, Outcome, Pinned, ShardOutcome, ShardState, Skip};
 pub use place::{Place, Places};
-pub use plan::{Change, ChangeKind, Group, Held, Plan, PlanStage, Step, StepResult, Thing, Wait};
+pub use plan::{Change, ChangeKind, Group, Held, Hold, Plan, PlanStage, Step, StepResult, Thing, Wait};
 pub use record::{Clock, PlaceLines, Record};
 pub use room::Room;
 pub use run::{Bodies, Limits, Request, run};

@@ -251,8 +251,30 @@ pub struct Held {
     pub change: Change,
     /// Why it is not made.
     pub why: String,
-    /// Whether an approval would let it through.
-    pub approvable: bool,
+    /// What it waits for.
+    pub hold: Hold,
+}
+
+/// What a change that is not made waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// A guard holds it until it is approved.
+    Approval,
+    /// It comes after a change that a guard holds.
+    Predecessor,
+    /// It is not held, but cannot be decided: its scope was not read, or something in it is unresolved. No approval releases it.
+    Unresolved,
+}
+
+impl Hold {
+    /// Whether a guard holds the change until something is approved.
+    pub const fn is_held(self) -> bool {
+        match self {
+            Hold::Approval | Hold::Predecessor => true,
+            Hold::Unresolved => false,
+        }
+    }
 }
 
 /// What would change.

@@ -11,7 +11,7 @@ use crate::fault::{Fault, Whose};
 use crate::field_diff::DiffEntry;
 use crate::outcome::{Ended, Outcome, Pinned, ShardOutcome, ShardState};
 use crate::place::Place;
-use crate::plan::{Change, ChangeKind, StepResult};
+use crate::plan::{Change, ChangeKind, Hold, StepResult};
 
 /// The version of the format of records. Records without a version are of version 1: there, a run that was held ended as `failed`.
 pub const RECORD_VERSION: u32 = 2;
@@ -131,7 +131,7 @@ pub struct Shard {
     pub rounds: u32,
     /// The plan.
     pub changes: Vec<Planned>,
-    /// What was held.
+    /// What is not made: what guards hold, and what cannot be decided ([`Planned::hold`] tells them apart).
     pub held: Vec<Planned>,
     /// What is under way.
     pub waits: Vec<Told>,
@@ -168,9 +168,12 @@ pub struct Planned {
     /// Why it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether an approval would let a held change through.
+    /// Whether an approval would let a change through that is not made. Older versions have this alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
+    /// What a change that is not made waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
@@ -256,7 +259,19 @@ impl Record {
     }
 }
 
+impl Planned {
+    /// Whether a guard holds the change until something is approved.
+    pub fn is_held(&self) -> bool {
+        self.hold.map_or(self.approvable, Hold::is_held)
+    }
+}
+
 impl Shard {
+    /// The changes that guards hold until they are approved. The others in `held` are not done because something failed.
+    pub fn held_by_guards(&self) -> impl Iterator<Item = &Planned> {
+        self.held.iter().filter(|change| change.is_held())
+    }
+
     fn new(shard: &ShardOutcome, lines: PlaceLines<'_>) -> Self {
         let line = lines.changes;
         let (state, skip) = match &shard.state {
@@ -265,7 +280,8 @@ impl Shard {
             ShardState::Skipped(skip) => ("skipped", Some(skip)),
         };
         let held = shard.held.iter().map(|held| Planned {
-            approvable: held.approvable,
+            approvable: held.hold.is_held(),
+            hold: Some(held.hold),
             ..planned(&held.change, Some(held.why.clone()), line)
         });
         let waits = shard.waits.iter().map(|wait| Told {
@@ -331,6 +347,7 @@ fn planned(change: &Change, why: Option<String>, line: &dyn Fn(&Place) -> String
         diff: change.diff.clone(),
         why,
         approvable: false,
+        hold: None,
         place: change.place.as_ref().map(line),
         result: change.result,
     }

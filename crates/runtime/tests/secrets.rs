@@ -14,9 +14,9 @@ use qontract_access::Mode;
 use qontract_runtime::audit::{Audit, Written};
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::{
-    About, Applied, Change, ChangeKind, Data, DeclaredOf, DiffEntry, Ended, Fault, Held, Observed, Options,
-    Outcome, PlaceLines, Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup, ShardState, Skip,
-    Staged, Thing, View, Wait, Want, Wanted, World, Write, run,
+    About, Applied, Change, ChangeKind, Data, DeclaredOf, DiffEntry, Ended, Fault, Held, Hold, Observed,
+    Options, Outcome, PlaceLines, Plan, Read, Record, Rehearsed, Request, Room, Scope, SecretLookup,
+    ShardState, Skip, Staged, Thing, View, Wait, Want, Wanted, World, Write, run,
 };
 use support::shelves::{Asked, Declaration, Stock, source};
 
@@ -124,7 +124,7 @@ impl Staged for Vaults {
         plan.step(Change::new(ChangeKind::Remove, thing("unwanted"), "remove"), ());
         plan.waits.push(Wait { text: format!("waiting {SECRET}"), place: None });
         let change = Change::new(ChangeKind::Add, thing("held"), format!("hold {SECRET}"));
-        plan.held.push(Held { change, why: format!("because {SECRET}"), approvable: false });
+        plan.held.push(Held { change, why: format!("because {SECRET}"), hold: Hold::Unresolved });
         plan.faults.push(Fault::remote(format!("planning {SECRET}")));
         plan
     }
@@ -208,7 +208,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
     assert_eq!(play.was_read(), ["x/one"]);
     let not_read = |name: &str, shelf: &str, path: &str| {
         format!(
-            "not planned: cannot tell what Box `{name}` (shelf={shelf}) is to be: the secret `{path}` is new in this change and is not read before it is merged"
+            "not planned: the secret `{path}` is new in this change and is not read before it is merged; Box `{name}` (shelf={shelf}) is left as it is"
         )
     };
     let (new, three) = (not_read("new", "a", "x/two"), not_read("two", "b", "x/three"));

@@ -106,6 +106,13 @@ impl Line {
         self
     }
 
+    /// At another level.
+    #[must_use]
+    pub fn at_level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
     /// With a field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {

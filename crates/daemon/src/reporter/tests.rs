@@ -42,8 +42,9 @@ fn reporter() -> (LoopReporter, Lines) {
 
 /// The record of a run with changes that are made, and changes that are held.
 fn record(ended: Ended, changes: usize, held: usize) -> Record {
-    let planned =
-        |count: usize| vec![json!({"change": "remove", "text": "- remove x", "why": "too many"}); count];
+    let planned = |count: usize| {
+        vec![json!({"change": "remove", "text": "- remove x", "why": "too many", "approvable": true}); count]
+    };
     let shard = json!({
         "state": "ran", "rounds": 1, "changes": planned(changes), "held": planned(held), "waits": [], "faults": [],
         "applied": 0, "removed": 0,

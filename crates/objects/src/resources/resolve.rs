@@ -147,7 +147,7 @@ fn once_each(wants: Vec<Want<DesiredObject>>) -> Vec<Want<DesiredObject>> {
             if kept.iter().any(|known| known.thing == want.thing) {
                 continue;
             }
-            let fault = Fault::author(format!("{} entries name it", named.len()));
+            let fault = Fault::author(format!("{} entries name the same object", named.len()));
             let fault = named.iter().fold(fault, |fault, place| fault.at(place.clone()));
             want.wanted = Wanted::Unresolved(fault);
         }

@@ -380,7 +380,9 @@ fn refusal(fault: &qontract_template::Fault) -> Refusal {
 
 /// A template that is not rendered is its author's to mend; the place is its file.
 fn author(fault: &qontract_template::Fault) -> Fault {
-    Fault::author(fault.to_string()).at(Place::resource(&fault.path))
+    let qontract_template::Fault { path, line, message, .. } = fault;
+    let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
+    Fault::author(format!("cannot render `{path}`{line}: {message}")).at(Place::resource(path))
 }
 
 /// A value as text, for comparison alone.

@@ -64,8 +64,15 @@ fn taken(record: &Record, newer: usize) -> String {
 /// What an approval would release of what a run held.
 fn held(record: &Record) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
-        let held: usize = record.shards.values().map(|shard| shard.held.len()).sum();
+        let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
+        let not_made: usize = record.shards.values().map(|shard| shard.held.len()).sum();
         let run = &record.run;
+        if held == 0 && not_made > 0 {
+            let changes = counted(not_made, "change");
+            bail!(
+                "run {run} held nothing: {changes} could not be decided, which no approval releases; `qontract explain run {run}` shows why"
+            );
+        }
         if held == 0 {
             bail!("run {run} held nothing: there is nothing to approve");
         }

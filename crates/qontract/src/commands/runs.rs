@@ -78,11 +78,14 @@ fn filter(list: &RunsList) -> anyhow::Result<RunFilter> {
     if list.failed {
         states.extend([RunState::Failed, RunState::Interrupted]);
     }
-    if list.held {
-        states.push(RunState::Held);
-    }
     let since = list.since.as_deref().map(|text| since::parse(text, jiff::Timestamp::now())).transpose()?;
-    Ok(RunFilter { integration: list.integration.clone(), states, since, unaffected: list.all })
+    Ok(RunFilter {
+        integration: list.integration.clone(),
+        states,
+        held: list.held,
+        since,
+        unaffected: list.all,
+    })
 }
 
 /// Prints new records until the reader closes the pipe, or the process is ended. `known` are the ids of those that are not new.

@@ -302,7 +302,7 @@ fn none_of_ten_thousand_secrets_is_in_what_is_told_kept_or_handed_on() {
         ("object: content that depends on a secret differs", 12),
         ("fields that come from a secret differ", ENTRIES),
         ("neither reason nor line is shown", 2),
-        ("its kind is not among those", 2),
+        ("the kind is not among those", 2),
         ("which is refused", 2),
     ] {
         assert!(told.matches(what).count() >= count, "{what}: the test means something: {}", &told[..2000]);

@@ -296,3 +296,29 @@ fn approvals_that_expired_or_are_misspelt_are_named_by_the_run_and_by_validate()
     );
     assert_eq!(stage.limit_ranges(), 1);
 }
+
+#[test]
+fn what_cannot_be_rendered_is_not_done_and_not_held_and_logged_once() {
+    let scratch = Scratch::new();
+    scratch.copy(&example(), "repo");
+    let template = "repo/resources/shop/app-config.configmap.yaml.j2";
+    let command = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+        command.current_dir(scratch.path()).env("QONTRACT_RUNS", "runs").env("NO_COLOR", "1");
+        command.args(["up", "repo", "--sandbox", "sandbox"]).args(more);
+        command
+    };
+    command(&["--once"]).output().unwrap();
+    scratch.write(template, scratch.read(template).replace("{{ replicas }}", "{{ replicaz }}"));
+    let shown = seen(&command(&["--once"]).output().unwrap());
+    let error = shown.lines().find(|line| line.contains(" ERROR ")).unwrap();
+    assert!(
+        error.contains(
+            "cannot render `/shop/app-config.configmap.yaml.j2`, line 11: `replicaz` is undefined; "
+        ),
+        "{error}"
+    );
+    assert!(error.contains(" place=data/services/") && error.contains(" run="), "{error}");
+    assert!(shown.contains("not done: - remove ConfigMap `"), "{shown}");
+    assert!(!shown.contains("WARNING held: "), "{shown}");
+}

@@ -21,7 +21,8 @@ fn record(scratch: &Scratch, id: &str, began: i64, change: &Value) {
 }
 
 fn shard(changes: usize, held: usize, waits: usize) -> Value {
-    let planned = |count: usize| vec![json!({"change": "add", "text": "+ make x"}); count];
+    let planned =
+        |count: usize| vec![json!({"change": "add", "text": "+ make x", "approvable": true}); count];
     let waits = vec![json!({"text": "a load balancer"}); waits];
     json!({"a": {
         "state": "ran", "rounds": 1, "changes": planned(changes), "held": planned(held), "waits": waits,
@@ -113,6 +114,10 @@ fn runs_are_filtered_by_integration_state_and_time() {
     assert_eq!(listed(&scratch, "--held --failed --last 2"), "ce");
     assert_eq!(listed(&scratch, "--since 2027-01-15T08:02:00Z"), "cde");
     assert_eq!(listed(&scratch, "--since 2027-01-15T08:02:01Z"), "de");
+    let failed =
+        json!({"ended": "failed", "exit": 1, "shards": shard(0, 1, 0), "faults": [{"text": "wrong"}]});
+    record(&scratch, "20270115T080500Z-quotas-fffff", 1_800_000_300, &failed);
+    assert_eq!(listed(&scratch, "--held"), "cf", "a failed run may hold something");
     let refused = seen(scratch.path(), &["runs", "list", "--runs", "runs", "--since", "yesterday"]);
     assert!(refused.contains("exit: 2") && refused.contains("`yesterday` is not a time"), "{refused}");
     let more = seen(scratch.path(), &["runs", "list", "--runs", "runs", "--last", "4"]);

@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 
+use crate::plan::Hold;
+
 /// Why a step is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -9,6 +11,10 @@ pub enum Refusal {
     Blocked(String),
     /// An approval is needed.
     Unapproved(Unapproved),
+    /// It comes after a step that is held.
+    AfterHeld,
+    /// It comes after a step that is blocked.
+    AfterBlocked,
 }
 
 /// Why a step needs an approval.
@@ -28,10 +34,29 @@ impl Refusal {
         Refusal::Unapproved(Unapproved { since: None, loss: None, reason: reason.into() })
     }
 
+    /// Why what comes after the step is not done either.
+    pub(super) fn of_next(&self) -> Self {
+        match self.hold() {
+            Hold::Approval | Hold::Predecessor => Refusal::AfterHeld,
+            Hold::Unresolved => Refusal::AfterBlocked,
+        }
+    }
+
+    /// What the step waits for.
+    pub fn hold(&self) -> Hold {
+        match self {
+            Refusal::Blocked(_) | Refusal::AfterBlocked => Hold::Unresolved,
+            Refusal::Unapproved(_) => Hold::Approval,
+            Refusal::AfterHeld => Hold::Predecessor,
+        }
+    }
+
     /// Why, in words.
     pub fn why(&self) -> String {
         match self {
             Refusal::Blocked(why) => why.clone(),
+            Refusal::AfterHeld => "it comes after a step that is held".to_owned(),
+            Refusal::AfterBlocked => "it comes after a step that is not done".to_owned(),
             Refusal::Unapproved(Unapproved { since, loss, reason }) => {
                 let since = since.map(|since| {
                     format!("held since {} until it is approved", since.strftime("%Y-%m-%d %H:%M"))
@@ -45,7 +70,7 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::{Refusal, Unapproved};
+    use super::{Hold, Refusal, Unapproved};
     use jiff::Timestamp;
 
     #[test]
@@ -64,5 +89,19 @@ mod tests {
             "held since 2026-03-31 12:00 until it is approved: it loses keys: too many",
         );
         assert_eq!(Refusal::Blocked("not read".to_owned()).why(), "not read");
+    }
+
+    #[test]
+    fn only_what_an_approval_releases_is_held() {
+        let check = |refusal: Refusal, hold: Hold, is_held: bool, next: Refusal| {
+            assert_eq!((refusal.hold(), refusal.hold().is_held()), (hold, is_held), "{refusal:?}");
+            assert_eq!(refusal.of_next(), next, "{refusal:?}");
+        };
+        check(Refusal::Blocked("not read".to_owned()), Hold::Unresolved, false, Refusal::AfterBlocked);
+        check(Refusal::AfterBlocked, Hold::Unresolved, false, Refusal::AfterBlocked);
+        check(Refusal::unapproved("too many"), Hold::Approval, true, Refusal::AfterHeld);
+        check(Refusal::AfterHeld, Hold::Predecessor, true, Refusal::AfterHeld);
+        assert_eq!(Refusal::AfterHeld.why(), "it comes after a step that is held");
+        assert_eq!(Refusal::AfterBlocked.why(), "it comes after a step that is not done");
     }
 }

@@ -43,7 +43,7 @@ impl RemovalGuard {
                         Some(Refusal::Unapproved(Unapproved { reason, .. })) => {
                             held.insert(thing, HoldReason { why: reason, change: change.kind });
                         }
-                        Some(Refusal::Blocked(_)) => {}
+                        Some(Refusal::Blocked(_) | Refusal::AfterHeld | Refusal::AfterBlocked) => {}
                     }
                 }
             }

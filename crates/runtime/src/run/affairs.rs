@@ -19,7 +19,7 @@ use crate::listing;
 use crate::options::UnmatchedSelector;
 use crate::outcome::{Decision, Ended, Outcome, ShardOutcome, ShardState, Skip};
 use crate::place::Place;
-use crate::plan::{Held, Thing};
+use crate::plan::{Held, Hold, Thing};
 use crate::room::Room;
 use crate::slot::Slot;
 use crate::state::{Comparison, Difference};
@@ -294,7 +294,7 @@ pub fn guard(room: &Room, request: &Request, work: &Work) -> Result<RemovalGuard
 
 /// Writes down the datafile that would approve what the guards hold, and what is wrong with the approvals that there are.
 pub fn approval(guard: &RemovalGuard, request: &Request, outcome: &mut Outcome) {
-    let is_approvable = |held: &Held| held.approvable && guard.removes(&held.change);
+    let is_approvable = |held: &Held| held.hold == Hold::Approval && guard.removes(&held.change);
     let held: Vec<&Thing> = outcome
         .shards
         .values()

@@ -135,8 +135,8 @@ impl ShardRedactor {
 
     /// A change that is held.
     pub fn held(&self, held: Held) -> Held {
-        let Held { change, why, approvable } = held;
-        Held { change: self.change(change), why: self.text(why), approvable }
+        let Held { change, why, hold } = held;
+        Held { change: self.change(change), why: self.text(why), hold }
     }
 
     /// Something that is under way.
@@ -156,7 +156,7 @@ mod tests {
     use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
     use crate::key::Scope;
     use crate::place::Place;
-    use crate::plan::{Change, ChangeKind, Held, Plan, Thing, Wait};
+    use crate::plan::{Change, ChangeKind, Held, Hold, Plan, Thing, Wait};
 
     const SECRET: &str = "hunter22hunter22";
 
@@ -221,7 +221,7 @@ mod tests {
         };
         let mut plan = Plan::default();
         plan.step(changed(), ());
-        plan.held.push(Held { change: changed(), why: String::new(), approvable: false });
+        plan.held.push(Held { change: changed(), why: String::new(), hold: Hold::Unresolved });
         redactor().redact_diffs(&mut plan);
         let expect =
             [field(REDACTED.to_owned()), field(format!("{}…", "y".repeat(200)))].map(DiffEntry::from);
@@ -246,11 +246,8 @@ mod tests {
 
     #[test]
     fn held_changes_and_waits_are_searched() {
-        let held = redactor().held(Held { change: change(), why: text("w"), approvable: true });
-        assert_eq!(
-            (held.why.as_str(), held.change.what.as_str(), held.approvable),
-            (REDACTED, REDACTED, true)
-        );
+        let held = redactor().held(Held { change: change(), why: text("w"), hold: Hold::Approval });
+        assert_eq!((held.why.as_str(), held.change.what.as_str(), held.hold), (REDACTED, REDACTED, true));
         let wait = redactor().wait(Wait { text: text("w"), place: None });
         assert_eq!(wait.text, REDACTED);
     }

@@ -351,9 +351,8 @@ fn note(
                 }
                 continue;
             };
-            let approvable = matches!(refusal, Refusal::Unapproved(_));
             let (change, why) = (planned.reported(change), redactor.text(refusal.why()));
-            shard.held.push(Held { change, why, approvable });
+            shard.held.push(Held { change, why, hold: refusal.hold() });
         }
     }
 }

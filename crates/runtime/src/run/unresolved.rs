@@ -29,17 +29,18 @@ impl<'a> Unresolved<'a> {
         }
     }
 
-    /// The faults, each with the thing in front.
+    /// The faults, each with the thing that is left as it is.
     pub fn told(self) -> impl Iterator<Item = Fault> {
         self.0.into_iter().map(|One { things, place, fault }| {
             let what = match things.as_slice() {
                 [thing] => thing.to_string(),
                 several => {
                     let kinds: Vec<&str> = several.iter().map(|thing| thing.kind.as_str()).collect();
-                    format!("`{}`, which may be a {},", several[0].name, kinds.join(" or a "))
+                    format!("`{}` (a {})", several[0].name, kinds.join(" or a "))
                 }
             };
-            let fault = fault.clone().while_doing(&format!("cannot tell what {what} is to be"));
+            let mut fault = fault.clone();
+            fault.text = format!("{}; {what} is left as it is", fault.text);
             // A place is reported once.
             let place = place.filter(|place| !fault.places.contains(place)).cloned();
             fault.at(place)
@@ -72,8 +73,8 @@ mod tests {
         }
         let told: Vec<(String, Vec<Place>)> =
             unresolved.told().map(|fault| (fault.text, fault.places)).collect();
-        let both = "cannot tell what `x`, which may be a Service or a Secret, is to be: it is broken";
-        let alone = "cannot tell what Secret `y` (kind=Secret) is to be: it is broken";
+        let both = "it is broken; `x` (a Service or a Secret) is left as it is";
+        let alone = "it is broken; Secret `y` (kind=Secret) is left as it is";
         assert_eq!(
             told,
             [
