@@ -75,7 +75,9 @@ pub fn render(report: &PlanReport, detail: Detail) -> Styled {
     if let Some(invalid) = &report.invalid {
         out.push(Style::Error, &invalid.summary());
         out.push(Style::Plain, "; nothing was planned");
-    } else if report.totals.changes() + report.totals.held + report.totals.not_done + report.totals.errors == 0 {
+    } else if report.totals.changes() + report.totals.held + report.totals.not_done + report.totals.errors
+        == 0
+    {
         out.push(Style::Plain, "no changes");
     } else {
         summary(&report.totals, &mut out);

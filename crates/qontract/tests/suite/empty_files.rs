@@ -113,7 +113,7 @@ fn a_change_that_restores_an_empty_datafile_is_planned() {
     assert!(code == 0 && text.contains("11 to add"), "{code}: {text}");
 }
 
-/// The RoleBindings in the sandbox, and when each was written.
+/// The role bindings in the sandbox, and when each was written.
 fn role_bindings(folder: &Path) -> BTreeMap<PathBuf, SystemTime> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
