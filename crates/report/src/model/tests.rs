@@ -14,7 +14,7 @@ fn change(action: ChangeAction, held: bool) -> ReportedChange {
         fields: Vec::new(),
         notes: Vec::new(),
         location: None,
-        approvable: false,
+        approvable: held,
         held: held.then(|| "why".to_owned()),
         result: None,
     }
@@ -96,6 +96,7 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
         changes.extend((0..=index).map(|_| change(action, false)));
         changes.push(change(action, true));
     }
+    changes.push(ReportedChange { approvable: false, ..change(ChangeAction::Remove, true) });
     let totals = Totals::of(&changes, &[fault(), fault()]);
     let expect = Totals {
         add: 1,
@@ -104,6 +105,7 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
         remove: 4,
         fields_removed: 0,
         held: 4,
+        not_done: 1,
         errors: 2,
         applied: None,
     };
@@ -121,6 +123,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         remove: 4,
         fields_removed: 1,
         held: 5,
+        not_done: 2,
         errors: 6,
         applied: None,
     };
@@ -135,6 +138,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         remove: 12,
         fields_removed: 3,
         held: 15,
+        not_done: 6,
         errors: 18,
         applied: Some(7),
     };

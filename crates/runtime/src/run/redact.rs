@@ -247,7 +247,10 @@ mod tests {
     #[test]
     fn held_changes_and_waits_are_searched() {
         let held = redactor().held(Held { change: change(), why: text("w"), hold: Hold::Approval });
-        assert_eq!((held.why.as_str(), held.change.what.as_str(), held.hold), (REDACTED, REDACTED, true));
+        assert_eq!(
+            (held.why.as_str(), held.change.what.as_str(), held.hold),
+            (REDACTED, REDACTED, Hold::Approval)
+        );
         let wait = redactor().wait(Wait { text: text("w"), place: None });
         assert_eq!(wait.text, REDACTED);
     }
