@@ -50,7 +50,7 @@ struct Registry {
     /// Set with the first child.
     adoption: Option<Adoption>,
     /// Orphans that were killed and did not end within a sweep. Later sweeps do not wait for them.
-    stubborn: BTreeSet<i32>,
+    lingering: BTreeSet<i32>,
 }
 
 struct GroupEntry {
@@ -79,7 +79,7 @@ impl Registry {
         let running = |(id, entry): (&i32, &GroupEntry)| RunningGroup { id: *id, started: entry.started };
         let groups: Vec<RunningGroup> = self.groups.iter().map(running).collect();
         let swept = adoption.sweep(Spared { groups: &groups, watchdog: self.watchdog.id(), scope });
-        self.stubborn.retain(|pid| !swept.reaped.contains(pid));
+        self.lingering.retain(|pid| !swept.reaped.contains(pid));
         swept
     }
 }
@@ -92,7 +92,7 @@ impl Children {
             watchdog: Watchdog::disabled(),
             adopts_orphans: false,
             adoption: None,
-            stubborn: BTreeSet::new(),
+            lingering: BTreeSet::new(),
         }))
     }
 
@@ -179,13 +179,13 @@ impl Children {
         loop {
             let mut registry = self.lock();
             let swept = registry.sweep_once(scope);
-            let is_pending = swept.killed.iter().any(|pid| !registry.stubborn.contains(pid));
+            let is_pending = swept.killed.iter().any(|pid| !registry.lingering.contains(pid));
             // What had ended may have left children, who are orphans only since then.
             if !is_pending && swept.reaped.is_empty() {
                 return;
             }
             if Instant::now() >= deadline {
-                registry.stubborn.extend(swept.killed);
+                registry.lingering.extend(swept.killed);
                 return;
             }
             drop(registry);

@@ -13,7 +13,7 @@ type Cells<K, V> = BTreeMap<K, Arc<OnceCell<V>>>;
 /// Values by key, each computed by the first caller that asks for it. A clone is the same map.
 ///
 /// A computation belongs to its caller: if that caller goes away, the next one that waits computes the value itself. An
-/// entry without a value is removed as soon as nobody waits for it.
+/// entry without a value is removed when its last caller stops waiting.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -50,8 +50,8 @@ impl<K: Ord + Clone, V: Clone> OnceMap<K, V> {
         Some(Entry { map: self.clone(), key, cell })
     }
 
-    /// Keeps the entries for which `keep` holds. Those without a value yet are passed as `None`; whoever computes or awaits the
-    /// value of a removed entry still gets it.
+    /// Keeps the entries for which `keep` holds. Those without a value yet are passed as `None`; callers that
+    /// compute or await the value of a removed entry still get it.
     pub fn retain(&self, mut keep: impl FnMut(&K, Option<&V>) -> bool) {
         self.0.lock().retain(|key, cell| keep(key, cell.get()));
     }

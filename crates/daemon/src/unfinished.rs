@@ -1,7 +1,7 @@
 //! The steps in progress of a run, on disk, from which the next run learns that a run was killed.
 //!
 //! From its first step to its end, a real run has a file `unfinished/RUN.jsonl` in the folder of records, and holds a lock on it. The kernel releases the lock
-//! however the process ends. **Invariant:** a file that nobody has locked belongs to a run that did not finish.
+//! however the process ends. **Invariant:** an unlocked file belongs to a run that did not finish.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};

@@ -31,7 +31,7 @@ pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     Ok(ports)
 }
 
-/// One port that nobody listens on.
+/// A port that is not in use.
 ///
 /// # Panics
 ///

@@ -19,7 +19,7 @@ pub fn declare(data: &Data, options: &Options) -> Result<Declared<DeclaredObject
         |namespace, pointer| {
             let all = ObjectSet::of("LimitRange");
             let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
-            // All limit ranges of a namespace hold at once: one that somebody left there would still count.
+            // All limit ranges of a namespace hold at once: a leftover one would still count.
             let mut all = if options.is_on(NO_TAKE_OVER) { all } else { all.adopting_unmarked() };
             let place = answer.places.of(&format!("{pointer}/limitRanges"));
             if range.limits.is_empty() {

@@ -153,7 +153,7 @@ fn build(work: &Path, steps: &Steps) -> Result<()> {
     Ok(())
 }
 
-/// What killed runs left behind. The lock of the cache is held: nobody works there.
+/// What killed runs left behind. The lock of the cache is held, so that no other process works there.
 fn remove_leftovers(home: &Path) -> Result<()> {
     let Ok(entries) = home.read_dir() else { return Ok(()) };
     for entry in entries {

@@ -31,8 +31,8 @@ pub struct FetchedTool {
 }
 
 impl FetchedTool {
-    /// Calls `fetch` with a work folder, and moves what it made to its place when it is complete. The lock of the cache is held: nobody
-    /// else works there.
+    /// Calls `fetch` with a work folder, and moves what it made to its place when it is complete. The lock of the cache is held, so that
+    /// no other process works there.
     pub fn install(self, cache: &Cache, fetch: impl FnOnce(&Path, &Steps) -> Result<()>) -> Result<()> {
         let home = cache.path(self.name);
         let (work, place) = (home.join("work"), home.join(self.folder));

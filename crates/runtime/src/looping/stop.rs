@@ -200,7 +200,7 @@ impl Stop {
 
     /// Begins a step, which counts as in progress until the guard is dropped; `None` if a shutdown is asked for.
     ///
-    /// **Invariant:** whoever asks for a shutdown and then looks at [`Stopper::steps`] sees every step that was begun.
+    /// **Invariant:** after a shutdown is requested, [`Stopper::steps`] contains every step that was begun.
     pub fn begin_step(&self, what: &str) -> Option<StepInProgress> {
         let Some(shared) = self.0.clone() else {
             return Some(StepInProgress { shared: None, number: 0, is_finished: false });

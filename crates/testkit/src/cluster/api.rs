@@ -24,7 +24,7 @@ pub struct Api {
     pub kubeconfig: PathBuf,
     /// A kubeconfig with [`Self::plain_token`].
     pub plain_kubeconfig: PathBuf,
-    /// A kubeconfig with a client certificate of somebody who may do everything.
+    /// A kubeconfig with the client certificate of a cluster administrator.
     pub certificate_kubeconfig: PathBuf,
     /// The client.
     pub kubectl: PathBuf,
