@@ -201,4 +201,11 @@ mod tests {
     fn the_number_of_texts_is_limited() {
         assert!(all(r"%25+&amp;\\%25+&amp;\\%25+&amp;\\").len() <= MAX_TEXTS);
     }
+
+    #[test]
+    fn decoded_texts_are_limited_in_number() {
+        // Each encoding hides the others, so that every order of decoding gives another text.
+        let text = r"%5cx25+\x26amp;%26#92;x25;\x25&amp;%5cu0025&#37;25+%255c&#92;x26#37;";
+        assert_eq!(all(text).len(), MAX_TEXTS);
+    }
 }
