@@ -1,4 +1,4 @@
-//! Which group a kind is of, when several have a kind of that name. Pure.
+//! Chooses the API group of a kind if several groups have a kind of that name. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::object::{Cluster, Kind, Served};
 /// The groups that have a kind of one name, and how each serves it.
 pub(crate) type Groups = BTreeMap<String, Served>;
 
-/// The group that a kind means: the one that it names; else the only one that has it; among several the core group, else the
-/// only one of Kubernetes itself.
+/// Chooses the group of a kind: the one that it names; else the only one that has it; among several the core
+/// group, else the only built-in one.
 pub(crate) fn choose(
     cluster: &Cluster,
     kind: &Kind,
@@ -35,7 +35,7 @@ pub(crate) fn choose(
     }
 }
 
-/// Whether the group is one of Kubernetes itself.
+/// Whether the group is built into Kubernetes.
 fn is_own(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_named_or_the_only_one_or_of_kubernetes() {
+    fn a_group_is_named_or_the_only_one_or_built_in() {
         check("X.b.example.com", &["a.example.com", "b.example.com"], Ok("b.example.com"));
         check("X", &["b.example.com"], Ok("b.example.com"));
         check(
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_either_is_asked_for() {
+    fn an_ambiguous_kind_is_an_error() {
         let text = "X is in several groups of the cluster `c1`: a.com, b.com; name one, as in `X.a.com`";
         check("X", &["a.com", "b.com"], Err(text));
         let text =
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_served_says_what_is() {
+    fn an_error_about_an_unserved_kind_lists_the_served_ones() {
         check("X", &[], Err("the cluster `c1` does not serve `X`"));
         check("X.a.com", &["b.com"], Err("the cluster `c1` does not serve `X.a.com`, only `X.b.com`"));
         let body = json!({"apiVersion": "apps/v1beta1"});

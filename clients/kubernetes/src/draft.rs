@@ -1,15 +1,16 @@
-//! A draft as it is sent: complete, and without what only the server says. Pure.
+//! Completes a draft for sending, and removes server-populated fields. Pure.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::ByteString;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::discovery::version_of;
 use crate::error::KubernetesError;
 use crate::object::{Address, Cluster, Served, checked};
 
-/// What only the server says of an object.
+/// Server-populated fields of `metadata`.
 const OF_SERVER: [&str; 7] = [
     "managedFields",
     "resourceVersion",
@@ -20,9 +21,10 @@ const OF_SERVER: [&str; 7] = [
     "selfLink",
 ];
 
-/// The body of a draft with its version, kind and name; what it says otherwise is an error.
+/// The body of a draft with its version, kind and name; other values in the body are an error.
 ///
-/// `stringData` of Secrets becomes `data`, as the server makes it: else a key that is no longer declared would stay.
+/// `stringData` of Secrets becomes `data`, as on the server: otherwise a key that is no longer declared would
+/// stay.
 pub(crate) fn complete(
     cluster: &Cluster,
     address: &Address,
@@ -34,19 +36,17 @@ pub(crate) fn complete(
     let Value::Object(mut body) = body.clone() else { return Err(malformed("it is not a map")) };
     let version = version_of(cluster, &address.kind, served, &Value::Object(body.clone()))?;
     body.insert("apiVersion".to_owned(), version.into());
-    settle(&mut body, "kind", &address.kind.name)
-        .map_err(|()| malformed("it says that it is of another kind"))?;
+    settle(&mut body, "kind", &address.kind.name).map_err(|()| malformed("it has another `kind`"))?;
     body.remove("status");
     let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(metadata) = metadata else { return Err(malformed("`metadata` is not a map")) };
     metadata.retain(|key, _| !OF_SERVER.contains(&key.as_str()));
-    settle(metadata, "name", checked(&address.name)?)
-        .map_err(|()| malformed("it says that it has another name"))?;
+    settle(metadata, "name", checked(&address.name)?).map_err(|()| malformed("it has another name"))?;
     match (metadata.get("namespace"), &address.namespace) {
         (None, _) => {}
-        (Some(said), Some(namespace)) if served.is_namespaced && said == namespace => {}
+        (Some(given), Some(namespace)) if served.is_namespaced && given == namespace => {}
         (Some(_), Some(_)) if served.is_namespaced => {
-            return Err(malformed("it says that it is in another namespace"));
+            return Err(malformed("it is in another namespace"));
         }
         (Some(_), _) => {
             metadata.remove("namespace");
@@ -58,7 +58,7 @@ pub(crate) fn complete(
     Ok(Value::Object(body))
 }
 
-/// The namespace of an object of a kind that is in one.
+/// The namespace of an object; `None` if its kind is cluster-scoped.
 pub(crate) fn namespace<'a>(
     address: &'a Address,
     served: &Served,
@@ -68,14 +68,14 @@ pub(crate) fn namespace<'a>(
         (true, Some(namespace)) => Ok(Some(checked(namespace)?)),
         (true, None) => Err(KubernetesError::Malformed {
             object: address.to_string(),
-            why: "no namespace is named, and it is of a kind that is in one".to_owned(),
+            why: "it is namespaced, but no namespace is given".to_owned(),
         }),
     }
 }
 
 fn settle(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<(), ()> {
     match map.get(key) {
-        Some(Value::String(said)) if said == value => Ok(()),
+        Some(Value::String(given)) if given == value => Ok(()),
         Some(_) => Err(()),
         None => {
             map.insert(key.to_owned(), value.into());
@@ -84,7 +84,7 @@ fn settle(map: &mut Map<String, Value>, key: &str, value: &str) -> Result<(), ()
     }
 }
 
-/// Folds the texts of a Secret into its data.
+/// Merges `stringData` of a Secret into its `data`.
 pub(crate) fn fold(body: &mut Map<String, Value>) -> Result<(), &'static str> {
     let Some(texts) = body.remove("stringData").filter(|texts| !texts.is_null()) else { return Ok(()) };
     let texts: BTreeMap<String, String> =
@@ -92,9 +92,7 @@ pub(crate) fn fold(body: &mut Map<String, Value>) -> Result<(), &'static str> {
     let data = body.entry("data").or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(data) = data else { return Err("`data` is not a map") };
     for (key, text) in texts {
-        let text =
-            serde_json::to_value(ByteString(text.into_bytes())).map_err(|_| "`stringData` is no text")?;
-        data.insert(key, text);
+        data.insert(key, STANDARD.encode(text).into());
     }
     Ok(())
 }
@@ -121,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_address_says_is_filled_in_and_what_the_server_says_is_left_out() {
+    fn fields_of_the_address_are_added_and_server_fields_removed() {
         let body =
             json!({"metadata": {"namespace": "ns", "uid": "1", "labels": {"a": "b"}}, "status": {"c": 1}});
         let expect = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "ns", "labels": {"a": "b"}}});
@@ -141,17 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_something_else_is_refused() {
-        check(
-            &json!({"kind": "ConfigMap"}),
-            Err("Secret `a` in `ns` cannot be read: it says that it is of another kind"),
-        );
+    fn a_body_of_another_object_is_refused() {
+        check(&json!({"kind": "ConfigMap"}), Err("Secret `a` in `ns` cannot be read: it has another `kind`"));
         check(
             &json!({"metadata": {"name": "b"}}),
-            Err("Secret `a` in `ns` cannot be read: it says that it has another name"),
+            Err("Secret `a` in `ns` cannot be read: it has another name"),
         );
         let elsewhere = json!({"metadata": {"namespace": "x"}});
-        check(&elsewhere, Err("Secret `a` in `ns` cannot be read: it says that it is in another namespace"));
+        check(&elsewhere, Err("Secret `a` in `ns` cannot be read: it is in another namespace"));
         check(&json!([]), Err("Secret `a` in `ns` cannot be read: it is not a map"));
     }
 }

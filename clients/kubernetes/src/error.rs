@@ -1,8 +1,8 @@
-//! Why a cluster did not do what was asked.
+//! Errors of cluster operations.
 
 use std::fmt;
 
-/// Somebody else who owns fields that we want to set.
+/// Another manager that owns fields that we want to set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contender {
     /// The manager.
@@ -17,33 +17,33 @@ impl fmt::Display for Contender {
     }
 }
 
-/// Why a cluster did not do what was asked.
+/// An error of a cluster operation.
 #[derive(Debug, thiserror::Error)]
 pub enum KubernetesError {
-    /// The cluster cannot be reached, or does not answer in time.
+    /// The cluster cannot be reached, or does not respond in time.
     #[error("cannot reach cluster `{cluster}`: {error}")]
     Unreachable {
         /// The cluster.
         cluster: String,
-        /// Why.
+        /// The cause.
         error: qontract_client_http::HttpError,
     },
-    /// There is nothing to log in with.
+    /// No usable credentials.
     #[error("cannot log in to the cluster `{cluster}`: {why}")]
     Credentials {
         /// The cluster.
         cluster: String,
-        /// Why.
+        /// The reason.
         why: String,
-        /// Whether another try may help: the store of the token cannot be reached.
+        /// Whether a retry may help, because the secret store cannot be reached.
         transient: bool,
     },
-    /// The cluster knows us, and does not let us.
+    /// The cluster denies access.
     #[error("the cluster `{cluster}` does not allow it: {why}")]
     Denied {
         /// The cluster.
         cluster: String,
-        /// What it says.
+        /// The message of the server.
         why: String,
     },
     /// The cluster does not serve this kind, or not in this version.
@@ -51,9 +51,9 @@ pub enum KubernetesError {
     Unserved {
         /// The cluster.
         cluster: String,
-        /// The kind, with its version if that is what is missing.
+        /// The kind, with its version if that is not served.
         kind: String,
-        /// What it serves instead, in words that go on; empty if nothing.
+        /// The served alternatives, as a continuation of the message; empty if there are none.
         instead: String,
     },
     /// Several groups have a kind of this name.
@@ -66,44 +66,44 @@ pub enum KubernetesError {
         /// The groups.
         groups: Vec<String>,
     },
-    /// The object is not as it was when this was planned.
+    /// The object changed since the step was planned.
     #[error("{object} changed since it was read")]
     Stale {
         /// The object.
         object: String,
     },
-    /// Others own fields that we want to set.
+    /// Other managers own fields that we want to set.
     #[error("{object} is managed by others, too: {}", contenders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Conflict {
         /// The object.
         object: String,
-        /// Who.
+        /// The managers.
         contenders: Vec<Contender>,
     },
-    /// What it is to be in is not there.
-    #[error("{object} has no place: {what} is not there")]
+    /// The namespace of the object does not exist, or is being removed.
+    #[error("{object} cannot be written: {what} is not available")]
     Homeless {
         /// The object.
         object: String,
-        /// What is missing.
+        /// The missing namespace, for the message.
         what: String,
     },
-    /// The object that is to be replaced is not gone in time.
-    #[error("{object} is not gone yet{by}")]
+    /// An object to replace was not removed in time.
+    #[error("{object} still exists{by}")]
     Held {
         /// The object.
         object: String,
-        /// What holds it, in words that go on; empty if nobody knows.
+        /// The finalizers that block the removal, as a continuation of the message; may be empty.
         by: String,
     },
-    /// The cluster does not take the object.
-    #[error("the cluster `{cluster}` does not take {object}: {why}")]
+    /// The cluster rejects the object.
+    #[error("the cluster `{cluster}` rejects {object}: {why}")]
     Invalid {
         /// The cluster.
         cluster: String,
         /// The object.
         object: String,
-        /// What it says; without values, if the object is secret.
+        /// The message of the server; without values if the object is secret.
         why: String,
     },
     /// The cluster failed.
@@ -113,44 +113,44 @@ pub enum KubernetesError {
         cluster: String,
         /// The status.
         status: u16,
-        /// What it says.
+        /// The message of the server.
         why: String,
     },
-    /// The cluster does not know this, or we do not.
+    /// The operation is not supported.
     #[error("{what} is not supported by {by}")]
     Unsupported {
-        /// What was asked.
+        /// The operation.
         what: String,
-        /// Who cannot do it.
+        /// The component that does not support it.
         by: &'static str,
     },
-    /// A name that cannot be one.
+    /// An invalid name.
     #[error("`{name}` cannot be a name")]
     Name {
         /// The name.
         name: String,
     },
-    /// What the cluster has is not what an object looks like.
+    /// A response or file that is not a valid object.
     #[error("{object} cannot be read: {why}")]
     Malformed {
         /// The object.
         object: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A file of the sandbox.
+    /// An I/O error of the sandbox.
     #[error("cannot {what}")]
     File {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl KubernetesError {
-    /// Whether it may work the next time without anybody's doing.
+    /// Whether a retry may succeed without any intervention.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Credentials { transient, .. } => *transient,

@@ -1,4 +1,4 @@
-//! Who owns which fields of an object: sets of fields, and managers, as Kubernetes writes them. Pure.
+//! Field ownership: sets of fields and their managers, in the format of Kubernetes. Pure.
 
 mod apply;
 mod entry;
@@ -23,10 +23,10 @@ pub(crate) use legacy::is_overruled;
 pub(crate) use lists::ListTypes;
 pub use ownership::{Ownership, Preview};
 
-/// The annotation in which tools keep what they applied on the client's side.
+/// The annotation in which client-side apply stores the applied object.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What the server decides, or what says which object it is: nobody owns it.
+/// Fields of `metadata` that have no owner: the server sets them, or they identify the object.
 const OF_METADATA: [&str; 9] = [
     "name",
     "namespace",
@@ -39,7 +39,7 @@ const OF_METADATA: [&str; 9] = [
     "selfLink",
 ];
 
-/// Where a field is: `f:spec`, `k:{"name":"web"}`.
+/// A field path: `f:spec`, `k:{"name":"web"}`.
 pub(crate) type Path = Vec<String>;
 
 /// A set of fields.
@@ -47,7 +47,7 @@ pub(crate) type Path = Vec<String>;
 pub(crate) struct FieldSet(pub BTreeSet<Path>);
 
 impl FieldSet {
-    /// The set that `fieldsV1` is.
+    /// Parses `fieldsV1`.
     pub fn read(fields: &Value) -> Self {
         let mut set = Self::default();
         set.take(fields, &mut Vec::new());
@@ -70,7 +70,7 @@ impl FieldSet {
         }
     }
 
-    /// As `fieldsV1`.
+    /// Prints the set as `fieldsV1`.
     pub fn print(&self) -> Value {
         let mut root = json!({});
         for path in &self.0 {
@@ -81,7 +81,7 @@ impl FieldSet {
                     *level = json!({});
                 }
             }
-            // What is below it comes next: a path is sorted before its continuations.
+            // Paths below this one come next, because a path sorts before its continuations.
             if self.0.range::<Path, _>(path..).nth(1).is_some_and(|next| next.starts_with(path)) {
                 level["."] = json!({});
             }
@@ -89,7 +89,7 @@ impl FieldSet {
         root
     }
 
-    /// The fields that an object declares, when nothing is known of its lists.
+    /// The fields that an object declares, if nothing is known about its lists.
     pub fn of(body: &Value) -> Self {
         Self::declared(body, &ListTypes::default())
     }
@@ -142,24 +142,24 @@ impl FieldSet {
         self.0.insert(path.clone());
     }
 
-    /// All of both.
+    /// The union of both sets.
     pub fn union(&self, other: &Self) -> Self {
         Self(self.0.union(&other.0).cloned().collect())
     }
 
-    /// Whether it has something at or below this path.
+    /// Whether it has a path at or below this one.
     pub fn reaches(&self, path: &[String]) -> bool {
         let mut from = self.0.range::<[String], _>((Included(path), Unbounded));
         from.next().is_some_and(|next| next.starts_with(path))
     }
 }
 
-/// The path of the annotation in which tools keep what they applied.
+/// The path of the last-applied annotation.
 pub(crate) fn last_applied() -> Path {
     ["f:metadata".to_owned(), "f:annotations".to_owned(), format!("f:{LAST_APPLIED}")].into()
 }
 
-/// A path as people write it: `spec.template.spec.containers[web].image`.
+/// A path for messages: `spec.template.spec.containers[web].image`.
 pub(crate) fn shown(path: &[String]) -> String {
     let mut text = String::new();
     for part in path {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_it_is_and_what_the_server_says_is_owned_by_nobody() {
+    fn identifying_and_server_fields_have_no_owner() {
         check(
             &json!({"apiVersion": "v1", "kind": "X", "status": {"a": 1}, "metadata": {"name": "a", "namespace": "b",
                 "uid": "c", "labels": {"x": "y"}}}),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_are_by_field_and_lists_are_one_value() {
+    fn maps_are_granular_and_lists_are_atomic() {
         check(
             &json!({"data": {"a": "1", "b.c": "2"}, "empty": {}, "list": [{"name": "a"}]}),
             &["data.a", "data.b.c", "empty", "list"],
@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_the_server_knows_are_by_name() {
+    fn lists_of_pods_are_by_name() {
         let containers = json!({"containers": [{"name": "web", "image": "i"}]});
         check(&containers, &["containers[web]", "containers[web].image", "containers[web].name"]);
         check(&json!({"containers": [{"name": "web"}, {"name": "web"}]}), &["containers"]);
     }
 
     #[test]
-    fn what_kubernetes_writes_is_read_and_written_back() {
+    fn the_kubernetes_format_round_trips() {
         let fields = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}, "f:spec": {"f:ports": {".": {},
             "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}, "f:immutable": {}});
         assert_eq!(FieldSet::read(&fields).print(), fields);

@@ -1,6 +1,7 @@
 //! Kubeconfig files: server, CA and credentials of one context. Pure: files that it names are read by the caller.
 //!
-//! Tokens, token files and client certificates are supported. What would run a program, or change what a connection trusts or whom it acts as, is refused.
+//! Tokens, token files and client certificates are supported. Settings that would run a program, or change
+//! the trust or the identity of a connection, are refused.
 
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use qontract_client_http::Secret;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Why a kubeconfig cannot be used.
+/// An error of a kubeconfig.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeconfigError {
     /// It is not YAML, or not a kubeconfig.
@@ -19,14 +20,14 @@ pub enum KubeconfigError {
     /// It has no such context, cluster or user.
     #[error("no {what} `{name}` in it{}", listed(.known))]
     Missing {
-        /// What is missing.
+        /// The kind of the missing entry.
         what: &'static str,
         /// Its name.
         name: String,
-        /// Those that are there.
+        /// The names of the existing entries.
         known: Vec<String>,
     },
-    /// No context is named, and none is the current one.
+    /// No context is given, and there is no current context.
     #[error("it has no current context: set `context`{}", listed(.0))]
     NoContext(Vec<String>),
     /// A setting that is not supported.
@@ -38,7 +39,7 @@ pub enum KubeconfigError {
         name: String,
         /// The setting.
         setting: &'static str,
-        /// What to do.
+        /// The remedy.
         instead: &'static str,
     },
     /// A setting that is missing or malformed.
@@ -48,7 +49,7 @@ pub enum KubeconfigError {
         what: &'static str,
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The error.
         why: &'static str,
     },
 }
@@ -69,12 +70,12 @@ pub enum Pem {
     File(PathBuf),
 }
 
-/// What is used to log in.
+/// Credentials for a cluster.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     /// A token.
     Token(Secret),
-    /// A file with a token, which may be replaced while we run.
+    /// A file with a token, which may be replaced during the run.
     TokenFile(PathBuf),
     /// A client certificate and its private key.
     Certificate {
@@ -85,14 +86,14 @@ pub enum Credentials {
     },
 }
 
-/// How one cluster is reached.
+/// The address and the credentials of one cluster.
 #[derive(Clone, Debug)]
 pub struct ContextLogin {
     /// Its server.
     pub server: String,
     /// The CA of its server.
     pub ca: Option<Pem>,
-    /// What is used to log in.
+    /// The credentials.
     pub credentials: Credentials,
 }
 
@@ -116,7 +117,7 @@ struct Named {
     value: Value,
 }
 
-/// One entry, found by its name.
+/// One entry, with its section.
 struct Entry<'a> {
     what: &'static str,
     name: &'a str,
@@ -131,12 +132,12 @@ impl<'a> Entry<'a> {
         found.map(|one| Self { what, name, value: &one.value }).ok_or_else(missing)
     }
 
-    /// A text; an empty one is none.
+    /// A text setting; an empty one counts as missing.
     fn text(&self, setting: &str) -> Option<&'a str> {
         self.value.get(setting).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// PEM, in the setting with `-data` or in the file that the other one names.
+    /// PEM from the setting with `-data`, or from the file that the other setting names.
     fn pem(&self, setting: &str) -> Result<Option<Pem>, KubeconfigError> {
         let Some(data) = self.text(&format!("{setting}-data")) else {
             return Ok(self.text(setting).map(|file| Pem::File(file.into())));
@@ -150,7 +151,7 @@ impl<'a> Entry<'a> {
         KubeconfigError::Invalid { what: self.what, name: self.name.to_owned(), why }
     }
 
-    /// Fails if it has one of these settings.
+    /// Fails if the entry has one of these settings.
     fn refuse(&self, settings: &[&'static str], instead: &'static str) -> Result<(), KubeconfigError> {
         let is_set = |setting: &&&'static str| {
             self.value.get(**setting).is_some_and(|value| !value.is_null() && value != "")
@@ -160,10 +161,10 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// How the cluster of a context is reached; without a name, of the current context.
+/// The address and credentials of a context's cluster; `None` means the current context.
 pub fn login(bytes: &[u8], context: Option<&str>) -> Result<ContextLogin, KubeconfigError> {
     let value = qontract_yaml::json::read(bytes).map_err(KubeconfigError::Syntax)?;
-    // What the file holds may be secret, and is not quoted.
+    // The content may be secret, so the error does not quote it.
     let syntax = |_| {
         KubeconfigError::Syntax("`clusters`, `users` and `contexts` are lists of named entries".to_owned())
     };
@@ -218,7 +219,7 @@ mod tests {
     const SERVER: &str = "server: 'https://h:6443'";
 
     #[test]
-    fn a_token_a_token_file_or_a_certificate_is_taken() {
+    fn a_token_a_token_file_or_a_certificate_is_accepted() {
         let text = file("server: 'https://h:6443', certificate-authority-data: YWJj", "token: t0ken");
         let read = login(text.as_bytes(), None).unwrap();
         assert_eq!(read.server, "https://h:6443");
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_refused_with_what_to_do() {
+    fn unsupported_settings_are_refused_with_a_remedy() {
         let instead = "use a token, a token file or a client certificate";
         for setting in ["exec", "auth-provider", "username", "password"] {
             let text = file(SERVER, &format!("token: t, {setting}: x"));
@@ -257,12 +258,12 @@ mod tests {
             None,
             "cluster `k` has `tls-server-name`, which is not supported: use an address that the certificate is for",
         );
-        // Empty settings are none.
+        // Empty settings count as missing.
         assert!(login(file(SERVER, "token: t, password: '', exec: null").as_bytes(), None).is_ok());
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_entries_are_named() {
         refused(&file(SERVER, "token: t"), Some("d"), "no context `d` in it (it has `c`)");
         refused("clusters: []\n", None, "it has no current context: set `context`");
         refused("contexts: [{name: c}]\n", None, "it has no current context: set `context` (it has `c`)");

@@ -1,4 +1,5 @@
-//! Kubernetes clusters: a Read half and a Write half, no policy. Real API servers, and the sandbox in place of them.
+//! Client for Kubernetes clusters: a read half and a write half, no policy. For real API servers, and for the
+//! sandbox.
 
 mod discovery;
 mod draft;
@@ -21,18 +22,18 @@ pub use real::{
 };
 pub use sandbox::Sandbox;
 
-/// Who we are among those who own fields of objects.
+/// Our field manager.
 pub const MANAGER: &str = "qontract";
 
-/// Who we are when we let workloads start anew: what we applied is not touched by it.
+/// Our field manager for restarts of workloads, which do not touch applied fields.
 pub const RESTARTER: &str = "qontract-restart";
 
-/// The annotation of pods that says why they were started anew.
+/// The pod annotation with the cause of the last restart.
 pub const RECYCLED: &str = "qontract.recycled";
 
-/// What is read.
+/// The read half.
 pub trait Reader: Send + Sync {
-    /// How the cluster serves a kind: by discovery, which is asked once per cluster and process.
+    /// Resolves a kind by discovery. Results are cached per cluster and process.
     fn served<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -40,8 +41,8 @@ pub trait Reader: Send + Sync {
         kind: &'a Kind,
     ) -> BoxFuture<'a, Result<Served, KubernetesError>>;
 
-    /// All objects of a kind in a cluster, and in a namespace for kinds that are in one, by name. A namespace that is
-    /// not there has none.
+    /// All objects of a kind in a cluster, sorted by name; of a namespaced kind, only those in `namespace`. A
+    /// namespace that does not exist has no objects.
     fn list<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -50,7 +51,8 @@ pub trait Reader: Send + Sync {
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>>;
 
-    /// All objects of a kind, as a version of the kind has them, if the cluster serves it: fields that another version has not would be missing.
+    /// All objects of a kind, read in a certain API version if the cluster serves it: another version may
+    /// lack fields.
     fn list_as<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -58,11 +60,11 @@ pub trait Reader: Send + Sync {
         kind: KindVersion<'a>,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
-        // What keeps objects as they were written has no other version of them.
+        // An implementation that stores objects as written has no other versions of them.
         self.list(permit, cluster, kind.kind, namespace)
     }
 
-    /// One object, if it is there.
+    /// One object, if it exists.
     fn get<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -70,7 +72,7 @@ pub trait Reader: Send + Sync {
         address: &'a Address,
     ) -> BoxFuture<'a, Result<Option<Object>, KubernetesError>>;
 
-    /// Whether the cluster would take this object: nothing is written.
+    /// Rehearses a write: checks whether the cluster would accept this object. Nothing is written.
     fn rehearse<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -80,9 +82,9 @@ pub trait Reader: Send + Sync {
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>>;
 }
 
-/// What is written. Everything may run twice, and has a precondition: `Stale` tells that it does not hold.
+/// The write half. Every write may be repeated, and has a precondition: `Stale` means that it does not hold.
 pub trait Writer: Send + Sync {
-    /// Writes an object as its draft says.
+    /// Writes an object.
     fn put<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -91,7 +93,8 @@ pub trait Writer: Send + Sync {
         draft: &'a Draft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 
-    /// Removes an object, which must still have the version that was read. One that is gone already is fine.
+    /// Removes an object, which must still have the version that was read. An object that no longer exists is
+    /// not an error.
     fn remove<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -100,7 +103,7 @@ pub trait Writer: Send + Sync {
         version: &'a Version,
     ) -> BoxFuture<'a, Result<(), KubernetesError>>;
 
-    /// Lets a workload start its pods anew. Once for the same cause.
+    /// Restarts the pods of a workload, once per cause.
     fn restart<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -114,20 +117,20 @@ pub trait Kubernetes: Reader + Writer {}
 
 impl<T: Reader + Writer> Kubernetes for T {}
 
-/// An object as it is to be written.
+/// An object to write.
 #[derive(Clone, PartialEq)]
 pub struct Draft {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// All that is declared of it.
+    /// The declared object.
     pub body: serde_json::Value,
-    /// On what it is written.
+    /// The precondition of the write.
     pub onto: Onto,
-    /// Whether nothing that the cluster says about its values may be told.
+    /// Whether errors must not contain values of the object.
     pub is_sensitive: bool,
 }
 
-/// Tells what it is, never what it holds: it may be a secret.
+/// Prints kind and name, never the content: it may be a secret.
 impl std::fmt::Debug for Draft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Address { kind, name, .. } = &self.address;
@@ -135,43 +138,44 @@ impl std::fmt::Debug for Draft {
     }
 }
 
-/// On what an object is written.
+/// The precondition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Onto {
-    /// Nothing: it must not be there.
+    /// The object must not exist.
     Nothing,
-    /// The object of this version: what we declared before and do not declare now goes, what others own stays.
+    /// The object has this version: fields that we declared before and no longer declare are removed, fields
+    /// of others stay.
     Version(Version, Fields),
-    /// The object of this version, which goes first: its immutable fields change.
+    /// The object has this version, and is removed first, because immutable fields change.
     Replaced(Version),
 }
 
-/// A workload whose pods are to start anew.
+/// A restart of a workload's pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restart {
-    /// Where it is.
+    /// The address of the workload.
     pub address: Address,
     /// The version that was read.
     pub version: Version,
-    /// Why.
+    /// The cause.
     pub cause: String,
 }
 
-/// What a cluster says to a draft.
+/// The result of a rehearsed write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rehearsal {
-    /// It would take it.
+    /// The cluster would accept it.
     Taken,
-    /// It would not, and why.
+    /// The cluster would reject it, with the reason.
     Refused(String),
-    /// It cannot tell yet: what the object needs is not there.
+    /// Cannot be determined yet: a prerequisite does not exist.
     NotYet(String),
-    /// Nobody wants it to be asked.
+    /// Rehearsals are disabled.
     NotAsked,
 }
 
 impl Rehearsal {
-    /// What an attempt that wrote nothing says.
+    /// Converts the result of an attempt that wrote nothing.
     pub(crate) fn of(attempt: Result<(), KubernetesError>) -> Result<Self, KubernetesError> {
         match attempt {
             Ok(()) => Ok(Self::Taken),
@@ -179,19 +183,19 @@ impl Rehearsal {
                 Ok(Self::Refused(error.told()))
             }
             Err(KubernetesError::Homeless { what, .. }) => {
-                Ok(Self::NotYet(format!("{what} is not there yet")))
+                Ok(Self::NotYet(format!("{what} does not exist yet")))
             }
-            // A kind may come; another version of one that is there will not.
+            // A kind may be created later; another version of an existing kind will not.
             Err(KubernetesError::Unserved { kind, instead, .. }) if instead.is_empty() => {
-                Ok(Self::NotYet(format!("{kind} is not there yet")))
+                Ok(Self::NotYet(format!("{kind} does not exist yet")))
             }
             Err(error @ KubernetesError::Unserved { .. }) => Ok(Self::Refused(error.told())),
             Err(error) => Err(error),
         }
     }
 
-    /// What is to be replaced is in the way of its successor.
+    /// The result for a replacement, which cannot be rehearsed while the old object exists.
     pub(crate) fn replaced() -> Self {
-        Self::NotYet("it would be replaced, and the old one is still there".to_owned())
+        Self::NotYet("it would be replaced, and the old object still exists".to_owned())
     }
 }

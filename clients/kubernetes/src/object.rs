@@ -9,18 +9,18 @@ use serde_json::Value;
 use crate::error::KubernetesError;
 use crate::fields::Ownership;
 
-/// A cluster, and how it is reached. The token is named, not held.
+/// A cluster and its address. The token is referenced, not stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cluster {
     /// Its name.
     pub name: String,
     /// The address of its API server.
     pub server: String,
-    /// Where the token is kept.
+    /// A reference to the token.
     pub token: Option<TokenRef>,
 }
 
-/// Where a token is kept.
+/// A reference to a token in the secret store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct TokenRef {
     /// The secret.
@@ -31,18 +31,19 @@ pub struct TokenRef {
     pub version: Option<i32>,
 }
 
-/// A kind of object, as data names it: `Secret`, `Deployment.apps`, `PrometheusRule.monitoring.coreos.com`.
+/// A kind of objects, as the data names it: `Secret`, `Deployment.apps`,
+/// `PrometheusRule.monitoring.coreos.com`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     /// Its name.
     pub name: String,
-    /// Its group; empty for the core group. Without one it is the only group that serves a kind of this name; among several
-    /// the core group, else the only one of Kubernetes itself.
+    /// Its group; empty for the core group. `None` means the only group that serves a kind of this name;
+    /// among several the core group, else the only built-in one.
     pub group: Option<String>,
 }
 
 impl Kind {
-    /// A kind of whichever group has it.
+    /// A kind without a group.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), group: None }
     }
@@ -52,7 +53,7 @@ impl Kind {
         Self { name: "Namespace".to_owned(), group: Some(String::new()) }
     }
 
-    /// The kind that an object says it is of.
+    /// The kind of an object, from its body.
     pub fn of(body: &Value) -> Option<Self> {
         let (name, version) = (body["kind"].as_str()?, body["apiVersion"].as_str()?);
         let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -83,32 +84,32 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How a cluster serves a kind.
+/// The API resource of a kind on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Group and version that the cluster prefers: `v1`, `apps/v1`.
+    /// The preferred group and version: `v1`, `apps/v1`.
     pub api_version: String,
-    /// All versions of the group that have the kind, best first.
+    /// All versions of the group that have the kind, preferred first.
     pub versions: Vec<String>,
-    /// Its name in addresses: `deployments`.
+    /// Its plural name in URLs: `deployments`.
     pub plural: String,
-    /// Whether its objects are in namespaces.
+    /// Whether it is namespaced.
     pub is_namespaced: bool,
 }
 
-/// Where an object is in its cluster.
+/// The address of an object in its cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
     /// Its kind.
     pub kind: Kind,
-    /// Its namespace, for kinds that are in one.
+    /// Its namespace, if its kind is namespaced.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
 }
 
 impl Address {
-    /// An object of the cluster itself.
+    /// A cluster-scoped object.
     pub fn of_cluster(kind: Kind, name: impl Into<String>) -> Self {
         Self { kind, namespace: None, name: name.into() }
     }
@@ -128,21 +129,21 @@ impl fmt::Display for Address {
     }
 }
 
-/// A kind, and the version in which its objects are read.
+/// A kind, and the API version in which its objects are read.
 #[derive(Clone, Copy, Debug)]
 pub struct KindVersion<'a> {
     /// The kind.
     pub kind: &'a Kind,
-    /// Such as `apps/v1`; the cluster's preferred one by default.
+    /// For example `apps/v1`; the cluster's preferred one by default.
     pub api_version: Option<&'a str>,
 }
 
-/// The version of an object that was read. It means something to the cluster alone.
+/// The version of an object that was read. It is opaque: only the cluster can interpret it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// Which object it is of those that had its name. A sandbox does not tell them apart.
+    /// Distinguishes objects that had the same name. A sandbox does not distinguish them.
     pub uid: Option<String>,
-    /// As of when.
+    /// The revision.
     pub resource_version: String,
 }
 
@@ -155,34 +156,36 @@ impl fmt::Display for Version {
     }
 }
 
-/// Who owns the fields of an object, as far as it matters to the next write.
+/// Ownership of an object's fields, as far as the next write depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fields {
-    /// What we applied is ours already, or nobody's who must hand it over.
+    /// Fields that we applied are ours, and no other manager owns fields that have to be moved.
     Settled,
-    /// A tool that applied on the client's side, or our own creation, owns fields that are to be ours.
+    /// Client-side apply, or our own creation, owns fields that have to be moved to us.
     ToBeMoved,
-    /// Besides, somebody wrote it as a whole by other means, and we have not applied it yet: if it is ours, these fields
-    /// are to be ours as well. If it is not, they are to stay: plan with `ToBeMoved`.
+    /// In addition, a manager wrote the whole object by other means, and we have not applied it yet. If the
+    /// object is ours, its fields have to be moved as well; otherwise they stay: plan with
+    /// `ClientSideApplied`.
     Written,
 }
 
-/// An object as it was read. Who manages which of its fields is not in the body, but beside it as text: it is as large as the rest.
+/// An object that was read. Its managed fields are not in the body but stored beside it as text, since they
+/// are as large as the rest.
 #[derive(Clone, PartialEq)]
 pub struct Object {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
     /// The version that was read.
     pub version: Version,
-    /// Who owns its fields, as far as it matters to the next write.
+    /// Ownership of its fields, as far as the next write depends on it.
     pub fields: Fields,
-    /// Who owns which of its fields.
+    /// Ownership of each field.
     pub ownership: Ownership,
-    /// All of it but `metadata.managedFields`.
+    /// The whole object except `metadata.managedFields`.
     pub body: Value,
 }
 
-/// Tells what it is, never what it holds: it may be a secret.
+/// Prints kind and name, never the content: it may be a secret.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Object({} `{}`)", self.address.kind, self.address.name)
@@ -195,13 +198,14 @@ impl Object {
         !self.body["metadata"]["deletionTimestamp"].is_null() || self.body["status"]["phase"] == "Terminating"
     }
 
-    /// Why its pods were started anew the last time, if they were.
+    /// The cause of the last restart of its pods, if any.
     pub fn cause(&self) -> Option<&str> {
         self.body["spec"]["template"]["metadata"]["annotations"][crate::RECYCLED].as_str()
     }
 }
 
-/// A name that can be part of a path: what Kubernetes allows anyway, and not longer than names of files may be.
+/// Checks that a name can be part of a path: the characters that Kubernetes allows, and no longer than a file
+/// name may be.
 pub(crate) fn checked(name: &str) -> Result<&str, KubernetesError> {
     let fine = |one: char| one.is_ascii_alphanumeric() || "-._:@+=~,!()".contains(one);
     let begins = name.starts_with(|one: char| one.is_ascii_alphanumeric());

@@ -1,10 +1,11 @@
-//! Real clusters. Requests are built by `kube`, and sent by our own HTTP stack, so that what holds for every call holds here.
+//! Real clusters. All requests are sent by our own HTTP stack, so that its guarantees hold here, too.
 
 mod access;
 mod catalogue;
 mod connection;
 mod page;
 mod read;
+mod request;
 mod status;
 mod write;
 
@@ -27,21 +28,21 @@ use connection::Connection;
 
 pub use access::{AccessAnswer, AccessRequest};
 
-/// What is used to log in to a cluster.
+/// A token for a cluster.
 #[derive(Clone, Debug)]
 pub struct Token {
     /// The token.
     pub secret: Secret,
-    /// The server that it is for, if that is known: it is not sent to another one.
+    /// The server that it is for, if known: it is not sent to another one.
     pub server: Option<String>,
 }
 
-/// Why there is no token.
+/// An error of reading a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenError {
     /// The reason.
     pub why: String,
-    /// Whether another try may help.
+    /// Whether a retry may help.
     pub transient: bool,
 }
 
@@ -51,9 +52,9 @@ impl<T: Into<String>> From<T> for TokenError {
     }
 }
 
-/// Where tokens come from.
+/// The source of tokens.
 pub trait Tokens: Send + Sync {
-    /// The token of a cluster, or why there is none. It is asked for once per cluster, and again when it was not accepted.
+    /// Reads the token of a cluster. Called once per cluster, and again when the token was rejected.
     fn token<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -61,7 +62,7 @@ pub trait Tokens: Send + Sync {
     ) -> BoxFuture<'a, Result<Token, TokenError>>;
 }
 
-/// A client certificate to log in with, instead of a token.
+/// A client certificate, used instead of a token.
 #[derive(Clone, Debug)]
 pub struct ClientCertificate {
     /// The certificate and its private key, as PEM.
@@ -70,18 +71,18 @@ pub struct ClientCertificate {
     pub server: String,
 }
 
-/// What is known of a cluster beside the data.
+/// Settings of a cluster that are not part of the data.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// What is used to log in, if it is not a token.
+    /// The client certificate, if no token is used.
     pub certificate: Option<ClientCertificate>,
-    /// Certificates, as PEM, to trust besides those that the machine trusts.
+    /// Certificates, as PEM, to trust in addition to the trust store of the machine.
     pub ca: Option<Vec<u8>>,
-    /// How many requests the cluster gets per second.
+    /// Maximum number of requests per second.
     pub per_second: NonZeroU32,
-    /// Whether it is asked what it would say to a draft.
+    /// Whether writes are rehearsed on the cluster.
     pub rehearses: bool,
-    /// How long an object that is replaced may take to go.
+    /// Timeout for the removal of an object that is replaced.
     pub gone_within: Duration,
 }
 
@@ -97,12 +98,12 @@ impl Default for ClusterSettings {
     }
 }
 
-/// What is known of all clusters.
+/// The settings of all clusters.
 #[derive(Clone, Debug, Default)]
 pub struct KnownClusters {
-    /// Clusters by name.
+    /// Settings by cluster name.
     pub named: BTreeMap<String, ClusterSettings>,
-    /// All others.
+    /// Settings of all other clusters.
     pub otherwise: ClusterSettings,
 }
 
@@ -112,15 +113,15 @@ impl From<BTreeMap<String, ClusterSettings>> for KnownClusters {
     }
 }
 
-/// Real clusters, for one run. Make it once per process; what is known of clusters and the connections to them are shared
-/// with those of other runs.
+/// Real clusters, for one run. Create it once per process; discovery results and connections are shared with
+/// those of other runs.
 #[derive(Clone)]
 pub struct Clusters {
     permit: ReadPermit,
     shared: Arc<Shared>,
 }
 
-/// What the clusters of several runs have in common.
+/// The state that the clusters of several runs share.
 struct Shared {
     http: Settings,
     tokens: Arc<dyn Tokens>,
@@ -129,7 +130,7 @@ struct Shared {
 }
 
 impl Clusters {
-    /// Clusters for the run that the permit is of.
+    /// Clusters for the run of the permit.
     pub fn new(
         permit: &ReadPermit,
         http: Settings,
@@ -146,7 +147,8 @@ impl Clusters {
         Self { permit: permit.clone(), shared: Arc::clone(&self.shared) }
     }
 
-    /// The connection to a cluster: one per name, server and token.
+    /// The connection to a cluster: one per name, server and token. It is created on first use, under the
+    /// lock of the map.
     fn connection(&self, cluster: &Cluster) -> Result<Arc<Connection>, KubernetesError> {
         let mut connections = self.shared.connections.lock();
         if let Some(connection) = connections.get(cluster) {

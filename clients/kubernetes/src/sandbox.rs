@@ -1,4 +1,4 @@
-//! A folder in place of all clusters; what it can do is listed in the README.
+//! Sandbox: a directory in place of all clusters; the README lists its features.
 
 mod catalogue;
 mod folder;
@@ -25,7 +25,7 @@ use catalogue::{Known, find};
 use folder::{Folder, Found, names};
 use record::Record;
 
-/// A folder in place of all clusters.
+/// A directory in place of all clusters.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     root: PathBuf,
@@ -71,7 +71,7 @@ impl Sandbox {
     }
 }
 
-/// An object as it is read, and its record.
+/// Reads an object and its record.
 fn look(
     folder: &Folder,
     known: &Known,
@@ -91,11 +91,11 @@ fn look(
     Ok(Some((object, record)))
 }
 
-/// A body as a server would show it: it says what it is, and how far it is rolled out.
+/// A body as a server would return it, with kind, name and roll-out status.
 fn shown(known: &Known, address: &Address, body: &Value, age: Duration) -> Value {
     let mut body = body.clone();
-    let said = body["apiVersion"].is_string();
-    if !said {
+    let has_version = body["apiVersion"].is_string();
+    if !has_version {
         body["apiVersion"] = known.served.api_version.clone().into();
     }
     body["kind"] = known.kind.name.clone().into();

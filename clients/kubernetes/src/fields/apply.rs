@@ -1,4 +1,5 @@
-//! Server-side apply on values: what a manager declared before and does not declare now goes, what others own stays. Pure.
+//! Server-side apply on values: removes fields that a manager declared before and no longer declares; fields
+//! of other managers stay. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +11,8 @@ use super::removal::remove;
 use super::{Entry, FieldSet, ListTypes, Path, is_overruled, shown};
 use crate::error::Contender;
 
-/// The object and its entries after `manager` applied `declared` onto `live`; or who else owns fields that it would change.
+/// The object and its entries after `manager` applied `declared` onto `live`; or the managers that own fields
+/// which it would change.
 pub(crate) fn apply(
     live: &Value,
     entries: &[Entry],
@@ -30,7 +32,8 @@ pub(crate) fn apply(
     Ok((object, others))
 }
 
-/// The object after `manager` applied `declared` onto `live`, and what it owns then; managers that stand against it are overruled.
+/// The object after `manager` applied `declared` onto `live`, and the fields that it owns then; conflicting
+/// managers are overruled.
 pub(super) fn merged(live: &Value, entries: &[Entry], manager: &str, declared: &Value) -> (Value, FieldSet) {
     let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
     let wanted = FieldSet::declared(declared, &lists);
@@ -41,13 +44,13 @@ pub(super) fn merged(live: &Value, entries: &[Entry], manager: &str, declared: &
         let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut kept };
         side.0.extend(entry.fields.0.iter().cloned());
     }
-    // The deepest come first: an item of a list is removed after its fields.
+    // The deepest paths come first: an item of a list is removed after its fields.
     let removed: Vec<&Path> = before.0.iter().rev().filter(|path| !kept.reaches(path)).collect();
     remove(&mut object, &removed, 0, &kept);
     (object, wanted)
 }
 
-/// Takes from those who may be overruled what is to change; tells the others.
+/// Removes changed fields from managers that may be overruled; returns the conflicts with all others.
 fn contend(
     live: &Value,
     others: &mut [Entry],
@@ -80,8 +83,8 @@ fn ends_in_item(path: &[String]) -> bool {
     path.last().is_some_and(|last| !last.starts_with("f:"))
 }
 
-/// Adds those of `paths` to `changed` at which the two sides differ. The paths are sorted, and `sides` are the values at the first `depth` parts,
-/// which all paths have in common: so each list on the way is indexed once.
+/// Adds those of `paths` to `changed` at which the two sides differ. The paths are sorted, and `sides` are
+/// the values at the first `depth` parts, which all paths share: so each list on the way is indexed once.
 fn find_changed<'a>(
     sides: [Option<&Value>; 2],
     paths: &[&'a Path],
@@ -104,7 +107,7 @@ fn find_changed<'a>(
     }
 }
 
-/// The value that a part of a path leads to.
+/// The value at a part of a path.
 fn child<'a>(value: Option<&'a Value>, part: &str, index: &mut ItemIndex) -> Option<&'a Value> {
     match (value?, field(part)) {
         (value, Some(key)) => value.get(key),
@@ -112,7 +115,7 @@ fn child<'a>(value: Option<&'a Value>, part: &str, index: &mut ItemIndex) -> Opt
     }
 }
 
-/// Puts what is declared over what is there.
+/// Merges the declared value into the live one.
 fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &ListTypes) {
     match (live, declared) {
         (Value::Object(live), Value::Object(declared)) if !declared.is_empty() => {
@@ -122,7 +125,7 @@ fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &Lis
                 path.pop();
             }
         }
-        // An empty map says that there is a map, not that there is nothing in it.
+        // An empty map declares that the map exists, not that it is empty.
         (Value::Object(_), Value::Object(_)) => {}
         (Value::Array(live), Value::Array(declared)) => {
             let Some((parts, live_parts)) = lists.parts(path, declared).zip(lists.parts(path, live)) else {
@@ -163,12 +166,12 @@ mod tests {
         assert_eq!(object, expect);
         if let Ok((object, entries)) = &applied {
             let again = apply(object, entries, "qontract", declared).unwrap();
-            assert_eq!((&again.0, &again.1), (object, entries), "twice is as once");
+            assert_eq!((&again.0, &again.1), (object, entries), "applying twice equals applying once");
         }
     }
 
     #[test]
-    fn what_was_declared_and_is_not_any_more_goes_and_the_rest_stays() {
+    fn fields_that_are_no_longer_declared_are_removed_and_others_stay() {
         let ours = entry(
             "qontract",
             true,
@@ -183,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn what_others_own_too_stays() {
+    fn shared_fields_stay() {
         let both = json!({"data": {"a": "1"}});
         let entries = [entry("qontract", true, &both), entry("helm", true, &both)];
         check(&both, &entries, &json!({}), Ok(&both));
     }
 
     #[test]
-    fn what_others_own_is_not_changed() {
+    fn fields_of_others_are_not_changed() {
         let live = json!({"data": {"a": "1", "b": "2"}});
         let others = [entry("helm", true, &live)];
         check(&live, &others, &json!({"data": {"a": "0", "b": "2"}}), Err("`helm` owns `data.a`"));
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_by_hand_is_put_right() {
+    fn manual_changes_of_declared_fields_are_reverted() {
         let live = json!({"data": {"a": "1", "b": "2"}});
         let others = [entry("kubectl-edit", false, &live)];
         let expect = json!({"data": {"a": "0", "b": "2"}});
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn items_with_names_come_and_go_alone() {
+    fn named_items_are_added_and_removed_individually() {
         let live = json!({"spec": {"containers": [{"name": "web", "image": "1", "tty": true}, {"name": "side", "image": "2"},
             {"name": "injected", "image": "3"}]}});
         let ours =
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lists_are_one_value() {
+    fn other_lists_are_atomic() {
         let live = json!({"subjects": [{"name": "a"}, {"name": "b"}]});
         let declared = json!({"subjects": [{"name": "a"}]});
         check(&live, &[entry("qontract", true, &live)], &declared, Ok(&declared));

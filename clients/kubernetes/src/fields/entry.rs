@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::FieldSet;
 
-/// Fields that belong to a manager.
+/// The fields that a manager owns.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     pub manager: String,
-    /// Whether it applied them on the server's side.
+    /// Whether it owns them by server-side apply.
     pub is_applied: bool,
     pub fields: FieldSet,
 }
 
 impl Entry {
-    /// The entry as Kubernetes writes it; `None` for one of a subresource.
+    /// Parses an entry; `None` for one of a subresource.
     pub fn read(entry: &Value) -> Option<Self> {
         if !entry["subresource"].as_str().unwrap_or_default().is_empty() {
             return None;
@@ -26,7 +26,7 @@ impl Entry {
         })
     }
 
-    /// The entry as Kubernetes writes it.
+    /// Prints the entry in the Kubernetes format.
     pub fn print(&self) -> Value {
         let operation = if self.is_applied { "Apply" } else { "Update" };
         json!({"manager": self.manager, "operation": operation, "fieldsV1": self.fields.print()})

@@ -1,5 +1,6 @@
-//! Moves fields from those who wrote them before to us, as `kubectl apply --server-side` does for objects that were
-//! applied on the client's side: what was theirs becomes what we applied, so that it goes when it is not declared.
+//! Migrates field ownership from client-side apply to server-side apply, like `kubectl apply --server-side`:
+//! fields of previous writers become fields that we applied, so that they are removed when they are no longer
+//! declared.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,7 @@ use super::legacy::{has_applied, has_written, is_ours};
 use super::{FieldSet, LAST_APPLIED, ListTypes, last_applied};
 use crate::object::Fields;
 
-/// What of the entries of `managedFields` is to be ours.
+/// The ownership of an object, from its `managedFields`.
 pub(crate) fn to_be_moved(managed: &Value) -> Fields {
     let entries = || managed.as_array().into_iter().flatten();
     let name = |entry: &Value| entry["manager"].as_str().unwrap_or_default().to_owned();
@@ -21,11 +22,12 @@ pub(crate) fn to_be_moved(managed: &Value) -> Fields {
     if given { Fields::ToBeMoved } else { Fields::Settled }
 }
 
-/// The entries after `manager` took over what others wrote before, as far as `fields` goes; `None` if there is nothing to
-/// take over.
+/// The entries after `manager` took over the fields of previous writers, as `fields` specifies; `None` if
+/// there is nothing to take over.
 ///
-/// Sets of another version than ours cannot be united with ours, and are dropped: these fields have no owner then. The same holds for what a tool
-/// owns and did not apply, as the annotation of the object `live` says: the server filled it in by default.
+/// Sets of another API version cannot be merged with ours, and are dropped: their fields have no owner then.
+/// The same holds for fields that a tool owns but did not apply, according to the annotation of `live`: the
+/// server set them by default.
 pub(crate) fn hand_over(
     live: &Value,
     managed: &Value,
@@ -63,17 +65,17 @@ pub(crate) fn hand_over(
     Some(others.chain([json!(taken)]).collect())
 }
 
-/// What a tool applied on the client's side, as the annotation that it left says.
+/// The fields that a tool applied client-side, according to its last-applied annotation.
 fn applied(live: &Value, entries: &[Value]) -> Option<FieldSet> {
-    let said = live["metadata"]["annotations"][LAST_APPLIED].as_str()?;
-    let body: Value = serde_json::from_str(said).ok().filter(Value::is_object)?;
+    let applied_json = live["metadata"]["annotations"][LAST_APPLIED].as_str()?;
+    let body: Value = serde_json::from_str(applied_json).ok().filter(Value::is_object)?;
     let sets: Vec<FieldSet> = entries.iter().map(|entry| FieldSet::read(&entry["fieldsV1"])).collect();
     let mut applied = FieldSet::declared(&body, &ListTypes::of(sets.iter()));
     applied.0.insert(last_applied());
     Some(applied)
 }
 
-/// Whether the fields of this entry go to the manager with one of our names.
+/// Whether the fields of this entry move to the manager with one of our names.
 fn gives(entry: &Value, is_own: impl Fn(&str) -> bool, fields: Fields) -> bool {
     let name = entry["manager"].as_str().unwrap_or_default();
     let moves = || match fields {
@@ -84,7 +86,7 @@ fn gives(entry: &Value, is_own: impl Fn(&str) -> bool, fields: Fields) -> bool {
     entry["operation"] == "Update" && is_whole(entry) && moves()
 }
 
-/// Whether the entry is about the object itself, not about its status or scale.
+/// Whether the entry concerns the object itself, not its status or scale.
 fn is_whole(entry: &Value) -> bool {
     entry["subresource"].as_str().unwrap_or_default().is_empty()
 }
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_as_a_whole_is_moved_once_and_only_if_asked_for() {
+    fn fields_of_whole_object_writers_are_moved_once_and_only_on_request() {
         let (old, fields) = (json!({"f:data": {"f:b": {}}}), json!({"f:data": {"f:a": {}}}));
         let created = entry("kubectl-create", "Update", &old);
         let before = json!([created]);
@@ -123,16 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_applied_on_the_client_s_side_is_as_if_we_had_applied_it() {
+    fn client_side_applied_fields_become_ours() {
         let fields = json!({"f:data": {"f:a": {}}});
         let old = entry("kubectl-client-side-apply", "Update", &fields);
         check(&[old], Some(&[entry("qontract", "Apply", &fields)]));
     }
 
     #[test]
-    fn what_a_tool_did_not_apply_is_not_moved() {
-        let said = json!({"kind": "X", "spec": {"ports": [{"port": 80}], "type": "A"}}).to_string();
-        let live = json!({"metadata": {"annotations": {LAST_APPLIED: said}}});
+    fn fields_that_a_tool_did_not_apply_are_not_moved() {
+        let applied_json = json!({"kind": "X", "spec": {"ports": [{"port": 80}], "type": "A"}}).to_string();
+        let live = json!({"metadata": {"annotations": {LAST_APPLIED: applied_json}}});
         let annotation = json!({"f:annotations": {".": {}, format!("f:{LAST_APPLIED}"): {}}});
         let port = |fields: Value| json!({"k:{\"port\":80,\"protocol\":\"TCP\"}": fields});
         let filled = json!({"f:metadata": annotation, "f:spec": {"f:type": {}, "f:affinity": {},
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn several_sets_are_united_and_others_stay() {
+    fn several_sets_are_merged_and_others_stay() {
         let other = entry("helm", "Update", &json!({"f:data": {"f:h": {}}}));
         let old = json!({"f:data": {"f:c": {}}, "f:status": {"f:d": {}}});
         let before = [
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_applied_or_of_others_is_left_alone() {
+    fn applied_fields_and_fields_of_others_are_left_alone() {
         let fields = json!({"f:data": {"f:a": {}}});
         check(&[entry("qontract", "Apply", &fields), entry("helm", "Update", &fields)], None);
         check(&[entry("kubectl-edit", "Update", &fields)], None);

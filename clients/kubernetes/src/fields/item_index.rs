@@ -9,10 +9,11 @@ use super::lists::key_value;
 /// The positions of the items that have a value, in ascending order.
 type Positions<K> = HashMap<K, Vec<usize>>;
 
-/// The items of one list, by the parts of paths that lead to them.
+/// The items of one list, indexed by the path parts that identify them.
 ///
-/// Each table is built when the first part asks for it, by one scan of the list. **Invariant:** as long as items keep the fields that identify
-/// them and no item is moved, a position found here is a position found by comparing the part with every item (`an_index_finds_what_a_scan_finds`).
+/// Each table is built lazily, by one scan of the list at the first look-up. **Invariant:** as long as items
+/// keep their identifying fields and no item moves, a look-up equals a comparison of the part with every item
+/// (`an_index_finds_what_a_scan_finds`).
 #[derive(Default)]
 pub(super) struct ItemIndex {
     /// One table for each set of key fields.
@@ -21,7 +22,7 @@ pub(super) struct ItemIndex {
 }
 
 impl ItemIndex {
-    /// The positions of the items that `part` leads to. More than one if a list has an item twice.
+    /// The positions of the items that `part` identifies; more than one if a list has an item twice.
     pub fn positions(&mut self, items: &[Value], part: &str) -> &[usize] {
         let positions = match part.split_once(':') {
             Some(("k", keys)) => serde_json::from_str(keys).ok().and_then(|keys| self.with_keys(items, keys)),
@@ -33,7 +34,7 @@ impl ItemIndex {
         positions.map_or(&[], Vec::as_slice)
     }
 
-    /// The first item that `part` leads to.
+    /// The first item that `part` identifies.
     pub fn find<'a>(&mut self, items: &'a [Value], part: &str) -> Option<&'a Value> {
         let position = self.positions(items, part).first()?;
         items.get(*position)
@@ -52,7 +53,7 @@ impl ItemIndex {
     }
 }
 
-/// The positions of all items by what identifies them.
+/// The positions of all items by identity.
 fn table<K: std::hash::Hash + Eq>(items: &[Value], identity: impl Fn(&Value) -> Option<K>) -> Positions<K> {
     let mut positions: Positions<K> = HashMap::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
@@ -75,7 +76,7 @@ pub(super) mod tests {
     use crate::fields::reference::position;
 
     thread_local! {
-        /// How many items were looked at by all indexes of this thread.
+        /// Number of items that all indexes of this thread have scanned.
         pub static SCANNED: Cell<usize> = const { Cell::new(0) };
     }
 

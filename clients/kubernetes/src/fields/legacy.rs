@@ -1,14 +1,16 @@
-//! Managers that wrote what we now declare, before there was server-side apply; the README has the table with the reasons.
+//! Field managers that wrote declared fields before server-side apply was used; the README has the table with
+//! the reasons.
 
 use serde_json::Value;
 
 use super::LAST_APPLIED;
 use crate::{MANAGER, RESTARTER};
 
-/// Who applies on the client's side: all that it applied is to be ours, and what we do not declare of it goes.
+/// The manager of client-side apply: all of its fields become ours, and those that we do not declare are
+/// removed.
 const APPLIED: &str = "kubectl-client-side-apply";
 
-/// Who writes objects as a whole by other means.
+/// Managers that write whole objects by other means.
 const WHOLE: [&str; 6] = [
     "kubectl-create",
     "kubectl-replace",
@@ -18,27 +20,28 @@ const WHOLE: [&str; 6] = [
     "qontract-reconcile",
 ];
 
-/// Who may write an object as a whole or a field of it. It is as a whole if it keeps what it applied.
+/// Managers that write whole objects or single fields. They wrote the whole object if they own the
+/// last-applied annotation.
 const EITHER: [&str; 2] = ["kubectl", "oc"];
 
-/// Who writes single fields by hand: what it wrote besides what we declare stays.
+/// Managers of manual changes to single fields: undeclared fields stay.
 const BY_HAND: [&str; 1] = ["Mozilla"];
 
-/// The beginnings of names of those who write single fields by hand: `kubectl-edit`, `kubectl-label`, `oc-patch`.
+/// Name prefixes of managers of manual changes: `kubectl-edit`, `kubectl-label`, `oc-patch`.
 const BY_HAND_PREFIXES: [&str; 2] = ["kubectl-", "oc-"];
 
-/// Whether the fields that this manager wrote by `Update` were applied by it; they are as Kubernetes writes them.
+/// Whether this manager applied the fields that it owns by `Update`; `fields` is `fieldsV1`.
 pub(crate) fn has_applied(manager: &str, fields: &Value) -> bool {
     let keeps = || fields["f:metadata"]["f:annotations"].get(format!("f:{LAST_APPLIED}")).is_some();
     manager == APPLIED || EITHER.contains(&manager) && keeps()
 }
 
-/// Whether this manager wrote objects as a whole, without applying them.
+/// Whether this manager writes whole objects without applying them.
 pub(crate) fn has_written(manager: &str) -> bool {
     WHOLE.contains(&manager)
 }
 
-/// Whether we set a field to what is declared although this manager set it to something else.
+/// Whether declared values overrule the values of this manager.
 pub(crate) fn is_overruled(manager: &str) -> bool {
     manager == APPLIED
         || WHOLE.contains(&manager)
@@ -47,7 +50,7 @@ pub(crate) fn is_overruled(manager: &str) -> bool {
         || BY_HAND_PREFIXES.iter().any(|prefix| manager.starts_with(prefix))
 }
 
-/// Whether this is one of our own names: what it created is to be what it applied.
+/// Whether this is one of our own names: fields that it created are to become fields that it applied.
 pub(crate) fn is_ours(manager: &str) -> bool {
     let rest = manager.strip_prefix(MANAGER);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && manager != RESTARTER
@@ -66,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_objects_as_a_whole_hands_them_over() {
+    fn fields_of_whole_object_writers_are_moved() {
         check("kubectl-client-side-apply", true, true);
         check("before-first-apply", true, true);
         check("OpenAPI-Generator", true, true);
     }
 
     #[test]
-    fn what_is_changed_by_hand_is_put_right_and_the_rest_of_it_stays() {
+    fn manual_changes_are_overruled_and_not_moved() {
         for manager in ["kubectl-edit", "kubectl-label", "kubectl-rollout", "kubectl", "oc", "Mozilla"] {
             check(manager, false, true);
         }
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_tool_that_keeps_what_it_applied_hands_it_over() {
+    fn fields_of_a_tool_with_the_annotation_are_moved() {
         let keeps = json!({"f:metadata": {"f:annotations": {".": {}, format!("f:{LAST_APPLIED}"): {}}}});
         assert!(has_applied("oc", &keeps) && has_applied("kubectl", &keeps));
         assert!(!has_applied("helm", &keeps));

@@ -1,7 +1,8 @@
-//! Which lists the API server merges item by item, and by what it tells their items apart.
+//! List types: which lists the API server merges item by item, and how it identifies their items.
 //!
-//! The schema says so (`x-kubernetes-list-type`), and `managedFields` repeat it: a path of an item is `k:{"name":"web"}` in a list with keys and
-//! `v:"a"` in a set. Lists that no manager owns item by item are known by their names, or are one value.
+//! The schema defines this (`x-kubernetes-list-type`), and `managedFields` reflect it: the path of an item is
+//! `k:{"name":"web"}` in a list with keys and `v:"a"` in a set. Lists without entries in `managedFields` are
+//! recognized by their names, or are atomic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +10,27 @@ use serde_json::{Map, Value, json};
 
 use super::{FieldSet, Path};
 
-/// Lists whose items are identified by their names where `managedFields` do not say.
+/// Lists whose items are identified by name if `managedFields` do not mention them.
 const BY_NAME: [&str; 6] =
     ["containers", "initContainers", "ephemeralContainers", "env", "volumes", "imagePullSecrets"];
 
-/// How a list is merged.
+/// The type of a list, which decides how it is merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ListType {
     /// Items are identified by these fields.
     Keys(BTreeSet<String>),
     /// Items are identified by their values.
     Set,
-    /// The list is one value.
+    /// The list is replaced as a whole.
     Atomic,
 }
 
-/// The lists of an object, by their paths without what names items.
+/// The types of the lists of an object, by paths without item identities.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListTypes(BTreeMap<Path, ListType>);
 
 impl ListTypes {
-    /// What these sets of fields say about lists.
+    /// Derives list types from these sets of fields.
     pub fn of<'a>(sets: impl Iterator<Item = &'a FieldSet>) -> Self {
         let mut types: BTreeMap<Path, ListType> = BTreeMap::new();
         let mut leaves: BTreeSet<Path> = BTreeSet::new();
@@ -53,7 +54,7 @@ impl ListTypes {
         Self(types)
     }
 
-    /// The parts of paths that lead to the items of the list at `path`; `None` if the list is one value.
+    /// The path parts of the items of the list at `path`; `None` if the list is atomic.
     pub fn parts(&self, path: &[String], items: &[Value]) -> Option<Vec<String>> {
         let known = self.0.get(&general(path)).cloned();
         let by_name = || path.last().is_some_and(|last| BY_NAME.iter().any(|name| field(last) == Some(name)));
@@ -77,24 +78,24 @@ impl ListTypes {
     }
 }
 
-/// Whether `field` is one of the keys that a part of a path names an item by.
+/// Whether `field_part` is one of the keys by which a path part identifies an item.
 pub(super) fn is_key(part: &str, field_part: &str) -> bool {
     let keys = part.strip_prefix("k:").and_then(|keys| serde_json::from_str::<Map<String, Value>>(keys).ok());
     keys.zip(field(field_part)).is_some_and(|(keys, field)| keys.contains_key(field))
 }
 
-/// The value of a key of an item. A port without a protocol is TCP, as the schema of Kubernetes says.
+/// The value of an item's key. The protocol of a port defaults to TCP, as in the Kubernetes schema.
 pub(super) fn key_value(item: &Value, key: &str) -> Option<Value> {
     let value = item.get(key).filter(|value| !value.is_null()).cloned();
     value.or_else(|| (key == "protocol" && item.is_object()).then(|| json!("TCP")))
 }
 
-/// The field that a part of a path leads to; `None` if it leads to an item.
+/// The field name in a path part; `None` if the part denotes an item.
 pub(super) fn field(part: &str) -> Option<&str> {
     part.strip_prefix("f:")
 }
 
-/// A path in which all items of a list are the same.
+/// A path in which all items of a list are equal.
 fn general(path: &[String]) -> Path {
     let part = |part: &String| if part.starts_with("f:") { part.clone() } else { "*".to_owned() };
     path.iter().map(part).collect()
@@ -143,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_within_items_are_known_whatever_the_item() {
+    fn lists_within_items_do_not_depend_on_the_item() {
         let fields = json!({"f:spec": {"k:{\"name\":\"a\"}": {"f:m": {"k:{\"p\":1}": {"f:p": {}}}}}});
         let path = ["f:spec", "k:{\"name\":\"other\"}", "f:m"];
         check(&fields, &path, &json!([{"p": 2}]), Some(&["k:{\"p\":2}"]));
     }
 
     #[test]
-    fn lists_of_which_nothing_is_known_go_by_their_names() {
+    fn unknown_lists_are_recognized_by_their_names() {
         check(&json!({}), &["f:env"], &json!([{"name": "A"}]), Some(&["k:{\"name\":\"A\"}"]));
         check(&json!({"f:env": {}}), &["f:env"], &json!([{"name": "A"}]), Some(&["k:{\"name\":\"A\"}"]));
         check(&json!({}), &["f:args"], &json!(["a"]), None);

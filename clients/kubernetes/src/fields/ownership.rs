@@ -1,4 +1,4 @@
-//! What a write would make of an object, from who owns which of its fields. Pure.
+//! Previews the effect of a write on an object, from its managed fields. Pure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::MANAGER;
 use crate::draft::fold;
 use crate::object::Fields;
 
-/// Who owns which fields of an object: its `managedFields`, as text, because few of them are ever looked at.
+/// The `managedFields` of an object, kept as text because few of them are ever read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ownership(Arc<str>);
 
@@ -25,9 +25,10 @@ impl fmt::Debug for Ownership {
 /// An object before and after a write.
 #[derive(Clone, PartialEq)]
 pub struct Preview {
-    /// The object after the write. What the server fills in by default is not in it, unless it was there before and has no owner.
+    /// The object after the write. Server defaults are not in it, unless they existed before without an
+    /// owner.
     pub after: Value,
-    /// The object as it would be if nothing of it were declared: all that only we own is gone.
+    /// The object as if nothing of it were declared: without the fields that only we own.
     pub without_ours: Value,
 }
 
@@ -43,8 +44,8 @@ impl Ownership {
         Self(managed.to_string().into())
     }
 
-    /// What `manager` would make of the object `live` by writing `declared` onto it, when fields move to it as `fields` says. Managers that
-    /// stand against the write are overruled here: whether they are is decided by the write.
+    /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
+    /// specifies. Conflicting managers are overruled here; the write itself decides about them.
     pub fn preview(&self, live: &Value, manager: &str, fields: Fields, declared: &Value) -> Preview {
         let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         let has_version =
@@ -56,7 +57,7 @@ impl Ownership {
         let mut declared = declared.clone();
         if let Some(body) = declared.as_object_mut().filter(|body| body.get("kind") == Some(&json!("Secret")))
         {
-            // What is not a map of texts is refused when it is written.
+            // A value that is not a map of texts is refused when it is written.
             let _ = fold(body);
         }
         let nothing = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
@@ -68,8 +69,8 @@ impl Ownership {
 }
 
 impl Ownership {
-    /// What removing the object `live` and creating it again as `declared` makes of it: what others own goes, too, and what has no owner comes
-    /// back by default.
+    /// The effect of removing the object `live` and creating it again as `declared`: fields of others are
+    /// removed, too, and fields without an owner are set again by default.
     pub fn replacement(&self, live: &Value, declared: &Value) -> Preview {
         let mut managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         for entry in managed.as_array_mut().into_iter().flatten() {
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_we_own_goes_and_everything_else_stays() {
+    fn fields_that_only_we_own_are_removed_and_others_stay() {
         let managed = [
             entry("qontract", "Apply", &json!({"f:data": {"f:a": {}, "f:b": {}, "f:shared": {}}})),
             entry("helm", "Apply", &json!({"f:data": {"f:shared": {}}})),
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_tool_applied_goes_only_if_it_is_handed_over() {
+    fn fields_of_another_tool_are_removed_only_if_they_are_migrated() {
         let managed = [entry(
             "kubectl-client-side-apply",
             "Update",
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_has_nothing_of_what_others_own() {
+    fn a_replacement_has_no_fields_of_others() {
         let managed = [
             entry("qontract", "Apply", &json!({"f:data": {"f:a": {}}})),
             entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}})),
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_it_is_printed() {
+    fn debug_output_has_no_content() {
         let ownership =
             Ownership::new(&json!([entry("qontract", "Apply", &json!({"f:data": {"f:hunter2": {}}}))]));
         let preview =

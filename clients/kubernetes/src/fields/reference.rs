@@ -1,5 +1,5 @@
-//! Server-side apply written in the obvious way: every path is looked up by itself, by a scan of each list on its way. Random inputs are applied
-//! with it and with [`apply`](super::apply), and the results have to be equal.
+//! A naive implementation of server-side apply: every path is looked up separately, by a scan of each list on
+//! the way. Tests apply random inputs with it and with [`apply`](super::apply) and compare the results.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::lists::{is_key, key_value};
 use super::{Entry, FieldSet, ListTypes, apply, is_overruled, shown};
 use crate::error::Contender;
 
-/// The position of the item that a part of a path leads to.
+/// The position of the item that a path part identifies.
 pub(super) fn position(items: &[Value], part: &str) -> Option<usize> {
     match part.split_once(':')? {
         ("k", keys) => {
@@ -149,7 +149,7 @@ fn print(contenders: &[Contender]) -> String {
     contenders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// How the lists of [`body`] are merged.
+/// The list types of [`body`].
 fn list_types() -> FieldSet {
     let ports = json!({"k:{\"port\":1,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}});
     let containers = json!({"k:{\"name\":\"c\"}": {".": {}, "f:name": {}, "f:ports": ports}});
@@ -158,7 +158,7 @@ fn list_types() -> FieldSet {
     )
 }
 
-/// Items with random numbers in a random order, some of them twice.
+/// Items with random numbers in random order, some of them twice.
 fn items(chance: &mut Chance, repeats: usize, item: impl Fn(usize, &mut Chance) -> Value) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     for number in 0..6 {
@@ -213,7 +213,7 @@ fn body(chance: &mut Chance, repeats: usize) -> Value {
 }
 
 #[test]
-fn random_objects_are_applied_as_if_every_path_were_looked_up_by_itself() {
+fn random_objects_are_applied_as_by_the_naive_implementation() {
     let types = list_types();
     let lists = ListTypes::of([&types].into_iter());
     let (mut applied, mut refused, mut removed) = (0, 0, 0);

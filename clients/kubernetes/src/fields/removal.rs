@@ -6,8 +6,8 @@ use super::item_index::ItemIndex;
 use super::lists::{field, is_key};
 use super::{FieldSet, Path};
 
-/// Removes what is at `paths` from `value`, and maps and lists that are empty because of it. The paths are sorted in descending order, have more
-/// than `depth` parts, and have the first `depth` in common, which lead to `value`.
+/// Removes the values at `paths` from `value`, and maps and lists that become empty. The paths are sorted in
+/// descending order, have more than `depth` parts, and share the first `depth` parts, which denote `value`.
 pub(super) fn remove(value: &mut Value, paths: &[&Path], depth: usize, kept: &FieldSet) {
     let mut items = value.as_array().map(|items| ListRemoval::new(items.len()));
     for group in paths.chunk_by(|one, other| one[depth] == other[depth]) {
@@ -29,7 +29,7 @@ pub(super) fn remove(value: &mut Value, paths: &[&Path], depth: usize, kept: &Fi
     }
 }
 
-/// Paths that are removed and go through the same child of a value.
+/// Removed paths that go through the same child of a value.
 struct Removal<'a> {
     /// The path of the child.
     path: &'a [String],
@@ -40,7 +40,7 @@ struct Removal<'a> {
 }
 
 impl<'a> Removal<'a> {
-    /// The paths of `group` have their first `depth + 1` parts in common. The shortest is the last.
+    /// The paths of `group` share their first `depth + 1` parts. The shortest one is the last.
     fn new(group: &[&'a Path], depth: usize) -> Self {
         let path = &group[0][..=depth];
         let below: Vec<&Path> = group.iter().copied().filter(|path| path.len() > depth + 1).collect();
@@ -51,7 +51,7 @@ impl<'a> Removal<'a> {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// Removes from the child `value` what is below it; whether the child is to be removed, too.
+    /// Removes the paths below the child `value`; returns whether the child is to be removed, too.
     fn removes(&self, value: &mut Value, kept: &FieldSet) -> bool {
         if self.below.is_empty() {
             return self.is_whole;
@@ -63,7 +63,8 @@ impl<'a> Removal<'a> {
     }
 }
 
-/// Removes items of one list. They stay in their places until all are known, so that positions do not change.
+/// Removes items of one list. They stay in place until all removals are known, so that positions do not
+/// change.
 struct ListRemoval {
     index: ItemIndex,
     /// Whether the item at each position is removed.
@@ -80,7 +81,7 @@ impl ListRemoval {
         let Some(position) = positions.iter().copied().find(|position| !self.is_removed[*position]) else {
             return;
         };
-        // A field that identifies the item stays as long as the item does: without it the item could not be found.
+        // An identifying field stays as long as the item does: without it, the item could not be found.
         let depth = removal.path.len();
         let part = removal.part();
         removal.below.retain(|path| path.len() > depth + 1 || !is_key(part, &path[depth]));

@@ -1,4 +1,5 @@
-//! What a cluster lets us do, asked without doing it: `SelfSubjectAccessReview`, a `POST` that only reads.
+//! Access reviews: checks what a cluster allows us to do with `SelfSubjectAccessReview`, a `POST` that only
+//! reads.
 
 use std::time::SystemTime;
 
@@ -6,37 +7,38 @@ use qontract_access::{AccessPermit, ReadPermit};
 use serde_json::json;
 
 use super::Clusters;
+use super::request::ApiRequest;
 use super::status::Subject;
 use crate::error::KubernetesError;
 use crate::object::{Cluster, Kind};
 
-/// Where the question is sent. It creates no object.
+/// The path of access reviews. A request creates no object.
 pub(super) const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// Something that a cluster may let us do.
+/// An operation to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRequest {
-    /// What: `list`, `create`, `patch`, `delete`.
+    /// The verb: `list`, `create`, `patch`, `delete`.
     pub verb: &'static str,
     /// The group of the kind; empty for the core group.
     pub group: String,
-    /// The kind, as it is in addresses: `configmaps`.
+    /// The plural name of the kind: `configmaps`.
     pub resource: String,
-    /// The namespace; all of them without one.
+    /// The namespace; `None` means all.
     pub namespace: Option<String>,
 }
 
-/// What the cluster answered.
+/// The result of an access review.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessAnswer {
-    /// Whether it lets us.
+    /// Whether the operation is allowed.
     pub is_allowed: bool,
     /// The server's clock.
     pub date: Option<SystemTime>,
 }
 
 impl Clusters {
-    /// Asks a cluster whether it would let us do something.
+    /// Checks whether a cluster allows an operation.
     pub async fn may(
         &self,
         _: &ReadPermit,
@@ -52,10 +54,8 @@ impl Clusters {
         });
         let subject =
             Subject::kind(cluster, &Kind { name: "SelfSubjectAccessReview".to_owned(), group: None }, None);
-        let post = http::Request::post(REVIEWS).header("content-type", "application/json");
-        let post = post.body(review.to_string().into_bytes());
-        let post = post.map_err(|error| subject.malformed(error.to_string()))?;
-        let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, Ok(post)).await?;
+        let request = ApiRequest::review(REVIEWS, &review);
+        let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
         if !answer.is_fine() {
             return Err(self.refused(cluster, &subject, &answer).await);
         }

@@ -1,4 +1,4 @@
-//! Which kinds a cluster serves: discovery, as far as it is needed, asked once and remembered.
+//! Discovery cache: which kinds a cluster serves. Groups are requested on demand, once, and cached.
 //!
 //! **Invariant:** a list of kinds that cannot be read makes only those kinds unknown that may be in it.
 
@@ -11,13 +11,13 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::Clusters;
-use super::connection::Built;
+use super::request::ApiRequest;
 use super::status::Subject;
 use crate::discovery::{Groups, choose};
 use crate::error::KubernetesError;
 use crate::object::{Cluster, Kind, Served};
 
-/// How long it takes until all groups are asked again for a kind that was not found.
+/// Minimum time between two requests for all groups because of a kind that was not found.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Maximum number of groups of a cluster; each version of each group is one request.
@@ -26,21 +26,21 @@ const MAX_GROUPS: usize = 1000;
 /// Maximum number of versions of a group.
 const MAX_VERSIONS: usize = 20;
 
-/// A kind as a cluster serves it.
+/// A kind that a cluster serves.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub kind: Kind,
     pub served: Served,
-    /// Whether the server keeps its objects: what only looks like an object cannot be rehearsed.
+    /// Whether the server stores its objects: a virtual resource cannot be rehearsed.
     pub is_kept: bool,
 }
 
-/// What is known of a cluster.
+/// The discovery results of a cluster.
 #[derive(Default)]
 pub(super) struct Catalogue {
-    /// By name of group: its versions, best first, and the kinds of each.
+    /// By group name: its versions, preferred first, and the kinds of each.
     groups: BTreeMap<String, Vec<Loaded>>,
-    /// When all groups were asked for.
+    /// When all groups were requested last.
     complete: Option<Instant>,
 }
 
@@ -116,7 +116,7 @@ impl Catalogue {
         Ok(Known { kind: Kind { name: kind.name.clone(), group: Some(group) }, served, is_kept })
     }
 
-    /// What is known, unless the kind may be in what could not be read.
+    /// Turns "not served" into a transient error if the kind may be in a group that could not be read.
     fn sure(
         &self,
         cluster: &Cluster,
@@ -130,7 +130,9 @@ impl Catalogue {
             Err(KubernetesError::Unserved { .. }) if is_unsure => Err(KubernetesError::Failed {
                 cluster: cluster.name.clone(),
                 status: 503,
-                why: format!("it cannot say whether it serves `{kind}`: some of its groups do not answer"),
+                why: format!(
+                    "it is unknown whether it serves `{kind}`: some of its API groups do not respond"
+                ),
             }),
             known => known,
         }
@@ -138,20 +140,21 @@ impl Catalogue {
 }
 
 fn resource<'a>(loaded: &'a Loaded, kind: &str) -> Option<&'a Resource> {
-    // What has a slash is below an object.
+    // A name with a slash is a subresource.
     loaded.kinds.as_ref()?.iter().find(|one| one.kind == kind && !one.name.contains('/'))
 }
 
 impl Clusters {
-    /// How a cluster serves a kind.
+    /// Finds how a cluster serves a kind. The cache is invalid for a kind that it does not have, and for a
+    /// kind without a group until all groups were requested.
     pub(super) async fn find(&self, cluster: &Cluster, kind: &Kind) -> Result<Known, KubernetesError> {
         let connection = self.connection(cluster)?;
-        // Whoever comes while somebody asks waits for the answer.
+        // The lock is held during the requests, so that concurrent callers wait for one result.
         let mut catalogue = connection.catalogue.lock().await;
         let is_whole = kind.group.is_some() || catalogue.complete.is_some();
         let is_old = kind.group.is_some() || catalogue.complete.is_none_or(|then| then.elapsed() >= AGAIN);
         match catalogue.known(cluster, kind) {
-            // It may have come since.
+            // The kind may have been created since.
             Err(KubernetesError::Unserved { .. }) if is_old => {}
             known if is_whole => return catalogue.sure(cluster, kind, known),
             _ => {}
@@ -161,7 +164,7 @@ impl Clusters {
         catalogue.sure(cluster, kind, known)
     }
 
-    /// Asks for the group of a kind, or for all if it names none.
+    /// Requests the group of a kind, or all groups if it names none.
     async fn load(
         &self,
         cluster: &Cluster,
@@ -192,7 +195,7 @@ impl Clusters {
             join_all(groups.into_iter().map(|group| self.load_group(cluster, group, kind.group.is_none())))
                 .await;
         let loaded: Vec<_> = loaded.into_iter().collect::<Result<_, _>>()?;
-        // Only what was answered as a whole replaces what is known.
+        // The cache is replaced only after all requests succeeded.
         if kind.group.is_none() {
             catalogue.groups.clear();
             catalogue.complete = Some(Instant::now());
@@ -216,7 +219,7 @@ impl Clusters {
             let kinds = match self.discover(cluster, &format!("{root}/{}", version.name)).await {
                 Ok(found) => Some(found.map(|found: Resources| found.resources).unwrap_or_default()),
                 Err(KubernetesError::Failed { .. } | KubernetesError::Malformed { .. }) => None,
-                // Among many the others go on; what may be in this one is not known.
+                // If one of many groups fails, the others are still used; the kinds of this one are unknown.
                 Err(KubernetesError::Unreachable { .. } | KubernetesError::Denied { .. }) if among_many => {
                     None
                 }
@@ -229,7 +232,7 @@ impl Clusters {
         Ok((name, loaded))
     }
 
-    /// A document of discovery, if it is there.
+    /// A discovery document, if it exists.
     async fn discover<T: for<'de> Deserialize<'de>>(
         &self,
         cluster: &Cluster,
@@ -241,8 +244,7 @@ impl Clusters {
             namespace: None,
             is_secret: false,
         };
-        let request: Built =
-            Ok(http::Request::get(path).body(Vec::new()).map_err(|_| subject.malformed("no path"))?);
+        let request = ApiRequest::document(path);
         let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
         match answer.status {
             404 => Ok(None),

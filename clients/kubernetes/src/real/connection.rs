@@ -1,25 +1,25 @@
-//! The connection to one cluster: where it is, how one logs in, and one call.
+//! The connection to one cluster: its address, its credentials, and sending a request.
 //!
-//! **Invariant:** a token is sent to the server of its cluster alone, over TLS unless the server is on this machine, and is in
-//! no error.
+//! **Invariant:** a token is sent only to the server of its cluster, over TLS unless the server is on this
+//! machine, and no error contains it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use kube::core::request::Error as BuildError;
 use qontract_access::{AccessPermit, ReadPermit};
 use qontract_client_http::{Http, Request, SafePost, SafeRehearsal, Secret, Settings, StatusCode, Url};
 use tokio::sync::Mutex;
 
 use super::access::REVIEWS;
 use super::catalogue::Catalogue;
+use super::request::{ApiBody, ApiRequest};
 use super::status::Subject;
 use super::{ClusterSettings, Clusters, TokenError};
 use crate::error::KubernetesError;
 use crate::object::Cluster;
 
-/// Statuses that say what is the matter; others are failures of the stack, which may try again.
+/// Status codes that are handled here; others are failures of the HTTP stack, which may retry.
 const ANSWERS: [StatusCode; 9] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
@@ -32,9 +32,6 @@ const ANSWERS: [StatusCode; 9] = [
     StatusCode::INTERNAL_SERVER_ERROR,
 ];
 
-/// A request as `kube` builds it.
-pub(super) type Built = Result<http::Request<Vec<u8>>, BuildError>;
-
 /// The connection to one cluster.
 pub(super) struct Connection {
     http: Http,
@@ -44,7 +41,7 @@ pub(super) struct Connection {
     pub settings: ClusterSettings,
 }
 
-/// What a cluster answered.
+/// The response of a cluster.
 pub(super) struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
@@ -53,17 +50,17 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Whether it is what was asked for.
+    /// Whether the status is a success.
     pub fn is_fine(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
 impl Connection {
-    /// A connection to this cluster; nothing is sent yet.
+    /// Creates a connection to this cluster; nothing is sent yet.
     #[expect(
         clippy::disallowed_methods,
-        reason = "`dryRun=All` and access reviews are how API servers of Kubernetes are asked without effect"
+        reason = "`dryRun=All` and access reviews have no effect on a Kubernetes API server"
     )]
     pub fn new(
         permit: &ReadPermit,
@@ -84,41 +81,28 @@ impl Connection {
         }
         Ok(Self { http, base, token: Mutex::default(), catalogue: Mutex::default(), settings })
     }
-
-    fn url(&self, path: &str) -> Option<Url> {
-        Url::parse(&format!("{}{path}", self.base.as_str().trim_end_matches('/'))).ok()
-    }
 }
 
 impl Clusters {
-    /// One call.
+    /// Sends one request.
     pub(super) async fn send(
         &self,
         access: AccessPermit<'_>,
         cluster: &Cluster,
         subject: &Subject,
-        request: Built,
+        request: ApiRequest,
     ) -> Result<Answer, KubernetesError> {
         let connection = self.connection(cluster)?;
-        // `kube` refuses names that would be other paths.
-        let request = request.map_err(|error| subject.malformed(error.to_string()))?;
-        let url = connection.url(&request.uri().to_string());
-        let url = url.ok_or_else(|| subject.malformed("its address is no URL"))?;
+        let url = request.url(&connection.base);
+        let url = url.ok_or_else(|| subject.malformed("its address is not a URL"))?;
         let token = self.token(&connection, cluster).await?;
-        let (parts, body) = request.into_parts();
-        // Every write carries a precondition, or fails if it is there already.
-        let mut sent = Request::new(parts.method, url).idempotent();
+        // Every write has a precondition, or fails if the object exists, so that a retry is safe.
+        let mut sent = Request::new(request.method, url).idempotent().header("accept", "application/json");
         if let Some(token) = &token {
             sent = sent.secret_header("authorization", token);
         }
-        if !parts.headers.contains_key("accept") {
-            sent = sent.header("accept", "application/json");
-        }
-        for (name, value) in &parts.headers {
-            sent = sent.header(name.as_str(), value.to_str().unwrap_or_default());
-        }
-        if !body.is_empty() {
-            sent = sent.bytes(body);
+        if let Some(ApiBody { media_type, bytes }) = request.body {
+            sent = sent.body(media_type, bytes);
         }
         let sent = ANSWERS.into_iter().fold(sent, Request::also);
         let http = connection.http.for_run(&self.permit);
@@ -129,7 +113,8 @@ impl Clusters {
         Ok(Answer { status: answered.status.as_u16(), date: answered.date(), body: answered.body })
     }
 
-    /// What a refusal means. If the kind is not served any more, all that is known of the cluster is forgotten.
+    /// Converts a refusal into an error. If the kind is no longer served, the discovery cache of the cluster
+    /// is invalidated.
     pub(super) async fn refused(
         &self,
         cluster: &Cluster,
@@ -145,7 +130,8 @@ impl Clusters {
         error
     }
 
-    /// The value of the header to log in with; asked for once, and again when it was not accepted. A client certificate needs none.
+    /// The value of the `authorization` header. It is cached until the server rejects it. `None` with a
+    /// client certificate.
     async fn token(
         &self,
         connection: &Connection,
@@ -180,19 +166,19 @@ impl Clusters {
     }
 }
 
-/// The address of a cluster's server.
+/// The URL of a cluster's server.
 fn server(cluster: &Cluster) -> Result<Url, KubernetesError> {
     let failed = |why: &str| KubernetesError::Credentials {
         cluster: cluster.name.clone(),
         why: format!("`{}` is {why}", cluster.server),
         transient: false,
     };
-    // What stands before an `@` may be a password, and is not told.
+    // The text before an `@` may be a password, so the error does not quote it.
     if cluster.server.contains('@') {
         let why = "its address has a user or a password".to_owned();
         return Err(KubernetesError::Credentials { cluster: cluster.name.clone(), why, transient: false });
     }
-    let url = Url::parse(&cluster.server).map_err(|_| failed("no URL"))?;
+    let url = Url::parse(&cluster.server).map_err(|_| failed("not a URL"))?;
     if url.scheme() != "https" && !(url.scheme() == "http" && is_local(&url)) {
         return Err(failed("not https"));
     }
@@ -230,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_spoken_to_over_tls_unless_they_are_here() {
+    fn servers_need_tls_unless_they_are_local() {
         check("https://api.example.com:6443", Ok(()));
         check("http://127.0.0.1:8001", Ok(()));
         check("http://localhost/k8s/c1/", Ok(()));
@@ -239,11 +225,11 @@ mod tests {
         check("http://127.0.0.1.example.com", Err("not https"));
         check("ftp://localhost", Err("not https"));
         check("https://h/x?y", Err("not the address of a server"));
-        check("api.example.com", Err("no URL"));
+        check("api.example.com", Err("not a URL"));
     }
 
     #[test]
-    fn a_server_is_the_same_however_it_is_written() {
+    fn servers_are_compared_by_normalized_urls() {
         let base = Url::parse("https://api.example.com/").unwrap();
         assert!(is_same("https://API.example.com:443", &base));
         assert!(!is_same("https://api.example.com:6443", &base));

@@ -1,4 +1,4 @@
-//! A page of a list. Who manages which fields is kept as text, item by item: it is as large as the rest.
+//! A page of a list. The managed fields of each item are stored as text, since they are as large as the rest.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -12,7 +12,7 @@ const MAX_PAGES: usize = 10_000;
 /// Maximum size of all pages of a list, in bytes.
 const MAX_LIST_BYTES: usize = 512 << 20;
 
-/// Limits what is read of one list: a server could name another page forever.
+/// Limits the size of one list: a server could return a next page forever.
 #[derive(Default)]
 pub(super) struct ListLimit {
     pages: usize,
@@ -20,7 +20,7 @@ pub(super) struct ListLimit {
 }
 
 impl ListLimit {
-    /// Counts a page of so many bytes.
+    /// Counts a page of this many bytes.
     pub fn add(&mut self, bytes: usize) -> Result<(), String> {
         self.pages += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -39,15 +39,15 @@ pub(super) struct Page {
     pub items: Option<Vec<Item>>,
 }
 
-/// What is said of a page.
+/// Metadata of a page.
 #[derive(Default, Deserialize)]
 pub(super) struct Metadata {
-    /// Where the next page begins; empty on the last.
+    /// The continue token of the next page; empty on the last.
     #[serde(default, rename = "continue")]
     pub next: String,
 }
 
-/// An object, and beside it who manages which of its fields.
+/// An object, with its managed fields beside it.
 pub(super) struct Item {
     pub body: Value,
     pub fields: Fields,

@@ -1,21 +1,20 @@
-//! What is read of real clusters.
+//! Reads objects of real clusters.
 
-use kube::core::Request;
-use kube::core::params::{GetParams, ListParams};
 use qontract_access::AccessPermit;
 use serde_json::Value;
 
 use super::Clusters;
 use super::catalogue::Known;
 use super::page::{Item, ListLimit, Page};
+use super::request::ApiRequest;
 use super::status::Subject;
 use crate::draft::namespace;
 use crate::error::KubernetesError;
 use crate::object::{Address, Cluster, Kind, KindVersion, Object, Version, checked};
 
-/// How many objects a page has.
+/// Number of objects per page.
 const PAGE: u32 = 500;
-/// How often a list is begun anew because the server forgot where it was.
+/// Maximum number of attempts to read a list that expires on the server.
 const BEGINNINGS: usize = 3;
 
 impl Clusters {
@@ -50,11 +49,11 @@ impl Clusters {
         Err(KubernetesError::Failed {
             cluster: cluster.name.clone(),
             status: 410,
-            why: format!("it forgets lists of {kind} before they are read"),
+            why: format!("lists of {kind} expire before they are read"),
         })
     }
 
-    /// All pages of a list; `None` if the server forgot where it was.
+    /// All pages of a list; `None` if the list expired on the server.
     async fn pages(
         &self,
         cluster: &Cluster,
@@ -62,13 +61,13 @@ impl Clusters {
         path: &str,
     ) -> Result<Option<Vec<Item>>, KubernetesError> {
         let (mut items, mut limit) = (Vec::new(), ListLimit::default());
-        let mut params = ListParams::default().limit(PAGE);
+        let (mut page_size, mut continue_token) = (PAGE, None);
         loop {
-            let request = Request::new(path).list(&params);
+            let request = ApiRequest::list(path, page_size, continue_token.as_deref());
             let answer = match self.send(AccessPermit::Read(&self.permit), cluster, subject, request).await {
-                // A page of large objects may be too large.
-                Err(KubernetesError::Malformed { .. }) if params.limit.is_some_and(|limit| limit > 1) => {
-                    params.limit = params.limit.map(|limit| (limit / 10).max(1));
+                // A page of large objects may exceed the size limit.
+                Err(KubernetesError::Malformed { .. }) if page_size > 1 => {
+                    page_size = (page_size / 10).max(1);
                     continue;
                 }
                 other => other?,
@@ -86,10 +85,10 @@ impl Clusters {
                 return Ok(Some(items));
             }
             let next = Some(page.metadata.next);
-            if next == params.continue_token {
+            if next == continue_token {
                 return Err(subject.malformed("the server names the same page as the next one"));
             }
-            params.continue_token = next;
+            continue_token = next;
         }
     }
 
@@ -107,7 +106,7 @@ impl Clusters {
         object(&known, &address.kind, Item::from(body), &subject).map(Some)
     }
 
-    /// One object as the server tells it.
+    /// One object as the server returns it.
     pub(super) async fn fetch(
         &self,
         cluster: &Cluster,
@@ -117,7 +116,7 @@ impl Clusters {
     ) -> Result<Option<Value>, KubernetesError> {
         let subject = Subject::object(cluster, address);
         let path = path(known, api_version, namespace(address, &known.served)?);
-        let request = Request::new(path).get(checked(&address.name)?, &GetParams::default());
+        let request = ApiRequest::get(&path, &address.name)?;
         let answer = self.send(AccessPermit::Read(&self.permit), cluster, &subject, request).await?;
         if answer.is_fine() {
             let body = serde_json::from_slice(&answer.body);
@@ -132,25 +131,25 @@ impl Clusters {
     }
 }
 
-/// Where the objects of a kind are.
+/// The path of the objects of a kind.
 pub(super) fn path(known: &Known, api_version: &str, namespace: Option<&str>) -> String {
     let root = if api_version.contains('/') { "/apis" } else { "/api" };
     let namespace = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
     format!("{root}/{api_version}{namespace}/{}", known.served.plural)
 }
 
-/// The version of an object: which one it is of those that had its name, and as of when.
+/// The version of an object: its uid and its revision.
 pub(super) fn version(body: &Value) -> Option<Version> {
     let (uid, revision) = (body["metadata"]["uid"].as_str()?, body["metadata"]["resourceVersion"].as_str()?);
     Some(Version { uid: Some(uid.to_owned()), resource_version: revision.to_owned() })
 }
 
-/// Whether a name can be one of Kubernetes, which are shown in plans and become parts of paths.
+/// Whether it is a valid Kubernetes name, since names are shown in plans and become parts of paths.
 fn is_name(name: &str) -> bool {
     (1..=253).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) && !name.contains('/')
 }
 
-/// An object as it was listed. Items of lists do not say what they are.
+/// Converts a listed item. Items of lists do not contain their kind.
 fn object(known: &Known, kind: &Kind, item: Item, subject: &Subject) -> Result<Object, KubernetesError> {
     let Item { mut body, fields, ownership } = item;
     let text = |value: &Value| value.as_str().map(str::to_owned);

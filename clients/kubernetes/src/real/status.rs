@@ -1,22 +1,49 @@
-//! What a refusal of an API server means. Pure.
+//! Interprets refusals of an API server. Pure.
 //!
-//! **Invariant:** of what is said about a Secret only the reason and the names of fields are passed on.
+//! **Invariant:** of a message about a Secret, only the reason and the names of fields are passed on.
 
 use std::collections::BTreeMap;
 
-use kube::core::response::{Status, StatusCause};
 use qontract_client_http::HttpError;
 use qontract_redaction::first_words;
+use serde::Deserialize;
 
 use crate::error::{Contender, KubernetesError};
 use crate::object::{Address, Cluster, Kind};
 
-/// How many characters of an explanation are told.
+/// Maximum number of characters of a server message.
 const TOLD: usize = 400;
-/// How many conflicts about fields are reported.
+/// Maximum number of field conflicts that are reported.
 const MAX_CONFLICTS: usize = 100;
 
-/// What a call is about.
+/// The `Status` object with which an API server refuses a request. Missing fields are empty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    message: String,
+    reason: String,
+    details: Option<StatusDetails>,
+}
+
+/// The object that a status concerns, and the causes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StatusDetails {
+    name: String,
+    kind: String,
+    causes: Vec<StatusCause>,
+}
+
+/// One cause of a refusal, for example an invalid field.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StatusCause {
+    reason: String,
+    message: String,
+    field: String,
+}
+
+/// The subject of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     /// The cluster.
@@ -44,12 +71,12 @@ impl Subject {
             cluster: cluster.name.clone(),
             object: kind.to_string(),
             namespace: namespace.map(str::to_owned),
-            // Of whichever group: kinds that are sealed or external bear the word in their names.
+            // Of any group: kinds of sealed or external secrets contain the word in their names.
             is_secret: kind.name.contains("Secret"),
         }
     }
 
-    /// What it means that the server answered so.
+    /// The error for a response with this status code.
     pub fn refused(&self, code: u16, body: &[u8]) -> KubernetesError {
         let status: Status = serde_json::from_slice(body).unwrap_or_default();
         let (cluster, object) = (self.cluster.clone(), self.object.clone());
@@ -81,7 +108,7 @@ impl Subject {
         }
     }
 
-    /// What it means that there is no answer.
+    /// The error for a request without a response.
     pub fn failed(&self, error: HttpError) -> KubernetesError {
         let cluster = self.cluster.clone();
         match error {
@@ -102,17 +129,17 @@ impl Subject {
         }
     }
 
-    /// What cannot be understood of an answer.
+    /// The error for a response that cannot be parsed.
     pub fn malformed(&self, why: impl Into<String>) -> KubernetesError {
         KubernetesError::Malformed { object: self.object.clone(), why: why.into() }
     }
 
-    /// What the server says, as far as it may be told.
+    /// The message of the server, without confidential parts.
     fn told(&self, status: &Status) -> String {
         let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
         let causes: Vec<_> =
             causes.iter().map(|cause| self.cause(cause)).filter(|cause| !cause.is_empty()).collect();
-        let reason = if status.reason.is_empty() { "it does not say why" } else { &status.reason };
+        let reason = if status.reason.is_empty() { "no reason given" } else { &status.reason };
         match (causes.is_empty(), self.is_secret) {
             (false, true) => cut(&format!("{reason}: {}", causes.join(", "))),
             (false, false) => cut(&causes.join(", ")),
@@ -121,7 +148,7 @@ impl Subject {
         }
     }
 
-    /// Who else owns fields, if that is what it is about.
+    /// The managers that own conflicting fields, if the refusal is a field conflict.
     fn contenders(&self, causes: &[StatusCause]) -> Vec<Contender> {
         let mut contenders: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
@@ -150,25 +177,26 @@ impl Subject {
     }
 }
 
-/// Why a server, or a load balancer in front of it, gives no answer of Kubernetes, and what to do. `excerpt` is the beginning of the body.
+/// The reason why a server, or a load balancer in front of it, did not respond with a Kubernetes status, and
+/// the remedy. `excerpt` is the beginning of the body.
 fn unavailable(status: u16, excerpt: &str) -> String {
     let cause = match status {
         429 => "it gets too many requests: lower `requests_per_second` of the cluster",
-        502 | 504 => "its load balancer gets no answer from the API server: check the API server",
+        502 | 504 => "its load balancer gets no response from the API server: check the API server",
         503 => {
             "the API server is starting or overloaded, or its load balancer has no healthy server: try again, and check the API server if it stays so"
         }
-        _ if excerpt.is_empty() => "the answer has no reason",
+        _ if excerpt.is_empty() => "the response has no reason",
         _ => return excerpt.to_owned(),
     };
     if excerpt.is_empty() {
         cause.to_owned()
     } else {
-        format!("{cause} (the answer begins with `{excerpt}`)")
+        format!("{cause} (the response begins with `{excerpt}`)")
     }
 }
 
-/// What is wrong with a value, without the value: some are printed with all that is in them.
+/// The error about a value, without the value: some are printed with their whole content.
 fn detail(message: &str) -> &str {
     let Some(value) = message.strip_prefix("Invalid value: ") else { return message };
     let after = if let Some(rest) = value.strip_prefix('"') {
@@ -187,10 +215,10 @@ fn detail(message: &str) -> &str {
     after.unwrap_or("Invalid value")
 }
 
-/// Maps whose keys are free, and may be part of a secret.
+/// Maps with free-form keys, which may be part of a secret.
 const FREE_KEYS: [&str; 6] = ["data", "stringData", "binaryData", "labels", "annotations", "matchLabels"];
 
-/// The path of a field up to the first map whose keys are free.
+/// The path of a field up to the first map with free-form keys.
 pub(super) fn without_keys(field: &str) -> &str {
     let mut start = 0;
     for part in field.split_inclusive(['.', '[']) {
@@ -203,7 +231,7 @@ pub(super) fn without_keys(field: &str) -> &str {
     field
 }
 
-/// The beginning of what a server says. The caller redacts it, so that no word is cut.
+/// The beginning of a server message. The caller redacts it, so words are not cut.
 fn cut(text: &str) -> String {
     first_words(text, TOLD)
 }

@@ -1,18 +1,16 @@
-//! What is written to real clusters.
+//! Writes objects of real clusters.
 
 use std::time::Duration;
 
-use kube::core::Request;
-use kube::core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use qontract_access::{Access, AccessPermit, WritePermit};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::Clusters;
 use super::catalogue::Known;
-use super::connection::{Answer, Built};
+use super::connection::Answer;
 use super::read::{self, path};
+use super::request::{ApiRequest, PatchKind, WriteOptions};
 use super::status::Subject;
 use crate::draft::{complete, namespace};
 use crate::error::KubernetesError;
@@ -20,26 +18,26 @@ use crate::fields::{hand_over, is_overruled};
 use crate::object::{Address, Cluster, Fields, Version};
 use crate::{Draft, Onto, RECYCLED, RESTARTER, Rehearsal, Restart};
 
-/// The first pause between looks at whether an object is gone; it doubles up to the longest.
+/// The first interval of polling whether an object is gone; it doubles up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause.
+/// The maximum polling interval.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// A revision that no object has: the first write to a new server has a later one.
 const NO_REVISION: &str = "1";
 
-/// One object that is being written.
+/// The object that is being written.
 struct Target<'a> {
     cluster: &'a Cluster,
     address: &'a Address,
     known: Known,
     subject: Subject,
-    /// Where its kind is, in the version of the draft.
+    /// The path of its kind, in the version of the draft.
     path: String,
     api_version: String,
 }
 
-/// In whose name an object is written, and with which permit: one to read only rehearses.
+/// The field manager and the permit of a write; with a read permit, the write is only rehearsed.
 #[derive(Clone, Copy)]
 struct Writer<'w> {
     access: AccessPermit<'w>,
@@ -47,8 +45,8 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn rehearses(self) -> bool {
-        self.access.access() == Access::Read
+    fn options(&self) -> WriteOptions<'_> {
+        WriteOptions { manager: self.manager, dry_run: self.access.access() == Access::Read }
     }
 }
 
@@ -98,7 +96,8 @@ impl Clusters {
         let writer = Writer { access: AccessPermit::Read(&self.permit), manager };
         let attempt = match &draft.onto {
             Onto::Nothing => self.create(writer, &target, &body).await,
-            // Fields are not moved for it: whoever would hand them over, we ourselves among them, is overruled.
+            // Fields are not migrated for a rehearsal: managers whose fields would move, including our own,
+            // are overruled.
             Onto::Version(version, _) => self.apply(writer, &target, body, version).await,
             Onto::Replaced(_) => return Ok(Rehearsal::replaced()),
         };
@@ -136,15 +135,15 @@ impl Clusters {
         let (_, revision) = target.parts(version)?;
         if !object.body["spec"]["template"].is_object() {
             let (cluster, object) = (cluster.name.clone(), address.to_string());
-            let why = "it has no template of pods".to_owned();
+            let why = "it has no pod template".to_owned();
             return Err(KubernetesError::Invalid { cluster, object, why });
         }
-        let patch = Patch::Merge(json!({
+        let patch = json!({
             "metadata": {"resourceVersion": revision},
             "spec": {"template": {"metadata": {"annotations": {RECYCLED: cause}}}},
-        }));
-        let params = PatchParams { field_manager: Some(RESTARTER.to_owned()), ..PatchParams::default() };
-        self.write(AccessPermit::Write(permit), &target, target.patch(&params, &patch)).await
+        });
+        let writer = Writer { access: AccessPermit::Write(permit), manager: RESTARTER };
+        self.patch(writer, &target, PatchKind::Merge, &patch).await.map(drop)
     }
 
     async fn target<'a>(
@@ -160,12 +159,24 @@ impl Clusters {
         Ok((target, body))
     }
 
-    /// Sends it, and takes everything but a success for an error.
+    /// Patches the object.
+    async fn patch(
+        &self,
+        writer: Writer<'_>,
+        target: &Target<'_>,
+        kind: PatchKind,
+        patch: &Value,
+    ) -> Result<Answer, KubernetesError> {
+        let request = ApiRequest::patch(&target.path, &target.address.name, writer.options(), kind, patch)?;
+        self.sent(writer.access, target, request).await
+    }
+
+    /// Sends a request; any answer but a success is an error.
     async fn sent(
         &self,
         access: AccessPermit<'_>,
         target: &Target<'_>,
-        request: Built,
+        request: ApiRequest,
     ) -> Result<Answer, KubernetesError> {
         let answer = self.send(access, target.cluster, &target.subject, request).await?;
         if answer.is_fine() {
@@ -175,18 +186,8 @@ impl Clusters {
         }
     }
 
-    /// Sends a write whose answer is not needed.
-    async fn write(
-        &self,
-        access: AccessPermit<'_>,
-        target: &Target<'_>,
-        request: Built,
-    ) -> Result<(), KubernetesError> {
-        self.sent(access, target, request).await.map(drop)
-    }
-
-    /// Creates the object by server-side apply, so that what the server fills in by default has no owner; by `POST` where the server
-    /// cannot apply it.
+    /// Creates the object by server-side apply, so that server defaults have no owner; by `POST` if the
+    /// server cannot apply it.
     async fn create(
         &self,
         writer: Writer<'_>,
@@ -195,8 +196,9 @@ impl Clusters {
     ) -> Result<(), KubernetesError> {
         if target.known.is_kept {
             match self.apply_new(writer, target, body).await {
-                // A server may take by `POST` what it cannot apply: fields that its schema does not have, keys that are there twice. And an account
-                // may be allowed to create and not to patch. A server that is overloaded or away is not asked again.
+                // A server may accept by `POST` what it cannot apply: unknown fields, duplicate keys. And an
+                // account may be allowed to create but not to patch. An overloaded or unavailable server gets
+                // no second request.
                 Err(KubernetesError::Invalid { .. } | KubernetesError::Denied { .. }) => {}
                 Err(KubernetesError::Failed { status, .. }) if !matches!(status, 429 | 502..=504) => {}
                 other => return other,
@@ -205,7 +207,8 @@ impl Clusters {
         self.post(writer, target, body).await
     }
 
-    /// Applies an object that must not be there: no object has the first revision of a server, so that one that is there is a conflict.
+    /// Applies an object that must not exist: no object has the first revision of a server, so an existing
+    /// one is a conflict.
     async fn apply_new(
         &self,
         writer: Writer<'_>,
@@ -214,10 +217,8 @@ impl Clusters {
     ) -> Result<(), KubernetesError> {
         let mut body = body.clone();
         body["metadata"]["resourceVersion"] = NO_REVISION.into();
-        // With force, what others own is no conflict, and the revision decides.
-        let params =
-            PatchParams { dry_run: writer.rehearses(), force: true, ..PatchParams::apply(writer.manager) };
-        self.write(writer.access, target, target.patch(&params, &Patch::Apply(&body))).await
+        // With force, fields of others are not a conflict, and the revision decides.
+        self.patch(writer, target, PatchKind::ForcedApply, &body).await.map(drop)
     }
 
     async fn post(
@@ -226,13 +227,11 @@ impl Clusters {
         target: &Target<'_>,
         body: &Value,
     ) -> Result<(), KubernetesError> {
-        let manager = Some(writer.manager.to_owned());
-        let params = PostParams { dry_run: writer.rehearses(), field_manager: manager };
-        let body = serde_json::to_vec(body).map_err(|error| target.subject.malformed(error.to_string()))?;
-        self.write(writer.access, target, Request::new(&target.path).create(&params, body)).await
+        let request = ApiRequest::create(&target.path, writer.options(), body);
+        self.sent(writer.access, target, request).await.map(drop)
     }
 
-    /// Applies, and once more with force if only those stand against it who are overruled.
+    /// Applies, and again with force if all conflicting managers may be overruled.
     async fn apply(
         &self,
         writer: Writer<'_>,
@@ -240,25 +239,23 @@ impl Clusters {
         mut body: Value,
         version: &Version,
     ) -> Result<(), KubernetesError> {
-        // Without the uid an object that is gone would be made anew.
+        // Without the uid, an object that is gone would be created again.
         let (uid, revision) = target.parts(version)?;
         body["metadata"]["uid"] = uid.into();
         body["metadata"]["resourceVersion"] = revision.into();
-        let Writer { access, manager } = writer;
-        let mut params = PatchParams { dry_run: writer.rehearses(), ..PatchParams::apply(manager) };
-        let patch = Patch::Apply(&body);
-        match self.write(access, target, target.patch(&params, &patch)).await {
+        match self.patch(writer, target, PatchKind::Apply, &body).await {
             Err(KubernetesError::Conflict { contenders, .. })
-                if contenders.iter().all(|one| is_overruled(&one.manager) || one.manager == manager) =>
+                if contenders
+                    .iter()
+                    .all(|one| is_overruled(&one.manager) || one.manager == writer.manager) =>
             {
-                params.force = true;
-                self.write(access, target, target.patch(&params, &patch)).await
+                self.patch(writer, target, PatchKind::ForcedApply, &body).await.map(drop)
             }
-            other => other,
+            other => other.map(drop),
         }
     }
 
-    /// Moves the fields of those who wrote the object before to us; the version after it.
+    /// Migrates the fields of previous writers to us; returns the new version.
     async fn take_over(
         &self,
         writer: Writer<'_>,
@@ -274,15 +271,13 @@ impl Clusters {
         let (managed, manager) = (&live["metadata"]["managedFields"], writer.manager);
         let managed = hand_over(&live, managed, manager, &target.api_version, fields);
         let Some(managed) = managed else { return Ok(version.clone()) };
-        let patch =
-            Patch::Merge(json!({"metadata": {"resourceVersion": revision, "managedFields": managed}}));
-        let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-        let answer = self.sent(writer.access, target, target.patch(&params, &patch)).await?;
+        let patch = json!({"metadata": {"resourceVersion": revision, "managedFields": managed}});
+        let answer = self.patch(writer, target, PatchKind::Merge, &patch).await?;
         let moved: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         read::version(&moved).ok_or_else(|| target.subject.malformed("it has no version"))
     }
 
-    /// Removes the object of this version; the status tells whether it was there.
+    /// Removes the object of this version; the status tells whether it existed.
     async fn delete(
         &self,
         permit: &WritePermit,
@@ -290,10 +285,7 @@ impl Clusters {
         version: &Version,
     ) -> Result<u16, KubernetesError> {
         let (uid, revision) = target.parts(version)?;
-        let preconditions =
-            Preconditions { resource_version: Some(revision.to_owned()), uid: Some(uid.to_owned()) };
-        let params = DeleteParams::background().preconditions(preconditions);
-        let request = Request::new(&target.path).delete(&target.address.name, &params);
+        let request = ApiRequest::delete(&target.path, &target.address.name, uid, revision)?;
         let answer = self.send(AccessPermit::Write(permit), target.cluster, &target.subject, request).await?;
         match answer.status {
             404 => Ok(404),
@@ -309,14 +301,14 @@ impl Clusters {
             let live = self.fetch(target.cluster, target.address, &target.known, &target.api_version).await?;
             let Some(live) = live else { return Ok(()) };
             if live["metadata"]["deletionTimestamp"].is_null() {
-                // Somebody made another one.
+                // Another client created an object of this name.
                 return Err(target.stale());
             }
             if Instant::now() + pause >= end {
                 let names = live["metadata"]["finalizers"].as_array().into_iter().flatten();
                 let names = names.filter_map(Value::as_str).map(|name| format!("`{name}`"));
                 let names = names.collect::<Vec<_>>().join(", ");
-                let by = if names.is_empty() { names } else { format!(": its finalizers {names} hold it") };
+                let by = if names.is_empty() { names } else { format!(": it has the finalizers {names}") };
                 return Err(KubernetesError::Held { object: target.address.to_string(), by });
             }
             sleep(pause).await;
@@ -337,12 +329,7 @@ impl<'a> Target<'a> {
         Ok(Self { cluster, address, known, subject: Subject::object(cluster, address), path, api_version })
     }
 
-    /// The request that patches the object.
-    fn patch<P: Serialize>(&self, params: &PatchParams, patch: &Patch<P>) -> Built {
-        Request::new(&self.path).patch(&self.address.name, params, patch)
-    }
-
-    /// Uid and revision of a version. One that is none was not read here.
+    /// Uid and revision of a version. A version without a uid was not read here.
     fn parts<'v>(&self, version: &'v Version) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))

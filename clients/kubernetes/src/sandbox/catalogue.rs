@@ -1,4 +1,5 @@
-//! Which kinds a cluster of the sandbox serves: the well-known ones, and those that definitions in it define.
+//! The kinds that a sandbox cluster serves: the well-known ones, and those of its custom resource
+//! definitions.
 
 use serde_json::Value;
 
@@ -9,22 +10,22 @@ use crate::discovery::{Groups, choose};
 use crate::error::KubernetesError;
 use crate::object::{Cluster, Kind, Served};
 
-/// A kind as the sandbox serves it.
+/// A kind that the sandbox serves.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub kind: Kind,
     pub served: Served,
-    /// The name of its folders.
+    /// The name of its directories.
     pub folder: String,
 }
 
-/// How a cluster serves a kind.
+/// Finds how a cluster serves a kind.
 ///
-/// The folder is the name alone where that means this very kind among the well-known ones; else `Kind.group`.
+/// The directory is the name alone where that denotes this kind among the well-known ones; else `Kind.group`.
 pub(super) fn find(folder: &Folder, cluster: &Cluster, kind: &Kind) -> Result<Known, KubernetesError> {
     let known = known(&kind.name);
     let mut groups = known.clone();
-    // The well-known ones come first: a definition does not change them.
+    // Well-known kinds take precedence over definitions.
     if !kind.group.as_ref().is_some_and(|group| known.contains_key(group)) {
         for (group, served) in defined(folder, &kind.name)? {
             groups.entry(group).or_insert(served);
@@ -36,7 +37,7 @@ pub(super) fn find(folder: &Folder, cluster: &Cluster, kind: &Kind) -> Result<Kn
     Ok(Known { kind: Kind { name: kind.name.clone(), group: Some(group) }, served, folder: name })
 }
 
-/// The folder of custom kinds.
+/// The directory of a custom kind.
 pub(super) fn folder_of_custom(definition: &Value) -> Option<String> {
     let (kind, group) =
         (definition["spec"]["names"]["kind"].as_str()?, definition["spec"]["group"].as_str()?);
@@ -60,7 +61,7 @@ fn defined(folder: &Folder, kind: &str) -> Result<Groups, KubernetesError> {
     let mut groups = Groups::new();
     for name in names(&definitions)? {
         let Some(found) = folder.read(&definitions.join(format!("{name}.yaml")))? else { continue };
-        // A definition that cannot be read defines nothing; whoever reads it is told.
+        // A definition that cannot be read defines no kind; the error is reported when it is read.
         let Ok(Record { body, .. }) = Record::read(&found.bytes) else { continue };
         let spec = &body["spec"];
         if spec["names"]["kind"] != kind {

@@ -1,9 +1,9 @@
-//! The folder of one cluster: where objects are in it, and how its files are read and written.
+//! The directory of one cluster: the paths of objects, and reading and writing of files.
 //!
-//! **Invariant:** a file is there as a whole or not at all, and is never written through a name that leads elsewhere.
+//! **Invariant:** files are replaced atomically, and never written through a symbolic link.
 //!
-//! **Invariant:** what is written may be read by its owner only, as there are Secrets among it: files are 0600, and folders below the root 0700, also those that were
-//! more open before.
+//! **Invariant:** files are readable only by their owner, because objects include Secrets: files have mode
+//! 0600, and directories below the root 0700, also those that were more permissive before.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -14,18 +14,18 @@ use std::time::{Duration, SystemTime};
 use crate::error::KubernetesError;
 use crate::object::{Cluster, checked};
 
-/// The folder of objects that are in no namespace.
+/// The directory of cluster-scoped objects.
 const OF_CLUSTER: &str = "_cluster";
 
-/// Folders are their owner's alone.
+/// Mode of directories.
 const FOLDER_MODE: u32 = 0o700;
-/// Files are their owner's alone.
+/// Mode of files.
 const FILE_MODE: u32 = 0o600;
 
-/// The folder of a cluster.
+/// The directory of a cluster.
 #[derive(Debug)]
 pub(super) struct Folder {
-    /// The folder of all clusters: above it, links are fine.
+    /// The root of all clusters: symbolic links above it are allowed.
     root: PathBuf,
     path: PathBuf,
 }
@@ -37,7 +37,7 @@ pub(super) struct Found {
 }
 
 impl Folder {
-    /// The folder of this cluster.
+    /// The directory of this cluster.
     pub fn new(root: &Path, cluster: &Cluster) -> Result<Self, KubernetesError> {
         let folder =
             Self { root: root.to_owned(), path: root.join("clusters").join(checked(&cluster.name)?) };
@@ -45,7 +45,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where the objects of a kind are.
+    /// The directory of the objects of a kind.
     pub fn of_kind(&self, namespace: Option<&str>, kind: &str) -> Result<PathBuf, KubernetesError> {
         let part = namespace.map_or(Ok(OF_CLUSTER), checked)?;
         let folder = self.path.join(part).join(checked(kind)?);
@@ -53,7 +53,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The namespaces that have a folder.
+    /// The namespaces that have a directory.
     pub fn namespaces(&self) -> Result<Vec<String>, KubernetesError> {
         let mut names = entries(&self.path)?;
         names.retain(|name| checked(name).is_ok());
@@ -65,26 +65,26 @@ impl Folder {
         Ok(self.of_kind(namespace, kind)?.join(format!("{}.yaml", checked(name)?)))
     }
 
-    /// Removes all that is in a namespace.
+    /// Removes the content of a namespace.
     pub fn empty(&self, namespace: &str) -> Result<(), KubernetesError> {
         self.drop(&self.path.join(checked(namespace)?))
     }
 
-    /// Removes a folder with all that is in it.
+    /// Removes a directory with its content.
     pub fn drop(&self, folder: &Path) -> Result<(), KubernetesError> {
         self.own(folder)?;
         gone(fs::remove_dir_all(folder)).map_err(|error| failed("remove", folder, error))
     }
 
-    /// Nobody else writes to the cluster while the file is held, in this process or another. The folder itself is locked, so
-    /// that nothing lies around.
+    /// Locks the cluster against other writers, in this process or another, as long as the file is open. The
+    /// directory itself is locked, so that no lock file stays behind.
     pub fn lock(&self) -> Result<File, KubernetesError> {
         self.make(&self.path)?;
         let locked = File::open(&self.path).and_then(|opened| opened.lock().map(|()| opened));
         locked.map_err(|error| failed("lock", &self.path, error))
     }
 
-    /// What a file has, if it is there.
+    /// Reads a file, if it exists.
     pub fn read(&self, file: &Path) -> Result<Option<Found>, KubernetesError> {
         self.own(file)?;
         let read = || {
@@ -99,19 +99,19 @@ impl Folder {
         }
     }
 
-    /// Writes a file in place of what is there.
+    /// Replaces a file atomically.
     pub fn write(&self, file: &Path, text: &str) -> Result<(), KubernetesError> {
         self.own(file)?;
         let folder = file.parent().unwrap_or(&self.path);
         self.make(folder)?;
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // A draft that stays behind does no harm: its name begins with a dot.
+        // A temporary file that stays behind is harmless: its name begins with a dot.
         let draft = folder.join(format!(".{name}.{}", std::process::id()));
         write_private(&draft, text).map_err(|error| failed("write", &draft, error))?;
         fs::rename(&draft, file).map_err(|error| failed("write", file, error))
     }
 
-    /// Makes a folder of the sandbox, and closes it and those above it to others; the root, if it was there, is left as it is.
+    /// Creates a directory, and restricts it and its parents to the owner; an existing root keeps its mode.
     fn make(&self, folder: &Path) -> Result<(), KubernetesError> {
         let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
         made.map_err(|error| failed("make", folder, error))?;
@@ -121,13 +121,13 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes a file; one that is gone already is fine.
+    /// Removes a file; a missing file is not an error.
     pub fn remove(&self, file: &Path) -> Result<(), KubernetesError> {
         self.own(file)?;
         gone(fs::remove_file(file)).map_err(|error| failed("remove", file, error))
     }
 
-    /// Refuses what is reached through a link: it is not of the sandbox.
+    /// Refuses a path that contains a symbolic link: it may lead out of the sandbox.
     fn own(&self, path: &Path) -> Result<(), KubernetesError> {
         let below = path.ancestors().take_while(|part| *part != self.root);
         for part in below {
@@ -139,7 +139,7 @@ impl Folder {
     }
 }
 
-/// Takes a folder from others, if they may use it; what its owner may do stays.
+/// Removes the permissions of others from a directory; those of its owner stay.
 fn close(folder: &Path) -> io::Result<()> {
     let mode = fs::metadata(folder)?.permissions().mode();
     if mode & 0o077 != 0 {
@@ -148,20 +148,21 @@ fn close(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a new file. One of that name, which a process left behind that had the same id, is not gone on with: it may be open to others.
+/// Writes a new file. A leftover of that name, from a process with the same id, is removed first: it may be
+/// open to others.
 fn write_private(file: &Path, text: &str) -> io::Result<()> {
     gone(fs::remove_file(file))?;
     let mut written = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(file)?;
     written.write_all(text.as_bytes())
 }
 
-/// The names of the objects in a folder, sorted.
+/// The names of the objects in a directory, sorted.
 pub(super) fn names(folder: &Path) -> Result<Vec<String>, KubernetesError> {
     let names = entries(folder)?.into_iter();
     Ok(names.filter_map(|name| name.strip_suffix(".yaml").map(str::to_owned)).collect())
 }
 
-/// The names in a folder, sorted, without those that begin with a dot.
+/// The names in a directory, sorted, without those that begin with a dot.
 fn entries(folder: &Path) -> Result<Vec<String>, KubernetesError> {
     let read = || fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>();
     let entries = match read() {
@@ -175,7 +176,7 @@ fn entries(folder: &Path) -> Result<Vec<String>, KubernetesError> {
     Ok(names)
 }
 
-/// What is gone already is fine.
+/// Ignores that a file does not exist.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

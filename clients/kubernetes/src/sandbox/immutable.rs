@@ -1,9 +1,9 @@
-//! Fields that an API server does not let anybody change, by the table that the planner has, too. Pure.
+//! Immutable fields, from the same table that the planner uses. Pure.
 
 use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fields};
 use serde_json::Value;
 
-/// The first field that differs and may not.
+/// The first immutable field that differs.
 pub(super) fn changed(kind: &str, before: &Value, after: &Value) -> Option<String> {
     let version = before["apiVersion"].as_str().or(after["apiVersion"].as_str()).unwrap_or_default();
     let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -37,7 +37,8 @@ fn broken(field: ImmutableField, before: &Value, after: &Value) -> Option<String
     }
 }
 
-/// The value of a field as the server has it: nothing and an empty list are the same, and a Secret without a type is opaque.
+/// The value of a field as the server has it: an empty list equals an absent field, and a Secret without a
+/// type is opaque.
 fn value(body: &Value, pointer: &str) -> Option<Value> {
     match body.pointer(pointer) {
         None | Some(Value::Null) if pointer == "/type" => Some("Opaque".into()),
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_do_not_change() {
+    fn changes_of_immutable_fields_are_found() {
         check("Secret", &json!({}), &json!({"type": "Opaque"}), None);
         check("Secret", &json!({"data": {"a": "b"}}), &json!({"type": "x"}), Some("type"));
         check(

@@ -1,6 +1,7 @@
-//! The kinds that the sandbox knows without being told: those of Kubernetes, of OpenShift, and a few that are everywhere.
+//! The well-known kinds of the sandbox: those of Kubernetes, OpenShift, and common operators.
 
-/// Kinds of one group: the group, its versions, best first, the kinds in namespaces, the kinds of the cluster itself.
+/// The kinds of one group: its name, its versions (preferred first), its namespaced kinds, its cluster-scoped
+/// kinds.
 pub(super) struct Group {
     pub name: &'static str,
     pub versions: &'static [&'static str],
@@ -94,7 +95,7 @@ pub(super) const KNOWN: &[Group] = &[
     group("keda.sh", &["v1alpha1"], &["ScaledObject", "TriggerAuthentication"], NONE),
 ];
 
-/// The name of a kind in addresses, as Kubernetes guesses it.
+/// The plural name of a kind in URLs, by the rule of Kubernetes.
 pub(super) fn plural(kind: &str) -> String {
     let lower = kind.to_ascii_lowercase();
     match lower.as_bytes() {
@@ -112,7 +113,7 @@ mod tests {
     use super::plural;
 
     #[test]
-    fn plurals_are_those_of_kubernetes() {
+    fn plurals_equal_those_of_kubernetes() {
         for (kind, expect) in [
             ("Secret", "secrets"),
             ("Ingress", "ingresses"),

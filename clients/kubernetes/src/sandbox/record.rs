@@ -1,17 +1,17 @@
-//! An object and who owns its fields, as one file.
+//! The file of an object: the object and its managed fields.
 //!
-//! The file is the object as people write it. Who owns which fields stands below it, in a comment per manager: so the object
-//! itself stays readable, and the file is still one file. What Kubernetes has in `metadata.managedFields` is read, too.
+//! The file is the object in plain YAML. Managed fields follow it, in one comment per manager, so that the
+//! object stays readable. `metadata.managedFields`, as Kubernetes prints it, is read, too.
 
 use serde_json::{Value, json};
 
 use crate::fields::{Entry, FieldSet, LAST_APPLIED, Ownership, hand_over, last_applied, to_be_moved};
 use crate::object::Fields;
 
-/// What a line begins with that says who owns what.
+/// Prefix of a line with managed fields.
 const MARK: &str = "# managed: ";
 
-/// An object and who owns its fields.
+/// An object and its managed fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Record {
     pub body: Value,
@@ -19,7 +19,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// What a file says.
+    /// Parses a file.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let mut body = qontract_yaml::json::read(bytes)?;
         if !body.is_object() {
@@ -29,9 +29,9 @@ impl Record {
         let below = text.lines().rev().map_while(|line| line.strip_prefix(MARK));
         let mut managed: Vec<Value> = below.filter_map(|line| serde_json::from_str(line).ok()).collect();
         if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut)
-            && let Some(Value::Array(said)) = metadata.remove("managedFields")
+            && let Some(Value::Array(stored)) = metadata.remove("managedFields")
         {
-            managed.extend(said);
+            managed.extend(stored);
         }
         let mut entries: Vec<_> = managed.iter().filter_map(Entry::read).collect();
         if entries.is_empty() {
@@ -41,7 +41,7 @@ impl Record {
         Ok(Self { body, entries })
     }
 
-    /// The text of the file.
+    /// Prints the file.
     pub fn print(&self) -> String {
         let mut text = qontract_yaml::json::print(&self.body);
         for entry in &self.entries {
@@ -50,17 +50,17 @@ impl Record {
         text
     }
 
-    /// Whether others own fields that are to be ours.
+    /// Ownership of the fields, as far as the next write depends on it.
     pub fn fields(&self) -> Fields {
         to_be_moved(&self.managed())
     }
 
-    /// Who owns which fields.
+    /// Ownership of each field.
     pub fn ownership(&self) -> Ownership {
         Ownership::new(&self.managed())
     }
 
-    /// Moves them, as far as `fields` goes.
+    /// Migrates fields to `manager`, as `fields` specifies.
     pub fn hand_over(&mut self, manager: &str, fields: Fields) {
         if let Some(managed) = hand_over(&self.body, &self.managed(), manager, "", fields) {
             self.entries = managed.as_array().into_iter().flatten().filter_map(Entry::read).collect();
@@ -70,7 +70,7 @@ impl Record {
     fn managed(&self) -> Value {
         let entry = |entry: &Entry| {
             let mut entry = entry.print();
-            // In a file everything is of one version.
+            // A file has one API version only.
             entry["apiVersion"] = json!("");
             entry
         };
@@ -78,10 +78,10 @@ impl Record {
     }
 }
 
-/// What a tool says that it applied on the client's side.
+/// The fields that a tool applied client-side, from its annotation.
 fn applied_before(body: &Value) -> Option<Entry> {
-    let said = body["metadata"]["annotations"][LAST_APPLIED].as_str()?;
-    let mut fields = FieldSet::of(&serde_json::from_str(said).ok()?);
+    let stored = body["metadata"]["annotations"][LAST_APPLIED].as_str()?;
+    let mut fields = FieldSet::of(&serde_json::from_str(stored).ok()?);
     fields.0.insert(last_applied());
     Some(Entry { manager: "kubectl-client-side-apply".to_owned(), is_applied: false, fields })
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubernetes_writes_is_read() {
+    fn managed_fields_of_kubernetes_are_read() {
         let text = "metadata: {name: a, managedFields: [{manager: m, operation: Update, fieldsV1: {'f:data': {}}}, \
                     {manager: s, operation: Update, subresource: status, fieldsV1: {'f:status': {}}}]}\n";
         let record = Record::read(text.as_bytes()).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_applied_before_is_to_be_moved() {
+    fn client_side_applied_fields_are_to_be_moved() {
         let text = "data: {a: '1', b: '2'}\nmetadata:\n  annotations:\n    kubectl.kubernetes.io/last-applied-configuration: \
                     '{\"data\": {\"a\": \"1\"}}'\n";
         let mut record = Record::read(text.as_bytes()).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_map_is_no_object() {
+    fn a_file_that_is_not_a_map_is_an_error() {
         assert!(Record::read(b"[]").is_err());
         assert!(Record::read(b"a: [").is_err());
     }

@@ -1,13 +1,13 @@
-//! How far workloads are rolled out, by the age of their file. Pure: the status is never written.
+//! Roll-out status of workloads, computed from the age of their file. Pure: the status is never written.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The annotation that says how a workload rolls out.
+/// The annotation that configures the roll-out of a workload.
 pub(super) const ROLLOUT: &str = "sandbox.qontract.dev/rollout";
 
-/// How far it is.
+/// The progress of a roll-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Done,
@@ -15,7 +15,7 @@ enum Progress {
     Failed,
 }
 
-/// The status of a workload whose file was written so long ago; none for other kinds.
+/// The status of a workload whose file has this age; `None` for other kinds.
 pub(super) fn status(kind: &str, body: &Value, age: Duration) -> Option<Value> {
     let progress = progress(body["metadata"]["annotations"][ROLLOUT].as_str(), age);
     let replicas = body["spec"]["replicas"].as_u64().unwrap_or(1);
@@ -46,8 +46,8 @@ pub(super) fn status(kind: &str, body: &Value, age: Duration) -> Option<Value> {
     Some(status)
 }
 
-fn progress(asked: Option<&str>, age: Duration) -> Progress {
-    match asked {
+fn progress(setting: Option<&str>, age: Duration) -> Progress {
+    match setting {
         Some("never") => Progress::Going,
         Some("fails") => Progress::Failed,
         Some(text) if duration(text).is_some_and(|needed| age < needed) => Progress::Going,
@@ -55,7 +55,7 @@ fn progress(asked: Option<&str>, age: Duration) -> Progress {
     }
 }
 
-/// `500ms`, `5s`, `2m`.
+/// Parses `500ms`, `5s`, `2m`.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|one: char| !one.is_ascii_digit())?;
     let number = text[..digits].parse().ok()?;
@@ -100,17 +100,17 @@ mod tests {
     use super::status;
 
     #[track_caller]
-    fn check(kind: &str, asked: Option<&str>, pointer: &str, expect: &serde_json::Value) {
+    fn check(kind: &str, setting: Option<&str>, pointer: &str, expect: &serde_json::Value) {
         let mut body = json!({"metadata": {}, "spec": {"replicas": 3}});
-        if let Some(asked) = asked {
-            body["metadata"]["annotations"] = json!({"sandbox.qontract.dev/rollout": asked});
+        if let Some(setting) = setting {
+            body["metadata"]["annotations"] = json!({"sandbox.qontract.dev/rollout": setting});
         }
         let status = status(kind, &body, Duration::from_secs(4)).unwrap();
         assert_eq!(status.pointer(pointer), Some(expect), "{status}");
     }
 
     #[test]
-    fn workloads_are_there_at_once() {
+    fn workloads_are_ready_at_once() {
         for kind in ["Deployment", "StatefulSet"] {
             check(kind, None, "/updatedReplicas", &json!(3));
         }

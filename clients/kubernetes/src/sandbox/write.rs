@@ -1,6 +1,6 @@
-//! How objects of the sandbox are written.
+//! Writes objects of the sandbox.
 //!
-//! **Invariant:** between the look at what is there and the write, nobody else writes: the cluster is locked.
+//! **Invariant:** the lock of the cluster is held between the check of the precondition and the write.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ impl Sandbox {
         draft: &Draft,
     ) -> Result<(), KubernetesError> {
         let folder = self.folder(cluster)?;
-        // Before the lock: what has no place makes no folder.
+        // Checked before locking, so that an object without a namespace creates no directory.
         prepare(&folder, cluster, manager, draft)?;
         let _locked = folder.lock()?;
         let (file, record) = prepare(&folder, cluster, manager, draft)?;
@@ -76,7 +76,7 @@ impl Sandbox {
         }
         fresh(&object, version)?;
         if !record.body["spec"]["template"].is_object() {
-            let why = "it has no template of pods".to_owned();
+            let why = "it has no pod template".to_owned();
             return Err(invalid(cluster, address, why));
         }
         let mut level = &mut record.body["spec"]["template"];
@@ -101,7 +101,7 @@ impl Sandbox {
     }
 }
 
-/// What is to be written, and where; nothing is written yet.
+/// The file to write and its content; nothing is written yet.
 fn prepare(
     folder: &Folder,
     cluster: &Cluster,
@@ -146,13 +146,13 @@ fn prepare(
 
 fn created(manager: &str, declared: Value) -> Record {
     let fields = FieldSet::of(&declared);
-    // Who declares nothing owns nothing.
+    // A manager without declared fields has no entry.
     let entry = Entry { manager: manager.to_owned(), is_applied: true, fields };
     let entries = if entry.fields.0.is_empty() { Vec::new() } else { vec![entry] };
     Record { body: declared, entries }
 }
 
-/// Removes the objects of a kind whose definition goes.
+/// Removes the objects of a kind whose definition is removed.
 fn drop_custom(folder: &Folder, definition: &Value) -> Result<(), KubernetesError> {
     let Some(kind) = folder_of_custom(definition) else { return Ok(()) };
     let namespaces = folder.namespaces()?;

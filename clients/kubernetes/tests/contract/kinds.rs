@@ -1,15 +1,15 @@
-//! Which kinds a cluster serves.
+//! Tests which kinds a cluster serves.
 
 use qontract_client_kubernetes::{Address, Kind, KubernetesError, Onto};
 use serde_json::{Value, json};
 
 use crate::world::{World, unique};
 
-pub async fn a_kind_or_version_that_is_not_served_is_told(world: &World) {
+pub async fn an_unserved_kind_or_version_is_an_error(world: &World) {
     for kind in ["Nonsense", "Nonsense.example.com", "Deployment.example.com"] {
-        let asked =
+        let result =
             world.kubernetes.served(&world.permits.read, &world.cluster, &kind.parse().unwrap()).await;
-        let error = asked.unwrap_err();
+        let error = result.unwrap_err();
         assert!(matches!(error, KubernetesError::Unserved { .. }) && !error.is_transient(), "{error}");
     }
     let body = json!({"apiVersion": "apps/v1beta1", "kind": "Deployment"});
@@ -37,7 +37,7 @@ async fn define(world: &World, group: &str) -> Address {
     address
 }
 
-pub async fn kinds_come_with_their_definitions(world: &World) {
+pub async fn custom_kinds_are_served_after_their_definition(world: &World) {
     let group = format!("{}.example.com", unique("g"));
     let kind = format!("Widget.{group}");
     let address = world.address(&kind, "a");
@@ -53,7 +53,7 @@ pub async fn kinds_come_with_their_definitions(world: &World) {
     world.remove(&world.get(&definition).await).await.unwrap();
 }
 
-pub async fn a_name_that_could_be_either_kind_is_told(world: &World) {
+pub async fn an_ambiguous_kind_is_an_error(world: &World) {
     let groups = [unique("h"), unique("i")].map(|name| format!("{name}.example.com"));
     let mut definitions = Vec::new();
     for group in &groups {
@@ -62,8 +62,8 @@ pub async fn a_name_that_could_be_either_kind_is_told(world: &World) {
     }
     let widget = Kind::named("Widget");
     let error = world.kubernetes.served(&world.permits.read, &world.cluster, &widget).await.unwrap_err();
-    let KubernetesError::Ambiguous { groups: told, .. } = &error else { panic!("{error}") };
-    assert!(groups.iter().all(|group| told.contains(group)), "{error}");
+    let KubernetesError::Ambiguous { groups: listed, .. } = &error else { panic!("{error}") };
+    assert!(groups.iter().all(|group| listed.contains(group)), "{error}");
     for definition in &definitions {
         world.remove(&world.get(definition).await).await.unwrap();
     }

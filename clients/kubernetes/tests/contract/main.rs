@@ -1,4 +1,5 @@
-//! What every cluster has to do: one suite, run for the sandbox and for a real API server; and what only one of them does.
+//! Contract of every cluster: one suite for the sandbox and a real API server, and tests that concern only
+//! one of them.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod kinds;
@@ -10,7 +11,7 @@ mod scripted;
 mod world;
 mod writes;
 
-/// Each function of the suite as a test of both.
+/// Runs each function of the suite as a test of both.
 macro_rules! contract {
     ($($part:ident: $($name:ident),+;)+) => {
         mod on_the_sandbox {
@@ -37,30 +38,30 @@ macro_rules! contract {
 
 contract! {
     objects:
-        what_is_created_is_listed_and_what_is_removed_is_gone,
+        created_objects_are_listed_and_removed_ones_are_not,
         writes_have_preconditions,
-        a_namespace_that_is_not_there_has_nothing_and_takes_nothing,
-        objects_of_the_cluster_itself_are_in_no_namespace,
-        more_objects_than_a_page_has_are_listed;
+        a_missing_namespace_is_empty_and_rejects_writes,
+        cluster_scoped_objects_have_no_namespace,
+        lists_of_several_pages_are_complete;
     ownership:
-        what_is_no_longer_declared_goes_and_what_others_set_stays,
-        what_we_created_is_ours_when_we_apply,
+        undeclared_fields_are_removed_and_fields_of_others_stay,
+        fields_that_we_created_are_ours,
         fields_of_another_manager_are_not_taken,
-        what_was_applied_on_the_client_s_side_is_taken_over,
-        what_was_changed_by_hand_is_put_right,
-        nobody_is_overruled_if_somebody_else_stands_against_it,
-        texts_of_secrets_go_when_they_are_not_declared,
-        a_preview_is_what_a_write_makes_of_keys,
-        a_preview_is_what_a_write_makes_of_lists,
-        what_the_server_fills_in_has_no_owner,
-        what_the_server_filled_in_for_another_tool_stays;
+        client_side_applied_fields_are_taken_over,
+        manual_changes_of_declared_fields_are_reverted,
+        no_manager_is_overruled_if_another_one_conflicts,
+        undeclared_string_data_is_removed,
+        a_preview_equals_the_written_keys,
+        a_preview_equals_the_written_lists,
+        server_defaults_have_no_owner,
+        server_defaults_of_another_tool_stay;
     kinds:
-        a_kind_or_version_that_is_not_served_is_told,
-        kinds_come_with_their_definitions,
-        a_name_that_could_be_either_kind_is_told;
+        an_unserved_kind_or_version_is_an_error,
+        custom_kinds_are_served_after_their_definition,
+        an_ambiguous_kind_is_an_error;
     writes:
-        what_is_immutable_is_told_and_can_be_replaced,
+        immutable_fields_are_reported_and_can_be_replaced,
         a_workload_restarts_once_for_a_cause,
-        a_rehearsal_tells_what_would_be_and_writes_nothing,
-        an_error_about_a_secret_tells_no_value;
+        a_rehearsal_predicts_the_result_and_writes_nothing,
+        an_error_about_a_secret_has_no_values;
 }

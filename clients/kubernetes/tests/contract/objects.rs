@@ -1,4 +1,4 @@
-//! Objects are created, listed, read, changed and removed.
+//! Tests creating, listing, reading, changing and removing objects.
 
 use qontract_client_kubernetes::{Address, Fields, Kind, KubernetesError, Object, Onto, Rehearsal, Version};
 use qontract_client_kubernetes::{Draft, MANAGER};
@@ -10,10 +10,10 @@ fn names(objects: &[Object]) -> Vec<&str> {
     objects.iter().map(|object| object.address.name.as_str()).collect()
 }
 
-pub async fn what_is_created_is_listed_and_what_is_removed_is_gone(world: &World) {
+pub async fn created_objects_are_listed_and_removed_ones_are_not(world: &World) {
     let ours = async || {
         let mut listed = world.list("Secret", &world.namespace).await;
-        // A real cluster adds some of its own.
+        // A real cluster adds objects of its own.
         listed.retain(|object| object.address.name.len() == 1);
         listed
     };
@@ -25,7 +25,7 @@ pub async fn what_is_created_is_listed_and_what_is_removed_is_gone(world: &World
     let listed = ours().await;
     assert_eq!(names(&listed), ["a", "b"]);
     let a = world.get(&world.address("Secret", "a")).await;
-    assert_eq!(listed[0], a, "a list tells what a look at one tells");
+    assert_eq!(listed[0], a, "a list equals a read of each object");
     assert_eq!((&a.body["apiVersion"], &a.body["kind"]), (&json!("v1"), &json!("Secret")));
     assert_eq!(a.body["data"], json!({"x": "eQ=="}));
     assert_eq!(a.body["metadata"]["namespace"], world.namespace);
@@ -52,7 +52,7 @@ pub async fn writes_have_preconditions(world: &World) {
             )
             .await,
     );
-    assert_eq!(world.find(&address).await, None, "what must be there is not made");
+    assert_eq!(world.find(&address).await, None, "an update does not create");
     world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
     stale(world.put(&address, json!({"data": {"a": "2"}}), Onto::Nothing).await);
     let first = world.get(&address).await;
@@ -73,10 +73,10 @@ pub async fn writes_have_preconditions(world: &World) {
     assert_eq!(last.body["data"], json!({"a": "3"}));
     world.remove(&last).await.unwrap();
     stale(world.put(&address, json!({"data": {"a": "4"}}), onto(&last.version)).await);
-    assert_eq!(world.find(&address).await, None, "what is gone does not come back");
+    assert_eq!(world.find(&address).await, None, "a removed object is not created again");
 }
 
-pub async fn a_namespace_that_is_not_there_has_nothing_and_takes_nothing(world: &World) {
+pub async fn a_missing_namespace_is_empty_and_rejects_writes(world: &World) {
     let nowhere = unique("nowhere");
     assert!(world.list("ConfigMap", &nowhere).await.is_empty());
     let address = Address::in_namespace(Kind::named("ConfigMap"), nowhere, "a");
@@ -84,11 +84,12 @@ pub async fn a_namespace_that_is_not_there_has_nothing_and_takes_nothing(world: 
     let error = world.put(&address, json!({}), Onto::Nothing).await.unwrap_err();
     assert!(matches!(error, KubernetesError::Homeless { .. }) && error.is_transient(), "{error}");
     let draft = Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false };
-    let said = world.kubernetes.rehearse(&world.permits.read, &world.cluster, MANAGER, &draft).await.unwrap();
-    assert!(matches!(said, Rehearsal::NotYet(_)), "{said:?}");
+    let rehearsal =
+        world.kubernetes.rehearse(&world.permits.read, &world.cluster, MANAGER, &draft).await.unwrap();
+    assert!(matches!(rehearsal, Rehearsal::NotYet(_)), "{rehearsal:?}");
 }
 
-pub async fn objects_of_the_cluster_itself_are_in_no_namespace(world: &World) {
+pub async fn cluster_scoped_objects_have_no_namespace(world: &World) {
     let name = unique("role");
     let address = Address::of_cluster(Kind::named("ClusterRole"), name.clone());
     let body = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []});
@@ -99,7 +100,7 @@ pub async fn objects_of_the_cluster_itself_are_in_no_namespace(world: &World) {
     assert_eq!(world.find(&address).await, None);
 }
 
-pub async fn more_objects_than_a_page_has_are_listed(world: &World) {
+pub async fn lists_of_several_pages_are_complete(world: &World) {
     let put = async |number: usize| {
         let address = world.config_map(&format!("m{number:04}"));
         world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();

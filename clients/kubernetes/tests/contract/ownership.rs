@@ -1,11 +1,11 @@
-//! Who owns which fields, and what becomes of them.
+//! Tests field ownership.
 
 use qontract_client_kubernetes::{Address, Fields, KubernetesError, MANAGER, Onto};
 use serde_json::{Value, json};
 
 use crate::world::World;
 
-pub async fn what_is_no_longer_declared_goes_and_what_others_set_stays(world: &World) {
+pub async fn undeclared_fields_are_removed_and_fields_of_others_stay(world: &World) {
     let address = world.config_map("a");
     let body = json!({"data": {"a": "1", "b": "2"}, "metadata": {"labels": {"x": "y"}}});
     world.put(&address, body.clone(), Onto::Nothing).await.unwrap();
@@ -18,7 +18,7 @@ pub async fn what_is_no_longer_declared_goes_and_what_others_set_stays(world: &W
     assert_eq!(live.fields, Fields::Settled);
 }
 
-pub async fn what_we_created_is_ours_when_we_apply(world: &World) {
+pub async fn fields_that_we_created_are_ours(world: &World) {
     let address = world.config_map("a");
     world.put(&address, json!({"data": {"a": "1", "b": "2"}}), Onto::Nothing).await.unwrap();
     world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
@@ -36,12 +36,16 @@ pub async fn fields_of_another_manager_are_not_taken(world: &World) {
         (contenders[0].manager.as_str(), contenders[0].fields.as_slice()),
         ("helm", &["`data.a`".to_owned()][..])
     );
-    assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "2"}), "nothing is half done");
+    assert_eq!(
+        world.get(&address).await.body["data"],
+        json!({"a": "1", "b": "2"}),
+        "nothing is written partially"
+    );
     world.apply(&address, json!({"data": {"a": "1", "c": "3"}})).await.unwrap();
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "2", "c": "3"}));
 }
 
-pub async fn what_was_applied_on_the_client_s_side_is_taken_over(world: &World) {
+pub async fn client_side_applied_fields_are_taken_over(world: &World) {
     let address = world.config_map("a");
     world.kubectl_apply("a", &json!({"data": {"a": "1", "b": "2"}}));
     let before = world.get(&address).await;
@@ -56,11 +60,11 @@ pub async fn what_was_applied_on_the_client_s_side_is_taken_over(world: &World) 
     assert_eq!(live.fields, Fields::Settled);
 }
 
-pub async fn what_was_changed_by_hand_is_put_right(world: &World) {
+pub async fn manual_changes_of_declared_fields_are_reverted(world: &World) {
     let address = world.config_map("a");
     world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
     world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
-    // Somebody who is not overruled sets one field, somebody who is sets another.
+    // A manager that is not overruled sets one field, a manager that is overruled sets another.
     world.apply_as("helm", &address, json!({"data": {"h": "1"}})).await;
     let live = world.get(&address).await;
     let onto = Onto::Version(live.version, Fields::Settled);
@@ -71,7 +75,7 @@ pub async fn what_was_changed_by_hand_is_put_right(world: &World) {
     assert_eq!(world.get(&address).await.body["data"], expect);
 }
 
-pub async fn nobody_is_overruled_if_somebody_else_stands_against_it(world: &World) {
+pub async fn no_manager_is_overruled_if_another_one_conflicts(world: &World) {
     let address = world.config_map("a");
     world.put_as("helm", &address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
     world.apply_as("kubectl-edit", &address, json!({"data": {"b": "2"}})).await;
@@ -81,7 +85,7 @@ pub async fn nobody_is_overruled_if_somebody_else_stands_against_it(world: &Worl
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "2"}));
 }
 
-pub async fn texts_of_secrets_go_when_they_are_not_declared(world: &World) {
+pub async fn undeclared_string_data_is_removed(world: &World) {
     let address = world.address("Secret", "a");
     world.put(&address, json!({"stringData": {"a": "1", "b": "2"}}), Onto::Nothing).await.unwrap();
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "MQ==", "b": "Mg=="}));
@@ -90,7 +94,7 @@ pub async fn texts_of_secrets_go_when_they_are_not_declared(world: &World) {
     assert_eq!(world.get(&address).await.body["data"], json!({"a": "Mw=="}));
 }
 
-/// Writes `declared` over what is there, and compares what became of it with what the preview said.
+/// Writes `declared` over the live object, and compares the result with the preview.
 async fn check_preview(world: &World, address: &Address, declared: Value) -> Value {
     loop {
         let live = world.get(address).await;
@@ -129,7 +133,7 @@ async fn check_preview(world: &World, address: &Address, declared: Value) -> Val
     }
 }
 
-pub async fn a_preview_is_what_a_write_makes_of_keys(world: &World) {
+pub async fn a_preview_equals_the_written_keys(world: &World) {
     let address = world.config_map("a");
     let body = json!({"data": {"a": "1", "b": "2", "c": "3"}, "metadata": {"labels": {"x": "y", "z": "1"}}});
     world.put(&address, body, Onto::Nothing).await.unwrap();
@@ -161,7 +165,7 @@ pub async fn a_preview_is_what_a_write_makes_of_keys(world: &World) {
     assert_eq!(after["spec"]["hard"], json!({"pods": "5"}));
 }
 
-pub async fn a_preview_is_what_a_write_makes_of_lists(world: &World) {
+pub async fn a_preview_equals_the_written_lists(world: &World) {
     let address = world.address("Deployment", "a");
     let deployment = |containers: Value| {
         json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
@@ -193,7 +197,7 @@ pub async fn a_preview_is_what_a_write_makes_of_lists(world: &World) {
     assert_eq!(after["rules"], json!([rules[1]]));
 }
 
-pub async fn what_the_server_fills_in_has_no_owner(world: &World) {
+pub async fn server_defaults_have_no_owner(world: &World) {
     let address = world.address("Deployment", "a");
     let deployment = |container: Value| {
         json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
@@ -202,13 +206,13 @@ pub async fn what_the_server_fills_in_has_no_owner(world: &World) {
     let tty = json!({"name": "web", "image": "example.com/i:1", "tty": true});
     world.put(&address, deployment(tty), Onto::Nothing).await.unwrap();
     let live = world.get(&address).await;
-    assert_eq!(live.fields, Fields::Settled, "what we created needs no handing over");
+    assert_eq!(live.fields, Fields::Settled, "created fields need no migration");
     let after =
         check_preview(world, &address, deployment(json!({"name": "web", "image": "example.com/i:1"}))).await;
     assert_eq!(after["spec"]["template"]["spec"]["containers"][0].get("tty"), None);
 }
 
-pub async fn what_the_server_filled_in_for_another_tool_stays(world: &World) {
+pub async fn server_defaults_of_another_tool_stay(world: &World) {
     let address = world.address("Deployment", "by-kubectl");
     let body = json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
         "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "web", "image": "example.com/i:1", "tty": true}]}}}});
@@ -223,6 +227,6 @@ pub async fn what_the_server_filled_in_for_another_tool_stays(world: &World) {
         container["image"] = Value::Null;
         container
     };
-    assert_eq!(container(&after), container(&before.body), "only what was declared goes");
+    assert_eq!(container(&after), container(&before.body), "only declared fields are removed");
     assert_eq!(after["spec"]["template"]["spec"]["containers"][0].get("tty"), None);
 }

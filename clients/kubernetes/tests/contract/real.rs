@@ -1,4 +1,4 @@
-//! What only real clusters do: they cannot be reached, do not let one in, hold what is to go.
+//! Tests that concern only real clusters: unreachable servers, rejected credentials, blocked removals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ async fn namespaces(clusters: &Clusters, cluster: &Cluster) -> Result<Vec<Object
 }
 
 #[tokio::test]
-async fn a_real_cluster_that_cannot_be_reached_harms_no_other() {
+async fn an_unreachable_real_cluster_does_not_affect_others() {
     let api = Api::shared();
     let clusters = api.clusters(&permits(Mode::DryRun).read, &api.token);
     let token = Token { secret: Secret::new(api.token.as_str()), server: None };
     let others = Clusters::new(&permits(Mode::DryRun).read, http(), Arc::new(Fixed(token)), BTreeMap::new());
     let closed = Cluster { name: "closed".to_owned(), server: "https://127.0.0.1:1".to_owned(), token: None };
-    // Nobody says that its certificate is to be trusted.
+    // Its certificate is not trusted.
     let strange = Cluster { name: "strange".to_owned(), ..api.cluster() };
-    // A server may come back; a certificate does not become trusted by itself.
+    // A server may come back; a certificate does not become trusted.
     for (cluster, may_pass) in [(closed, true), (strange, false)] {
         let error = namespaces(&others, &cluster).await.unwrap_err();
-        let is_told =
+        let is_expected =
             matches!(error, KubernetesError::Unreachable { .. }) && error.is_transient() == may_pass;
-        assert!(is_told, "{}", error.told());
+        assert!(is_expected, "{}", error.told());
         assert!(!error.told().contains(&api.token));
     }
     assert!(!namespaces(&clusters, &api.cluster()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_real_cluster_tells_who_is_not_let_in() {
+async fn a_real_cluster_rejects_wrong_credentials() {
     let api = Api::shared();
     let plain = api.clusters(&permits(Mode::DryRun).read, &api.plain_token);
     let error = namespaces(&plain, &api.cluster()).await.unwrap_err();
@@ -53,7 +53,7 @@ async fn a_real_cluster_tells_who_is_not_let_in() {
 }
 
 #[tokio::test]
-async fn the_token_of_a_real_cluster_is_sent_to_no_other() {
+async fn the_token_of_a_real_cluster_is_not_sent_to_another() {
     let api = Api::shared();
     let token = Token { secret: Secret::new("t0ken"), server: Some("https://other.example.com".to_owned()) };
     let settings = BTreeMap::from([("real".to_owned(), api.settings())]);
@@ -68,7 +68,7 @@ async fn the_token_of_a_real_cluster_is_sent_to_no_other() {
 async fn a_dry_run_writes_nothing_to_a_real_cluster() {
     let api = Api::shared();
     let (dry, stolen) = (permits(Mode::DryRun).read, permits(Mode::Real).write.unwrap());
-    // Even with the connections of a real run.
+    // Not even with the connections of a real run.
     let clusters = api.clusters(&permits(Mode::Real).read, &api.token).for_run(&dry);
     let address = Address::of_cluster(Kind::namespace(), unique("dry"));
     let draft = Draft { address: address.clone(), body: json!({}), onto: Onto::Nothing, is_sensitive: false };
@@ -88,23 +88,23 @@ async fn a_dry_run_writes_nothing_to_a_real_cluster() {
             .await,
     );
     let rehearsed = clusters.rehearse(&dry, &api.cluster(), MANAGER, &draft).await.unwrap();
-    assert_eq!(rehearsed, Rehearsal::Taken, "what is only rehearsed is sent");
+    assert_eq!(rehearsed, Rehearsal::Taken, "a rehearsal is sent");
     assert_eq!(clusters.get(&dry, &api.cluster(), &address).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn a_real_cluster_that_did_not_opt_in_is_not_asked() {
+async fn a_real_cluster_that_did_not_opt_in_gets_no_rehearsal() {
     let api = Api::shared();
     let (read, token) = (permits(Mode::DryRun).read, Token { secret: Secret::new("t"), server: None });
     let clusters = Clusters::new(&read, http(), Arc::new(Fixed(token)), BTreeMap::new());
     let address = Address::of_cluster(Kind::namespace(), "a");
     let draft = Draft { address, body: json!({}), onto: Onto::Nothing, is_sensitive: false };
-    let said = clusters.rehearse(&read, &api.cluster(), MANAGER, &draft).await.unwrap();
-    assert_eq!(said, Rehearsal::NotAsked);
+    let rehearsal = clusters.rehearse(&read, &api.cluster(), MANAGER, &draft).await.unwrap();
+    assert_eq!(rehearsal, Rehearsal::NotAsked);
 }
 
 #[tokio::test]
-async fn what_a_finalizer_holds_on_a_real_cluster_is_not_waited_for_without_end() {
+async fn waiting_for_a_finalizer_on_a_real_cluster_times_out() {
     let world = World::real_cluster().await;
     let address = world.config_map("held");
     let body = json!({"metadata": {"finalizers": ["example.com/hold"]}});
@@ -121,7 +121,7 @@ async fn what_a_finalizer_holds_on_a_real_cluster_is_not_waited_for_without_end(
 }
 
 #[tokio::test]
-async fn what_kubectl_changed_on_a_real_cluster_stays_unless_it_is_declared() {
+async fn kubectl_changes_on_a_real_cluster_stay_unless_declared() {
     let world = World::real_cluster().await;
     let address = world.config_map("a");
     world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();

@@ -1,4 +1,4 @@
-//! What only the sandbox does: it is a folder.
+//! Tests that concern only the sandbox, which is a directory.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn namespace(name: &str) -> Draft {
 }
 
 #[tokio::test]
-async fn a_file_is_what_was_declared_with_who_owns_it_below() {
+async fn a_file_is_the_declared_object_followed_by_its_managed_fields() {
     let world = World::sandbox().await;
     let address = world.config_map("a");
     world.put(&address, json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
@@ -33,7 +33,7 @@ async fn a_file_is_what_was_declared_with_who_owns_it_below() {
     assert_eq!(scratch.read(&file), expect);
     let folder = scratch.path().join("clusters/c1/_cluster/Namespace");
     let names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, [format!("{}.yaml", world.namespace).as_str()], "nothing lies around");
+    assert_eq!(names, [format!("{}.yaml", world.namespace).as_str()], "no other files");
     let namespace = scratch.read(&format!("clusters/c1/_cluster/Namespace/{}.yaml", world.namespace));
     assert_eq!(
         namespace,
@@ -42,7 +42,7 @@ async fn a_file_is_what_was_declared_with_who_owns_it_below() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_edited_by_hand_is_as_it_is() {
+async fn a_file_that_was_edited_by_hand_is_read() {
     let world = World::sandbox().await;
     let (address, scratch) = (world.config_map("a"), world.scratch.as_ref().unwrap());
     let file = format!("clusters/c1/{}/ConfigMap/a.yaml", world.namespace);
@@ -57,12 +57,12 @@ async fn a_file_that_was_edited_by_hand_is_as_it_is() {
     assert_eq!(
         world.get(&address).await.body["data"],
         json!({"a": "0", "b": "3"}),
-        "nobody owns what nobody applied"
+        "fields that were not applied have no owner"
     );
 }
 
 #[tokio::test]
-async fn what_is_in_a_namespace_goes_with_it() {
+async fn objects_are_removed_with_their_namespace() {
     let world = World::sandbox().await;
     world.put(&world.config_map("a"), json!({}), Onto::Nothing).await.unwrap();
     world.clean().await;
@@ -130,7 +130,7 @@ async fn an_object_that_cannot_be_read_is_an_error_not_an_absence() {
 }
 
 #[tokio::test]
-async fn workloads_roll_out_without_a_status_in_the_file() {
+async fn the_rollout_status_is_not_in_the_file() {
     let world = World::sandbox().await;
     let address = world.address("Deployment", "a");
     let rollout = |how: &str| json!({"metadata": {"annotations": {"sandbox.qontract.dev/rollout": how}}, "spec": {"replicas": 2}});
@@ -144,7 +144,7 @@ async fn workloads_roll_out_without_a_status_in_the_file() {
 }
 
 #[tokio::test]
-async fn kinds_of_one_name_have_folders_of_their_own() {
+async fn kinds_of_one_name_have_separate_directories() {
     let world = World::sandbox().await;
     let folder = world.scratch.as_ref().unwrap().path().join("clusters/c1").join(&world.namespace);
     for (kind, expect) in [
@@ -159,7 +159,7 @@ async fn kinds_of_one_name_have_folders_of_their_own() {
 }
 
 #[test]
-fn changes_at_the_same_time_are_not_lost() {
+fn concurrent_changes_are_not_lost() {
     let scratch = Scratch::new();
     let (sandbox, permits) = (Sandbox::new(scratch.path()), permits(Mode::Real));
     let write = permits.write.as_ref().unwrap();
@@ -176,7 +176,7 @@ fn changes_at_the_same_time_are_not_lost() {
     assert_eq!(live.body["metadata"]["labels"].as_object().map(serde_json::Map::len), Some(8));
 }
 
-/// Adds a label of its own, as often as it takes.
+/// Adds a label of its own, and retries until it succeeds.
 async fn add(
     sandbox: &Sandbox,
     read: &qontract_access::ReadPermit,

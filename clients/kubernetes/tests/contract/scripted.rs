@@ -1,4 +1,5 @@
-//! What an API server does now and then: it forgets, answers half, is partly down. A server by a script does it always.
+//! Tests with a scripted API server, which always does what a real one does sometimes: expired lists, partial
+//! outages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,15 +16,15 @@ use serde_json::{Value, json};
 
 use crate::world::{Fixed, http};
 
-/// A server, and what it was asked.
+/// A server that records its requests.
 struct Server {
     cluster: Cluster,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// Answers as `script` says, which gets the path with its query and how often it was asked for before; besides, it serves
-    /// two kinds of the core group, and two groups with one kind each.
+    /// Responds as `script` returns for the path with its query and the number of earlier requests for it;
+    /// besides, it serves two kinds of the core group, and two groups with one kind each.
     async fn start(script: impl Fn(&str, usize) -> Option<(u16, Value)> + Send + Sync + 'static) -> Self {
         let (seen, script) = (Arc::new(Mutex::new(Vec::<String>::new())), Arc::new(script));
         let remembered = Arc::clone(&seen);
@@ -81,10 +82,10 @@ fn page(names: &[&str], next: &str) -> (u16, Value) {
     (200, json!({"metadata": {"continue": next}, "items": names.iter().map(item).collect::<Vec<_>>()}))
 }
 
-const LIST: &str = "/api/v1/namespaces/ns/configmaps?&limit=";
+const LIST: &str = "/api/v1/namespaces/ns/configmaps?limit=";
 
 #[tokio::test]
-async fn a_list_that_the_server_forgot_is_begun_anew() {
+async fn an_expired_list_is_restarted() {
     let server = Server::start(|path, before| match (path.contains("continue="), before) {
         _ if !path.starts_with(LIST) => None,
         (false, _) => Some(page(&["b"], "next")),
@@ -97,12 +98,12 @@ async fn a_list_that_the_server_forgot_is_begun_anew() {
     let listed = clusters(http()).list(&read, &server.cluster, &kind, Some("ns")).await.unwrap();
     let names: Vec<_> = listed.iter().map(|object| object.address.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(listed[0].body["kind"], "ConfigMap", "items are told what they are");
-    assert_eq!(server.count("/apis"), 0, "only the group that is needed is asked for");
+    assert_eq!(listed[0].body["kind"], "ConfigMap", "items get their kind");
+    assert_eq!(server.count("/apis"), 0, "only the needed group is requested");
 }
 
 #[tokio::test]
-async fn a_list_that_is_always_forgotten_ends() {
+async fn a_list_that_always_expires_is_an_error() {
     let server = Server::start(|path, _| match path.contains("continue=") {
         _ if !path.starts_with(LIST) => None,
         false => Some(page(&["b"], "next")),
@@ -125,7 +126,7 @@ async fn pages_that_are_too_large_become_smaller() {
 }
 
 #[tokio::test]
-async fn discovery_is_asked_by_one_for_all() {
+async fn concurrent_callers_share_one_discovery() {
     let server =
         Server::start(|path, _| if path.starts_with(LIST) { Some(page(&[], "")) } else { None }).await;
     let clusters = clusters(http());
@@ -155,7 +156,7 @@ async fn a_group_that_is_down_makes_only_its_kinds_unknown() {
 }
 
 #[tokio::test]
-async fn a_write_that_fails_for_a_moment_is_sent_again_and_tells_no_secret() {
+async fn a_transient_write_error_is_retried_and_has_no_secret() {
     let server =
         Server::start(|path, before| match (path.starts_with("/api/v1/namespaces/ns/secrets?"), before) {
             (false, _) => None,
@@ -175,7 +176,7 @@ async fn a_write_that_fails_for_a_moment_is_sent_again_and_tells_no_secret() {
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_served_any_more_is_looked_for_again() {
+async fn a_kind_that_is_no_longer_served_is_discovered_again() {
     let server = Server::start(|path, before| match path {
         "/apis/a.example.com" => Some((
             200,
@@ -200,7 +201,7 @@ async fn a_list_whose_next_page_is_the_same_one_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_name_that_cannot_be_one_is_an_error() {
+async fn an_invalid_name_in_a_list_is_an_error() {
     for name in ["a\u{1b}[2J", "a\nb", "../secrets", ""] {
         let server = Server::start(move |path, _| path.starts_with(LIST).then(|| page(&[name], ""))).await;
         let error = server.names(&clusters(http()), "ConfigMap").await.unwrap_err();
@@ -210,7 +211,7 @@ async fn a_name_that_cannot_be_one_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_flood_of_groups_is_an_error_and_not_asked_for() {
+async fn too_many_groups_are_an_error_and_not_requested() {
     let group = |number: usize| {
         let name = format!("g{number}.example.com");
         json!({"name": name, "versions": [{"groupVersion": format!("{name}/v1")}]})
@@ -232,7 +233,7 @@ async fn a_flood_of_groups_is_an_error_and_not_asked_for() {
 }
 
 #[tokio::test]
-async fn an_object_of_another_namespace_than_was_listed_is_an_error() {
+async fn an_object_of_another_namespace_in_a_list_is_an_error() {
     for namespace in [json!("other"), json!(null)] {
         let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "1", "namespace": namespace});
         let body = json!({"items": [{"metadata": metadata}]});

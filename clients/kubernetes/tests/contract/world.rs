@@ -1,4 +1,4 @@
-//! A cluster to test on, with a namespace of its own.
+//! The test fixture: a cluster with a namespace of its own.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -24,13 +24,13 @@ pub struct World {
     pub kubernetes: Box<dyn Kubernetes>,
     pub permits: Permits,
     pub cluster: Cluster,
-    /// A namespace that nobody else uses.
+    /// A namespace that no other test uses.
     pub namespace: String,
-    /// The folder of the sandbox.
+    /// The directory of the sandbox.
     pub scratch: Option<Scratch>,
 }
 
-/// The real API server, as the variables of the environment tell.
+/// The real API server, from environment variables.
 pub struct Api {
     pub url: String,
     pub ca: Vec<u8>,
@@ -75,7 +75,7 @@ impl Api {
         Clusters::new(permit, http(), Arc::new(Fixed(token)), settings)
     }
 
-    /// What kubectl says.
+    /// Runs kubectl and returns its output.
     pub fn kubectl(&self, arguments: &[&str], input: &Value) -> String {
         let scratch = Scratch::new();
         let ca = scratch.write("ca.pem", &self.ca);
@@ -94,7 +94,7 @@ impl Api {
     }
 }
 
-/// The same token for all.
+/// The same token for all clusters.
 pub struct Fixed(pub Token);
 
 impl Tokens for Fixed {
@@ -103,12 +103,12 @@ impl Tokens for Fixed {
     }
 }
 
-/// A stack that does not try for long.
+/// HTTP settings with few and short retries.
 pub fn http() -> Settings {
     Settings { retries: 1, pause: Duration::from_millis(10), proxies: Proxies::Never, ..Settings::default() }
 }
 
-/// A name that nothing else has.
+/// A unique name.
 pub fn unique(prefix: &str) -> String {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
@@ -136,10 +136,10 @@ impl World {
         world
     }
 
-    /// Lets the namespace go.
+    /// Removes the namespace.
     pub async fn clean(&self) {
         let namespace = Address::of_cluster(Kind::namespace(), self.namespace.clone());
-        // The controllers of a real cluster write to it as well: it may take another look.
+        // The controllers of a real cluster write to it as well, so the removal may have to be retried.
         while let Err(error) = self.remove(&self.get(&namespace).await).await {
             assert!(matches!(error, KubernetesError::Stale { .. }), "{error}");
         }
@@ -168,13 +168,13 @@ impl World {
         self.kubernetes.put(self.permits.write.as_ref().unwrap(), &self.cluster, manager, &draft).await
     }
 
-    /// Applies onto what is there now.
+    /// Applies onto the current version.
     pub async fn apply(&self, address: &Address, body: Value) -> Result<(), KubernetesError> {
         let live = self.get(address).await;
         self.put(address, body, Onto::Version(live.version, live.fields)).await
     }
 
-    /// Another manager applies onto what is there now.
+    /// Applies onto the current version as another manager.
     pub async fn apply_as(&self, manager: &str, address: &Address, body: Value) {
         let live = self.get(address).await;
         self.put_as(manager, address, body, Onto::Version(live.version, Fields::Settled)).await.unwrap();
@@ -198,12 +198,12 @@ impl World {
         self.kubernetes.remove(write, &self.cluster, &object.address, &object.version).await
     }
 
-    /// Applies on the client's side, as kubectl does.
+    /// Applies client-side, like kubectl.
     pub fn kubectl_apply(&self, name: &str, body: &Value) {
         self.kubectl_apply_kind("v1", "ConfigMap", name, body);
     }
 
-    /// Applies an object of a kind on the client's side, as kubectl does.
+    /// Applies an object of a kind client-side, like kubectl.
     pub fn kubectl_apply_kind(&self, api_version: &str, kind: &str, name: &str, body: &Value) {
         let mut body = body.clone();
         body["apiVersion"] = api_version.into();
@@ -213,8 +213,8 @@ impl World {
             Api::shared().kubectl(&["apply", "-f", "-"], &body);
             return;
         };
-        let said = json!({"kubectl.kubernetes.io/last-applied-configuration": body.to_string()});
-        body["metadata"]["annotations"] = said;
+        let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": body.to_string()});
+        body["metadata"]["annotations"] = annotations;
         scratch.write(&format!("clusters/c1/{}/{kind}/{name}.yaml", self.namespace), body.to_string());
     }
 

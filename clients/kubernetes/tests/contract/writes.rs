@@ -1,11 +1,11 @@
-//! What is refused, replaced, restarted and rehearsed.
+//! Tests refused, replaced, restarted and rehearsed writes.
 
 use qontract_client_kubernetes::{Draft, Fields, KubernetesError, MANAGER, Onto, Rehearsal, Restart};
 use serde_json::{Value, json};
 
 use crate::world::World;
 
-pub async fn what_is_immutable_is_told_and_can_be_replaced(world: &World) {
+pub async fn immutable_fields_are_reported_and_can_be_replaced(world: &World) {
     let address = world.address("Secret", "a");
     world
         .put(&address, json!({"type": "example.com/a", "data": {"a": "MQ=="}}), Onto::Nothing)
@@ -32,7 +32,7 @@ pub async fn a_workload_restarts_once_for_a_cause(world: &World) {
     let address = world.address("Deployment", "a");
     world.put(&address, deployment(), Onto::Nothing).await.unwrap();
     let restart = async |cause: &str| {
-        // The controllers of a real cluster write to it as well: it may take another look.
+        // The controllers of a real cluster write to it as well, so the restart may have to be retried.
         loop {
             let live = world.get(&address).await;
             let restart =
@@ -61,15 +61,15 @@ pub async fn a_workload_restarts_once_for_a_cause(world: &World) {
             other => break other.unwrap(),
         }
     }
-    assert_eq!(world.get(&address).await.cause(), Some("secret b"), "who applies does not restart again");
+    assert_eq!(world.get(&address).await.cause(), Some("secret b"), "an apply does not restart again");
 }
 
-pub async fn a_rehearsal_tells_what_would_be_and_writes_nothing(world: &World) {
+pub async fn a_rehearsal_predicts_the_result_and_writes_nothing(world: &World) {
     let rehearse = async |kind: &str, body: Value, onto: Onto| {
         let draft = Draft { address: world.address(kind, "a"), body, onto, is_sensitive: false };
         world.kubernetes.rehearse(&world.permits.read, &world.cluster, MANAGER, &draft).await.unwrap()
     };
-    let told = async |said: Rehearsal| match said {
+    let rejection = async |rehearsal: Rehearsal| match rehearsal {
         Rehearsal::Refused(why) => why,
         other => panic!("{other:?}"),
     };
@@ -79,7 +79,7 @@ pub async fn a_rehearsal_tells_what_would_be_and_writes_nothing(world: &World) {
     world.put(&address, body, Onto::Nothing).await.unwrap();
     let live = world.get(&address).await;
     let onto = || Onto::Version(live.version.clone(), Fields::Settled);
-    let refused = told(rehearse("Secret", json!({"type": "example.com/b"}), onto()).await).await;
+    let refused = rejection(rehearse("Secret", json!({"type": "example.com/b"}), onto()).await).await;
     assert!(refused.contains("`type`"), "{refused}");
     let taken = json!({"type": "example.com/a", "data": {"a": "MQ=="}});
     assert_eq!(rehearse("Secret", taken.clone(), onto()).await, Rehearsal::Taken);
@@ -91,11 +91,11 @@ pub async fn a_rehearsal_tells_what_would_be_and_writes_nothing(world: &World) {
     world.put_as("helm", &world.config_map("a"), json!({"data": {"a": "1"}}), Onto::Nothing).await.unwrap();
     let live = world.get(&world.config_map("a")).await;
     let onto = Onto::Version(live.version.clone(), live.fields);
-    let refused = told(rehearse("ConfigMap", json!({"data": {"a": "2"}}), onto).await).await;
+    let refused = rejection(rehearse("ConfigMap", json!({"data": {"a": "2"}}), onto).await).await;
     assert!(refused.contains("`helm` owns `data.a`"), "{refused}");
 }
 
-pub async fn an_error_about_a_secret_tells_no_value(world: &World) {
+pub async fn an_error_about_a_secret_has_no_values(world: &World) {
     let address = world.address("Secret", "a");
     let body = json!({"immutable": true, "data": {"a": "aHVudGVyMg=="}});
     world.put(&address, body, Onto::Nothing).await.unwrap();

@@ -1,4 +1,4 @@
-//! What refusals mean, as API servers word them.
+//! Tests the interpretation of refusals, with the wording of API servers.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn check(kind: &str, code: u16, status: &Value, expect: &str) {
 }
 
 #[test]
-fn who_is_not_known_or_not_allowed() {
+fn rejected_credentials_and_denied_access() {
     check(
         "ConfigMap",
         401,
@@ -27,18 +27,17 @@ fn who_is_not_known_or_not_allowed() {
 }
 
 #[test]
-fn what_has_no_place() {
+fn a_missing_namespace() {
     let missing = json!({"reason": "NotFound", "details": {"kind": "namespaces", "name": "ns"}});
-    let expect = "ConfigMap `a` in `ns` has no place: the namespace `ns` is not there";
+    let expect = "ConfigMap `a` in `ns` cannot be written: the namespace `ns` is not available";
     check("ConfigMap", 404, &missing, expect);
     let going = json!({"reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}});
-    let expect =
-        "ConfigMap `a` in `ns` has no place: the namespace `ns`, which is being removed, is not there";
+    let expect = "ConfigMap `a` in `ns` cannot be written: the namespace `ns`, which is being removed, is not available";
     check("ConfigMap", 403, &going, expect);
 }
 
 #[test]
-fn what_changed_meanwhile() {
+fn an_object_that_changed_since_it_was_read() {
     let expect = "ConfigMap `a` in `ns` changed since it was read";
     check("ConfigMap", 409, &json!({"reason": "Conflict", "details": {"name": "a"}}), expect);
     check("ConfigMap", 409, &json!({"reason": "AlreadyExists"}), expect);
@@ -53,7 +52,7 @@ fn what_changed_meanwhile() {
 }
 
 #[test]
-fn who_else_owns_fields() {
+fn field_conflicts_name_the_managers() {
     let conflict =
         |field, message| json!({"reason": "FieldManagerConflict", "message": message, "field": field});
     let status = json!({"reason": "Conflict", "details": {"causes": [
@@ -70,7 +69,7 @@ fn invalid(causes: &Value) -> Value {
 }
 
 #[test]
-fn what_is_not_valid_is_told_without_values() {
+fn validation_errors_have_no_values() {
     let immutable = json!({"message": "Invalid value: core.PodTemplateSpec{Env: \"hunter2\", X: y}: field is immutable", "field": "spec.template"});
     let wrong = json!({"message": "Invalid value: \"a\\\": b\": spec.x in body must be of type string: \"number\"", "field": "spec.x"});
     let number =
@@ -80,14 +79,14 @@ fn what_is_not_valid_is_told_without_values() {
         "Deployment",
         422,
         &invalid(&json!([immutable, wrong, number, required])),
-        "the cluster `c1` does not take Deployment `a` in `ns`: `spec.template`: field is immutable, \
+        "the cluster `c1` rejects Deployment `a` in `ns`: `spec.template`: field is immutable, \
          `spec.x`: spec.x in body must be of type string: \"number\", \
          `spec.replicas`: must be greater than or equal to 0, `metadata.name`: Required value",
     );
 }
 
 #[test]
-fn keys_that_may_come_from_a_secret_are_not_told() {
+fn keys_that_may_come_from_a_secret_are_not_shown() {
     let check = |field: &str, expect: &str| assert_eq!(without_keys(field), expect, "{field}");
     check("data[a.b]", "data");
     check("data.key", "data");
@@ -103,33 +102,32 @@ fn keys_that_may_come_from_a_secret_are_not_told() {
         let cluster = Cluster { name: "c1".to_owned(), server: String::new(), token: None };
         Subject::object(&cluster, &Address::in_namespace(Kind::named(kind), "ns", "a"))
     };
-    let told = |kind: &str| subject(kind).refused(409, status.to_string().as_bytes()).to_string();
-    assert_eq!(told("Secret"), "Secret `a` in `ns` is managed by others, too: `helm` owns `data`");
+    let message = |kind: &str| subject(kind).refused(409, status.to_string().as_bytes()).to_string();
+    assert_eq!(message("Secret"), "Secret `a` in `ns` is managed by others, too: `helm` owns `data`");
     assert_eq!(
-        told("ConfigMap"),
+        message("ConfigMap"),
         "ConfigMap `a` in `ns` is managed by others, too: `helm` owns `data.a`, `data.b`"
     );
 }
 
 #[test]
-fn nothing_is_told_of_secrets_but_fields() {
+fn errors_about_secrets_contain_only_field_names() {
     let causes = json!([{"message": "Invalid value: \"hunter2\": must be hunter2", "field": "data[x]"},
         {"message": "Invalid value: \"hunter2\": field is immutable", "field": "type"}]);
-    let expect =
-        "the cluster `c1` does not take Secret `a` in `ns`: Invalid: `data`, `type`: field is immutable";
+    let expect = "the cluster `c1` rejects Secret `a` in `ns`: Invalid: `data`, `type`: field is immutable";
     check("Secret", 422, &invalid(&causes), expect);
-    check("Secret", 422, &invalid(&json!([])), "the cluster `c1` does not take Secret `a` in `ns`: Invalid");
+    check("Secret", 422, &invalid(&json!([])), "the cluster `c1` rejects Secret `a` in `ns`: Invalid");
     check("ExternalSecret", 500, &invalid(&json!([])), "cluster `c1` answered HTTP 500: Invalid");
 }
 
 #[test]
-fn an_answer_that_says_nothing_is_told_as_such() {
-    check("ConfigMap", 500, &json!("broken"), "cluster `c1` answered HTTP 500: it does not say why");
+fn a_response_without_a_reason_is_reported_as_such() {
+    check("ConfigMap", 500, &json!("broken"), "cluster `c1` answered HTTP 500: no reason given");
 }
 
 #[test]
 fn a_long_explanation_is_cut() {
     let status = json!({"reason": "BadRequest", "message": "x ".repeat(1000)});
-    let expect = format!("the cluster `c1` does not take ConfigMap `a` in `ns`: {}x …", "x ".repeat(200));
+    let expect = format!("the cluster `c1` rejects ConfigMap `a` in `ns`: {}x …", "x ".repeat(200));
     check("ConfigMap", 400, &status, &expect);
 }
